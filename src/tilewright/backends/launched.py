@@ -18,6 +18,7 @@ from tilewright.backends.protocol import Planned, Strided
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu
 from tilewright.problem.dtypes import dtype, element
+from tilewright.problem.expression import Instruction, as_numpy, number
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
 
@@ -43,10 +44,6 @@ class LaunchedProducts:
 
     def can(self, kind: Kind) -> str:
         """Why no kernel of the catalogue can multiply these; "" where one can."""
-        if kind.algebra is not None:
-            return "no kernel for GPUs has another algebra than plus-times; leave `algebra` out, or `device`"
-        if kind.finish is not None:
-            return "no kernel for GPUs has an epilogue; leave `epilogue`, `alpha` and `beta` out, or `device`"
         if kind.continues:
             return "no kernel for GPUs goes on from sums that it is given; multiply the whole of k at once"
         if ranking.summed(kind) not in ranking.dtypes_of_sums():
@@ -82,25 +79,43 @@ class LaunchedProducts:
         """Compute out = a b as the CPU's `multiply_into` does, a launch a matrix; `threads` are the device's own."""
         batch, (m, n), k = out.shape[:-2], out.shape[-2:], a.shape[-1]
         if out.size == 0 or k == 0:
-            out[...] = 0
+            out[...] = _of_nothing(kind, out, more)
             return
         best = self._chosen(kind, m, n, k).best
         record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
-        made, program = element(dtype(best.dtype).product).numpy, record.program(best.dtype, self.cc)
+        made = element(dtype(best.dtype).product).numpy if kind.finish is None else as_numpy(kind.out)
+        program = record.program(best.dtype, self.cc, finish=kind.finish, algebra=kind.algebra)
         left, right = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
         for i in np.ndindex(batch):
-            x, y = (operand[i].astype(name, order="C", copy=False) for operand in (left, right))
+            x, y = (_read(*operand, name) for operand in ((left[i], kind.a), (right[i], kind.b)))
             direct = out.dtype == made and out[i].flags.carray
             c: Array = out[i] if direct else np.empty((m, n), made)
             for start in range(0, m, rows):
-                self.run(record, program, x[start : start + rows], y, c[start : start + rows])
+                part = slice(start, start + rows)
+                self.run(record, program, x[part], y, c[part], [one[i][part] for one in more])
             if not direct:
                 out[i] = rounded(c, out.dtype)
 
     def _chosen(self, kind: Kind, m: int, n: int, k: int) -> ranking.Choice:
         return ranking.chosen(kind, m, n, k, self.gpu, self.cc, self.simulated)
 
-    def run(self, record: Record, program: Program, a: Array, b: Array, c: Array, **options: Any) -> Any:
-        """Launch a kernel once: c = a b, for matrices of its dtype."""
+    def run(
+        self, record: Record, program: Program, a: Array, b: Array, c: Array, more: Sequence[Array] = (), **options: Any
+    ) -> Any:
+        """Launch a kernel once: c = a b, for matrices of its dtype; `more` are the operands of its epilogue."""
         shape = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
-        return self.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, **options)
+        given = record.arguments(a, b, c, more)
+        return self.launch(program, shape.grid, shape.block, given, shape.shared_bytes, **options)
+
+
+def _read(operand: Array, kind: str, name: np.dtype[Any]) -> Array:
+    """A matrix as kernels read it, row-major in the dtype of sums; a truth value is a word of it again and again."""
+    made: Array = (operand != 0 if kind == "bool" else operand).astype(name, order="C", copy=False)
+    return -made if kind == "bool" else made
+
+
+def _of_nothing(kind: Kind, out: Array, more: Sequence[Array]) -> Array:
+    """A product without steps: nothing is launched."""
+    start = 0 if kind.algebra is None else number(Instruction("constant", (), kind.algebra.dtype, kind.algebra.zero))
+    sums = np.full(out.shape, start, ranking.summed(kind))
+    return rounded(sums, out.dtype) if kind.finish is None else kind.finish.evaluate(sums, *more)

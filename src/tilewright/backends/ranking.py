@@ -58,7 +58,8 @@ class Choice:
 
 def summed(kind: Kind) -> str:
     """The dtype of the sums' kernel: sums modulo 2^32 have the same bits with and without a sign."""
-    return "int32" if kind.accumulator == "uint32" else kind.accumulator
+    plain = kind.algebra is None and kind.finish is None
+    return "int32" if plain and kind.accumulator == "uint32" else kind.accumulator
 
 
 @functools.lru_cache(maxsize=1024)
@@ -114,19 +115,25 @@ def _allowed(kind: Kind, cc: tuple[int, int], maps: bool) -> tuple[Candidate, ..
 def _taken(record: Record, kind: Kind) -> str:
     """The dtype in which a kernel takes operands of a kind; "" where it takes none.
 
-    As they are, where C is what it gives; or in the dtype of the sums, as the host converts them: that of a canonical
-    kernel, whose sums are those of the operands then.
+    As they are, where C is what it gives, or is made of the sums that it has; or in the dtype of the sums, as the host
+    converts them: that of a canonical kernel, whose sums are those of the operands then.
     """
-    if kind.a == kind.b and kind.a in record.dtypes and dtype(kind.a).product == kind.out:
-        return kind.a
+    asked = {"algebra": kind.algebra, "epilogue": kind.finish}
+    if not {name for name, given in asked.items() if given is not None}.issubset(record.takes):
+        return ""
+    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes:
+        gives = dtype(kind.a).product if kind.finish is None else record.sums(kind.a)
+        if gives == (kind.out if kind.finish is None else kind.accumulator):
+            return kind.a
     total = summed(kind)
-    return total if record.bound is None and total in record.dtypes else ""
+    exact = kind.finish is None or record.sums(total) == total
+    return total if record.bound is None and total in record.dtypes and exact else ""
 
 
 def dtypes_of_sums() -> tuple[str, ...]:
     """The dtypes in which canonical kernels sum on every GPU."""
     kinds = (record for record in records() if record.backend == "gpu" and record.chain == "canonical")
-    return tuple(dict.fromkeys(name for record in kinds for name in record.dtypes if name == dtype(name).accumulator))
+    return tuple(dict.fromkeys(name for record in kinds for name in record.dtypes if name == record.sums(name)))
 
 
 def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:

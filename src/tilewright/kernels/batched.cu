@@ -4,14 +4,17 @@
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before, `step_a`, `step_b` and
 // `step_c` how many a matrix is; a step of 0 is one matrix for all.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
+          typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    batched(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, long long step_a,
-            long long step_b, long long step_c) {
+    batched(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, long long step_a,
+            long long step_b, long long step_c, Of... of) {
     __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
     multiply_tiles<WM, WN>(tiles, a + blockIdx.z * step_a, b + blockIdx.z * step_b, m, n, top, left, 0, k, lda, ldb,
                            sums);
-    store_tile<BM, BN>(c + blockIdx.z * step_c, m, n, ldc, sums, top, left);
+    Finish finish{of...};
+    finish.advance(blockIdx.z);
+    store_tile<BM, BN>(c + blockIdx.z * step_c, m, n, ldc, sums, top, left, finish);
 }

@@ -6,17 +6,21 @@ How a record makes its program stands here too, a function for each language.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.errors import ArgumentValueError
+from tilewright.kernels import functors
 from tilewright.kernels.record import CANONICAL, LaunchShape, Record
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
 
 if TYPE_CHECKING:
+    from tilewright.problem.algebra import Semiring
+    from tilewright.problem.expression import Expression
     from tilewright.programs.program import Program
 
 _INTEGERS_FIRST = ("int32", "float32", "float64")
@@ -41,6 +45,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "S9": "CUDA C++, tiles in shared memory, integers",
         "S11": "CUDA C++, several results a thread",
         "SGEMM": "CUDA C++, float32, up to tiles of warps",
+        "SR": "CUDA C++, any algebra and any epilogue",
         "TC": "CUDA C++, tensor cores",
         "CPU": "the host, the engine behind tw.matmul",
         "OpenCL": "OpenCL, tiles in registers",
@@ -86,21 +91,40 @@ def _python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: boo
 
 
 @functools.lru_cache(maxsize=256)
-def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int], family: bool = False) -> Program:
+def _cuda(
+    file: str,
+    entry: str,
+    dtype: str,
+    cc: tuple[int, int],
+    family: bool = False,
+    finish: Expression | None = None,
+    algebra: Semiring | None = None,
+) -> Program:
     """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type.
 
-    Of a `family` are instructions that no newer GPU has.
+    Of a `family` are instructions that no newer GPU has. What is made of expressions stands before the kernel's text.
     """
     from tilewright.programs.program import Program
 
     path = Path(__file__).parent / file
     options = (f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family
-    return Program.from_cuda(path, entry.replace("TYPE", element(dtype).cuda), cc, options)
+    entry = entry.replace("TYPE", element(dtype).cuda)
+    entry = entry if algebra is None else re.sub("PlusTimes<.*?>", "Algebra", entry)
+    if finish is None and algebra is None:
+        return Program.from_cuda(path, entry, cc, options)
+    entry = f"{', '.join((entry.removesuffix('>'), *functors.arguments(finish)))}>"
+    text = f'{functors.source(finish, algebra)}#line 1 "{path}"\n{path.read_text()}'
+    return Program.from_cuda(text, entry, cc, (*options, *functors.OPTIONS), path=str(path))
 
 
 #: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
 _NUMBERS = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
 
+
+#: What kernels take that are made for each product.
+_ALL: tuple[Literal["epilogue", "algebra"], ...] = ("epilogue", "algebra")
+#: What GPUs compute with: float32 and float64, and every integer.
+_COMPUTED = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if x.carried is None))))
 
 #: Floats of two bytes, which tensor cores sum in float32.
 _HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda)
@@ -171,6 +195,7 @@ def _tensor_core(
     operands: Any = "abc m n k ld",
     cc: tuple[int, int] = _AMPERE,
     tensor: str = "f16",
+    takes: Any = ("epilogue",),
     **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
@@ -179,7 +204,7 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands=operands, tensor=tensor, **{**_RING, **more},
+        operands=operands, tensor=tensor, takes=takes, **{**_RING, **more},
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 
@@ -198,7 +223,7 @@ def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
 
 
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
-    return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form)
+    return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form, takes=_ALL)
 
 
 _OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, 3>"
@@ -209,7 +234,7 @@ _RECORDS = (
         notes="one running sum, nothing blocked: the foot of the ladder",
     ),
     Record(
-        "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS,
+        "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS, takes=_ALL,
         module="tilewright.backends.cpu.product",
         notes="packed, tiled in registers, vectors and threads: the same bits as the three loops",
     ),
@@ -272,6 +297,12 @@ _RECORDS = (
         "warp_tiled", "warp_tiled<128, 128, 16, 64, 64, 8>", "warp tiles of 64x64, 128x128x16", 128, (8, 16),
         "24 reads serve 128 multiply-adds",
     ),
+    Record(
+        "semiring", "CUDA C++: any algebra and any epilogue, 4x4 results a thread, 64x64x16", "SR", "gpu", _COMPUTED,
+        tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=_ALL,
+        notes="its operations come from traced expressions, as the processor's and OpenCL's do",
+        compiler=functools.partial(_cuda, "semiring.cu", "semiring<TYPE, PlusTimes<TYPE>, 64, 64, 16, 4, 4>"),
+    ),
     _tensor_core(
         "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
         _HALVES, Bound(1, 16),
@@ -328,13 +359,13 @@ _RECORDS = (
     ),
     _tensor_core(
         "tensor_core_s8", _OF_BYTES, "tensor cores, int8", ("int8",), None,
-        "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64,
+        "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64, takes=(),
     ),
     _tensor_core(
         "tensor_core_fp8", _OF_BYTES, "tensor cores, 8-bit floats", _BYTES,
         Bound.of_cut_tiles(tile=64, group=16, fraction=13),
         "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
-        tensor="f8", depth=64,
+        tensor="f8", depth=64, takes=(),
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

@@ -7,25 +7,36 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.kernels import functors
 from tilewright.machine import launch_limits
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Expression
 
 if TYPE_CHECKING:
     from tilewright.gpu.tensor_maps import TensorMap
     from tilewright.programs.program import Program
 
 Array = npt.NDArray[Any]
-#: (dtype, compute capability) -> Program
-Compile = Callable[[str, tuple[int, int]], "Program"]
+
+
+class Compile(Protocol):
+    """Makes the Program of a kernel."""
+
+    def __call__(
+        self, dtype: str, cc: tuple[int, int], *, finish: Expression | None = ..., algebra: Semiring | None = ...
+    ) -> Program:
+        """Compile it for a dtype and a compute capability, with what it `takes`."""
+
 
 #: What the published kernels take.
 CANONICAL = ("float32", "float64", "int32")
@@ -92,6 +103,9 @@ class Record:
     tensor: str = ""  #: The format in which tensor cores multiply, as GPUs' records name them; "" outside them.
     passes: int = 1  #: Their products for one of C's.
     alike: str = ""  #: The kernel whose sums are made as this one's, where theirs is no order that has a name.
+    #: What it can be compiled with: an "epilogue", a traced expression of its sums, which are rounded once then; an
+    #: "algebra", operations in the places of + and x.
+    takes: tuple[Literal["epilogue", "algebra"], ...] = ()
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
@@ -109,11 +123,22 @@ class Record:
             return "canonical"
         return "" if self.split and self.resident else self.alike or self.name
 
-    def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
+    def program(
+        self,
+        dtype: str,
+        cc: tuple[int, int] = (9, 0),
+        *,
+        finish: Expression | None = None,
+        algebra: Semiring | None = None,
+    ) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.
 
-        Raises ArgumentValueError: it is no kernel for GPUs, or not for so old a one; ArgumentTypeError: the kernel does
-        not take the dtype; MissingExtraError: the `gpu` extra is not installed.
+        `finish` is of the sum, in the dtype `sums(dtype)`, and of operands that `arguments` takes as `more`; its dtype
+        is C's. `algebra` is on that dtype too.
+
+        Raises ArgumentValueError: it is no kernel for GPUs, or not for so old a one, or takes no epilogue or algebra;
+        ArgumentTypeError: the kernel does not take the dtype, or does not sum in that of the expressions;
+        MissingExtraError: the `gpu` extra is not installed.
         """
         if self.compiler is None:
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
@@ -121,7 +146,28 @@ class Record:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
         if refused := self.unfit(cc):
             raise ArgumentValueError(f"kernel {self.name!r} {refused}; choose another GPU")
-        return self.compiler(dtype, cc)
+        given = {"epilogue": finish, "algebra": algebra}
+        if lacks := [name for name, what in given.items() if what is not None and name not in self.takes]:
+            raise ArgumentValueError(f"kernel {self.name!r} takes no {lacks[0]}; choose one whose record says so")
+        of = (None if finish is None else finish.parameters[0][1], None if algebra is None else algebra.dtype)
+        if wrong := set(of) - {None, self.sums(dtype)}:
+            raise ArgumentTypeError(f"kernel {self.name!r} sums {dtype} in {self.sums(dtype)} (got {wrong.pop()})")
+        return (
+            self.compiler(dtype, cc, finish=finish, algebra=algebra)
+            if any(given.values())
+            else self.compiler(dtype, cc)
+        )
+
+    def sums(self, dtype: str) -> str:
+        """The dtype in which it sums products of a dtype: the host converts operands of other kernels to that of sums.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("tensor_core").sums("float16"), find("tensor_core_s8").sums("int8")
+        ('float32', 'int32')
+        """
+        return dtype if "algebra" in self.takes else element(dtype).accumulator
 
     def unfit(self, cc: tuple[int, int]) -> str:
         """Why it does not run on GPUs of a compute capability; "" where it does.
@@ -183,14 +229,19 @@ class Record:
         """
         return np.zeros((m, n), element(element(dtype).product).numpy)
 
-    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+    def arguments(self, a: Array, b: Array, c: Array, more: Sequence[Array] = ()) -> tuple[Any, ...]:
         """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
 
-        One that is told how far its rows are apart takes any whose rows have no gaps in them.
+        One that is told how far its rows are apart takes any whose rows have no gaps in them. `more` are the operands
+        of an epilogue, each of C's shape, with any strides.
 
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
         ArgumentValueError: it is not.
         """
+        return *self._operands(a, b, c), *functors.operands(more)
+
+    def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+        """The arguments of a product without an epilogue."""
         (m, k), n = a.shape[-2:], b.shape[-1]
         several = c.shape[:-2] if self.operands.endswith("batch") else ()
         if c.shape != (*several, m, n) or not c.flags.c_contiguous:
@@ -208,7 +259,7 @@ class Record:
             )
             of_lines = zip((a, b, c), (*turned, False), strict=True)
             leading = (one.strides[-1 if columns else -2] // one.itemsize for one, columns in of_lines)
-            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._more(a, b, c, turned)
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._last(a, b, c, turned)
         # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
@@ -218,7 +269,7 @@ class Record:
         arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
         return *arrays, *(np.int32(size) for size in sizes)
 
-    def _more(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
+    def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
         """What stands behind the rows' distances."""
         if self.operands.endswith("turned"):
             return (np.int32(turned[0] + 2 * turned[1]),)

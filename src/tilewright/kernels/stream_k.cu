@@ -8,10 +8,11 @@
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before. `partial` has two times
 // BM x BN sums of each block, of the tile in which it begins and of that in which it ends; `arrived`, a counter of each
 // tile, is 0 before the launch and after it.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
+          typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    stream_k(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, float *partial,
-             unsigned *arrived) {
+    stream_k(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, float *partial,
+             unsigned *arrived, Of... of) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr int SUMS = WM * WN / 32;  // of a thread
     __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
@@ -65,6 +66,6 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
                 arrived[tile] = 0;
             }
         }
-        store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+        store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
     }
 }

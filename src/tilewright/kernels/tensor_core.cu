@@ -113,12 +113,13 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
 }
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
+          typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    tensor_core(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    tensor_core(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
     __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
     multiply_tiles<WM, WN>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
 }

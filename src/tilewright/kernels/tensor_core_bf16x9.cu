@@ -28,9 +28,10 @@ __device__ inline void split(unsigned first, unsigned second, unsigned (&pieces)
 }
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
-template <int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float, typename Finish = Rounded<C>,
+          typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
-    tensor_core_bf16x9(const float *a, const float *b, float *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    tensor_core_bf16x9(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(float);
     static_assert(BK == 16 && BN % 32 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
     static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
@@ -108,5 +109,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
             }
         }
     });
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
 }

@@ -30,9 +30,10 @@ __device__ inline void split(unsigned bits, unsigned &big, unsigned &small) {
 }
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
-template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float, typename Finish = Rounded<C>,
+          typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    tensor_core_f32(const float *a, const float *b, float *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    tensor_core_f32(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(float);
     static_assert(BK == 16 && BN % 32 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
     static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
@@ -112,5 +113,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
             }
         }
     });
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
 }

@@ -12,9 +12,10 @@ __device__ inline void multiply(double (&d)[2], double a, double b) {
 }
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
-template <int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = double, typename Finish = Rounded<C>,
+          typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    tensor_core_f64(const double *a, const double *b, double *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    tensor_core_f64(const double *a, const double *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     static_assert(BK == 16 && BN % 16 == 0, "the swizzles are for rows of multiples of 128 bytes");
     static_assert(WM % 8 == 0 && WN % 8 == 0, "a warp must own whole fragments");
@@ -75,14 +76,16 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     // A lane has two neighbouring results of row lane / 4 of each fragment.
     const bool wide_c = in_pairs(c, ldc);
+    const Finish finish{of...};
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
         const int y = top + row + 8 * i + lane / 4;
-        double *to = c + (long long)y * ldc + left + column + lane % 4 * 2;
+        C *to = c + (long long)y * ldc;
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j) {
-            const int there = y < m ? n - left - column - lane % 4 * 2 - 8 * j : 0;
-            store_pair(to + 8 * j, there, wide_c, sums[i][j][0], sums[i][j][1]);
+            const int x = left + column + lane % 4 * 2 + 8 * j, there = y < m ? n - x : 0;
+            store_pair(to + x, there, wide_c, finish(sums[i][j][0], y, x, there > 0),
+                       finish(sums[i][j][1], y, x + 1, there > 1));
         }
     }
 }

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "finish.cuh"
+
 // Elements in 16 bytes, the most that a thread copies at once.
 template <typename T>
 constexpr int CHUNK = 16 / sizeof(T);
@@ -183,9 +185,9 @@ __device__ inline void store_pair(T *to, int left, bool wide, T first, T second)
 
 // Writes the tile of C at [top, left], from sums of fragments of 16 x 8 by warps that own ROWS x COLUMNS of them: a lane
 // has two neighbours of row lane / 4 of each fragment, and of row lane / 4 + 8.
-template <int BM, int BN, typename T, int ROWS, int COLUMNS>
-__device__ inline void store_tile(T *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4], int top,
-                                  int left) {
+template <int BM, int BN, typename C, typename Finish, int ROWS, int COLUMNS>
+__device__ inline void store_tile(C *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4], int top,
+                                  int left, const Finish &finish) {
     constexpr int ACROSS = BN / (8 * COLUMNS);  // warps
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int y = top + warp / ACROSS * (16 * ROWS) + lane / 4;
@@ -193,11 +195,13 @@ __device__ inline void store_tile(T *c, int m, int n, int ldc, const float (&sum
     const bool wide = in_pairs(c, ldc);
 #pragma unroll
     for (int i = 0; i < 2 * ROWS; ++i) {
-        T *to = c + (long long)(y + 8 * i) * ldc + x;
+        C *to = c + (long long)(y + 8 * i) * ldc + x;
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) {
             const float *pair = &sums[i / 2][j][i % 2 * 2];
-            store_pair(to + 8 * j, y + 8 * i < m ? n - x - 8 * j : 0, wide, T(pair[0]), T(pair[1]));
+            const int there = y + 8 * i < m ? n - x - 8 * j : 0;
+            store_pair(to + 8 * j, there, wide, finish(pair[0], y + 8 * i, x + 8 * j, there > 0),
+                       finish(pair[1], y + 8 * i, x + 8 * j + 1, there > 1));
         }
     }
 }

@@ -6,9 +6,10 @@
 
 // `lda`, `ldb` and `ldc` are how many elements a row is behind the one before; of an operand whose columns lie side by
 // side, how many a column is. Bit 0 of `turned` says that A is such a one, bit 1 that B is.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
+          typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    transposed(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, int turned) {
+    transposed(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, int turned, Of... of) {
     __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
@@ -21,5 +22,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     } else {
         multiply_tiles<WM, WN, true, true>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
     }
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
 }

@@ -151,13 +151,13 @@ DTYPES: tuple[Dtype, ...] = (
     Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
     Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),
     Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", cuda="signed char", amx="int8"),
-    Dtype("int16", 2, "signed", "int32", 15, memory="i16", c="short", ptx="s16"),
+    Dtype("int16", 2, "signed", "int32", 15, memory="i16", c="short", ptx="s16", cuda="short"),
     Dtype("int32", 4, "signed", "int32", 31, memory="i32", c="int", ptx="s32", cuda="int"),
-    Dtype("int64", 8, "signed", "int64", 63, memory="i64", c="long", ptx="s64"),
-    Dtype("uint8", 1, "unsigned", "uint32", 8, memory="i8", c="uchar", ptx="u8", amx="int8"),
-    Dtype("uint16", 2, "unsigned", "uint32", 16, memory="i16", c="ushort", ptx="u16"),
-    Dtype("uint32", 4, "unsigned", "uint32", 32, memory="i32", c="uint", ptx="u32"),
-    Dtype("uint64", 8, "unsigned", "uint64", 64, memory="i64", c="ulong", ptx="u64"),
+    Dtype("int64", 8, "signed", "int64", 63, memory="i64", c="long", ptx="s64", cuda="long long"),
+    Dtype("uint8", 1, "unsigned", "uint32", 8, memory="i8", c="uchar", ptx="u8", cuda="unsigned char", amx="int8"),
+    Dtype("uint16", 2, "unsigned", "uint32", 16, memory="i16", c="ushort", ptx="u16", cuda="unsigned short"),
+    Dtype("uint32", 4, "unsigned", "uint32", 32, memory="i32", c="uint", ptx="u32", cuda="unsigned"),
+    Dtype("uint64", 8, "unsigned", "uint64", 64, memory="i64", c="ulong", ptx="u64", cuda="unsigned long long"),
 )  # fmt: skip
 #: What products are made of those: truth values, and pairs of numbers.
 COMPOSED: tuple[Dtype, ...] = (

@@ -1,8 +1,8 @@
 """C++ parameter types, read from a kernel's mangled name, so that a launch can check dtypes.
 
 PTX says only that a parameter has eight bytes; the name says that it is a `const float *`. What a kernel's parameters
-rarely are (function pointers, pack expansions, expressions) is not read: the whole signature is then unknown, and
-unchecked.
+rarely are (function pointers, expressions, expansions of a pack that holds something) is not read: the whole signature
+is then unknown, and unchecked.
 
 Source: Itanium C++ ABI, 5.1 (External Names) and 5.1.10 (Compression).
 """
@@ -115,6 +115,7 @@ class _Reader:
         self.rest = rest
         self.seen: list[CType] = []
         self.arguments: list[CType] = []
+        self.empty_pack = False  # among the template's arguments is a pack of nothing
 
     def parameters(self) -> tuple[CType, ...]:
         self.name()
@@ -122,7 +123,10 @@ class _Reader:
         if self.arguments:
             self.type()  # templates state their return type first
         while self.rest:
-            types.append(self.type())
+            if not (self.empty_pack and self.take("DpT")):
+                types.append(self.type())
+            else:
+                self.need(r"\d*_")
         return () if [type_.name for type_ in types] == ["void"] else tuple(types)
 
     def take(self, pattern: str) -> re.Match[str] | None:
@@ -168,7 +172,9 @@ class _Reader:
         self.need("I")
         found: list[CType] = []
         while not self.take("E"):
-            if self.take("L"):
+            if self.take("JE"):
+                self.empty_pack = True
+            elif self.take("L"):
                 self.type()
                 found.append(CType(self.need(r"n?\d+E")[0][:-1]))
             else:

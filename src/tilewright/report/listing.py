@@ -27,6 +27,7 @@ def kernels(records: Sequence[Record], console: Console) -> None:
     takes = group(
         Column("runs on", lambda r: r.backend),
         Column("dtypes", lambda r: _families(r.dtypes), wrap_at=18),
+        Column("and", lambda r: ", ".join(r.takes), wrap_at=9),
         Column("what it is", lambda r: r.title, wrap_at=24),
     )
     terminal.show([Table(key, (takes,), records), Gap(), *_orders(records), *rows_of(records)], console)

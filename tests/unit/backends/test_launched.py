@@ -157,23 +157,73 @@ def test_a_plan_says_kernel_tile_and_work() -> None:
     assert tw.plan((4, 0), (0, 3), "float16", device="simulated").flops == 0
 
 
-@pytest.mark.parametrize(("asked", "why"), [
-    ({"algebra": "min-plus"}, "no kernel for GPUs has another algebra"),
-    ({"epilogue": tw.relu}, "no kernel for GPUs has an epilogue"),
-    ({"alpha": 2}, "no kernel for GPUs has an epilogue"),
-    ({"dtype": "int64"}, "kernels for GPUs sum in float32, float64, int32, not in int64"),
-    ({"dtype": "complex64"}, ".*not in complex64; convert the operands, or leave `device` out"),
-], ids=lambda x: next(iter(x)) if isinstance(x, dict) else None)  # fmt: skip
-def test_what_no_kernel_does_is_refused(asked: dict[str, Any], why: str) -> None:
-    one = np.ones((2, 2), np.int32)
-    with pytest.raises(DeviceError, match=f"NVIDIA A100.*, simulated: {why}"):
-        tw.matmul(one, one, device="simulated:a100", **asked)
-    if "alpha" not in asked:
-        with pytest.raises(DeviceError, match=why):
-            tw.plan((2, 2), (2, 2), "int32", device="simulated:a100", **asked)
+OWN = tw.Algebra(add=lambda x, y: tw.maximum(x, y) ^ 1, multiply=lambda x, y: x - y, zero=3)
 
 
-def test_large_products_of_booleans_are_counted_where_words_have_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("algebra", "dtype"), [
+    ("min-plus", "float32"), ("log-sum-exp", "float64"), ("max-times", "float16"), (OWN, "uint8"), ("xor-and", "bool"),
+    *(pytest.param(*case, marks=pytest.mark.volume) for case in (("max-min", "int16"), ("min-max", "int64"))),
+], ids=lambda x: getattr(x, "name", x) or "own")  # fmt: skip
+def test_algebras_have_the_bits_of_the_processor(algebra: Any, dtype: str) -> None:
+    a, b = drawn((2, 66, 19), dtype), drawn((19, 67), dtype, 1)
+    expected = tw.matmul(a, b, algebra=algebra)
+    assert same(tw.matmul(a, b, algebra=algebra, device="simulated"), expected)
+    if dtype == "bool":
+        assert same(expected, np.logical_xor.reduce(a[..., None] & b, axis=-2))
+    nothing = tw.matmul(a[..., :0], b[:0], algebra=algebra, device="simulated")
+    assert same(nothing, tw.matmul(a[..., :0], b[:0], algebra=algebra))
+
+
+def test_sums_of_64_bits_wrap() -> None:
+    a, b = drawn((9, 70), "int64"), drawn((70, 8), "uint64", 1).astype(np.int64)
+    with np.errstate(over="ignore"):
+        assert same(tw.matmul(a, b, device="simulated"), a @ b)
+
+
+def scaled(total: Any, row: Any, column: Any, mask: Any) -> Any:
+    """Operands along each axis, of other dtypes, and functions whose rounding would show if any step were fused."""
+    return tw.astype(tw.where(mask, tw.sigmoid(total * row + column), total - row), "bfloat16")
+
+
+def test_epilogues_have_the_bits_of_the_processor() -> None:
+    a, b = drawn((2, 66, 19), "float16"), drawn((19, 67), "float16", 1)
+    row, column = drawn((67,), "float32", 2)[::-1], drawn((2, 66, 1), "float16", 3)
+    asked: dict[str, Any] = {
+        "epilogue": scaled, "epilogue_args": (row, column, drawn((66, 67), "bool", 4)), "alpha": 0.3,
+    }  # fmt: skip
+    expected = tw.matmul(a, b, **asked)
+    assert expected.dtype.name == "bfloat16"
+    assert same(tw.matmul(a, b, device="simulated", **asked), expected)
+    assert same(tw.matmul(a[..., :0], b[:0], device="simulated", **asked), tw.matmul(a[..., :0], b[:0], **asked))
+
+
+def test_tensor_cores_have_epilogues_where_the_order_allows_them() -> None:
+    a, b, row = drawn((33, 40), "float16"), drawn((40, 50), "float16", 1), drawn((50,), "float32", 2)
+    asked: dict[str, Any] = {"order": "fast", "device": "simulated:a100"}
+    assert tw.plan(a.shape, b.shape, "float16", epilogue=tw.relu, **asked).kernel.source == "TC"
+    sums = tw.matmul(a, b, epilogue=lambda total: tw.astype(total, "float64"), **asked).astype(np.float32)
+    found = tw.matmul(a, b, epilogue=lambda total, x: tw.relu(total + x), epilogue_args=(row,), **asked)
+    assert same(found, np.maximum(sums + row, 0).astype(np.float16))
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+def test_what_c_holds_is_scaled_and_added(spaced: bool) -> None:
+    a, b, held = drawn((40, 19), "int32"), drawn((19, 67), "int32", 1), drawn((40, 134), "int32", 2)
+    outs = [np.array(held)[:, ::2] if spaced else np.array(held[:, :67]) for _ in range(2)]
+    for out, device in zip(outs, (None, "simulated"), strict=True):
+        assert tw.matmul(a, b, out, alpha=-3, beta=7, device=device) is out
+    assert same(outs[1], outs[0])
+
+
+def test_what_no_kernel_does_is_refused() -> None:
+    one = np.ones((2, 2), np.complex64)
+    with pytest.raises(DeviceError, match=r"NVIDIA A100.*, simulated: .*not in complex64; convert the operands"):
+        tw.matmul(one, one, device="simulated:a100")
+    with pytest.raises(DeviceError, match="not in complex64"):
+        tw.plan((2, 2), (2, 2), "complex64", device="simulated:a100")
+
+
+def test_large_products_of_booleans_are_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.engine.lowering._WORDS_WORK", 1)
     p, q = drawn((70, 80), "bool"), drawn((80, 66), "bool", 1)
     assert same(tw.matmul(p, q, device="simulated"), p @ q)
@@ -285,5 +335,13 @@ def test_the_launcher_of_a_real_gpu_gives_the_same_bits(gpu: Any, case: str, dty
 
 def test_a_real_gpu_has_a_plan_and_its_name_in_refusals(gpu: Any) -> None:
     assert tw.plan((100, 200), (200, 300), device="cuda").path == "shared_memory_16"
-    with pytest.raises(DeviceError, match=r"NVIDIA A100.*: no kernel for GPUs has another algebra"):
-        tw.matmul([[1.0]], [[1.0]], device="cuda", algebra="max-plus")
+    with pytest.raises(DeviceError, match=r"NVIDIA A100.*: kernels for GPUs sum in .*, not in complex128"):
+        tw.matmul([[1j]], [[1.0]], device="cuda")
+
+
+def test_algebras_and_epilogues_of_a_real_gpu_give_the_same_bits(gpu: Any) -> None:
+    a, b, row = drawn((9, 8), "float32"), drawn((8, 7), "float32", 1), drawn((7,), "float32", 2)
+    asked: dict[str, Any] = {
+        "algebra": "min-plus", "epilogue": lambda least, x: tw.relu(least) + x, "epilogue_args": (row,),
+    }  # fmt: skip
+    assert same(tw.matmul(a, b, device="cuda", **asked), tw.matmul(a, b, **asked))

@@ -19,7 +19,9 @@ from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue
 from tilewright.kernels.record import Record
 from tilewright.ladder import operands
+from tilewright.problem.algebra import semiring
 from tilewright.problem.dtypes import dtype
+from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, same_bits
 
@@ -43,6 +45,19 @@ def test_the_kernel_goes_by_the_shape() -> None:
     assert names(choice("float64", 4096, 4096, 4096, "t4"))[0] != "tensor_core_f64"
     # 2**31 elements of A: only kernels of 64-bit indices are left.
     assert set(names(choice("float64", 2**16, 16, 2**16))) == {"tiled", "naive"}
+
+
+def test_a_kernel_takes_the_epilogue_and_the_algebra_that_are_asked_for() -> None:
+    h100, large = machine.gpu("h100"), (4096, 4096, 4096)
+    for name, total, order in (
+        ("float16", "float32", "fast"), ("float64", "float64", "canonical"), ("int8", "int8", "fast"),
+    ):  # fmt: skip
+        kind = Kind(name, name, "bfloat16", total, finish=identity(total, "bfloat16"), order=order)
+        found = chosen(kind, *large, h100, (9, 0)).candidates
+        assert found[0].record.source == ("SR" if name == "int8" else "TC"), name
+        assert all("epilogue" in one.record.takes and one.record.sums(one.dtype) == total for one in found)
+    least = Kind("float16", "float16", "float16", "float32", semiring("min-plus", "float32"), order="fast")
+    assert names(chosen(least, *large, h100, (9, 0))) == ["semiring"]
 
 
 def test_nothing_is_left_of_what_no_kernel_takes() -> None:
@@ -182,4 +197,5 @@ def test_the_record_of_a_real_gpu_is_that_which_is_most_like_it() -> None:
 
 
 def test_sums_are_of_the_dtypes_that_every_gpu_adds() -> None:
-    assert ranking.dtypes_of_sums() == ("float32", "float64", "int32")
+    integers = ("int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")
+    assert ranking.dtypes_of_sums() == ("float32", "float64", "int32", *integers)

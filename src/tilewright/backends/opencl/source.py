@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tilewright.backends.opencl.elements import cast, function, helpers, in_vectors, wrapping_type
+from tilewright.problem.c_text import algebra, cast, function, helpers, in_vectors, wrapping_type
 from tilewright.problem.dtypes import element
-from tilewright.problem.expression import Builder, Expression
+from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
 from tilewright.problem.primitives import letter
 
@@ -126,14 +126,12 @@ def _steps(kind: Kind, tile: Tile) -> list[str]:
     made = _sum_type(kind)
     lines = [f"typedef {made} T;", f"typedef {made}{tile.width if tile.width > 1 else ''} TV;"]
     if kind.algebra is not None:
-        add, multiply = kind.algebra.add, kind.algebra.multiply
-        zero = Builder()
-        start = zero.finished(zero.add("constant", (), kind.algebra.dtype, kind.algebra.zero), 0)
-        product = f"times{_OF_VECTORS}({'b, a' if kind.algebra.swapped else 'a, b'})"
-        lines += [function("zero", start), function("plus", add), function("times", multiply), "#define ZERO zero()"]
+        functions, step = algebra(kind.algebra, _OF_VECTORS)
+        lines += [*functions, "#define ZERO zero()"]
         if tile.width > 1:
-            lines += [function("plus_vector", add, tile.width), function("times_vector", multiply, tile.width)]
-        step = f"return plus{_OF_VECTORS}(c, {product});"
+            named = {"plus": kind.algebra.add, "times": kind.algebra.multiply}
+            lines += [function(f"{name}_vector", of, tile.width) for name, of in named.items()]
+        step = f"return {step};"
     elif made.endswith("2"):
         step = (
             "c.x = fma(a.x, b.x, c.x); c.y = fma(a.x, b.y, c.y); "

@@ -10,7 +10,7 @@ import pytest
 from bitwise import same_bits
 
 from tilewright.backends.opencl import OpenclDevice, host_products
-from tilewright.backends.opencl.elements import cast, literal
+from tilewright.problem.c_text import cast, literal
 from tilewright.problem.dtypes import DTYPES
 from tilewright.problem.expression import Builder, Expression, Instruction, as_numpy
 from tilewright.problem.kind import Kind

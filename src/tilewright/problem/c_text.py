@@ -1,7 +1,8 @@
-"""Dtypes in OpenCL C: how an element lies in memory, and what it is in a register.
+"""Dtypes and traced expressions in OpenCL C: what an element is in a register, and what is computed with it.
 
 Types and conversions are the dtypes' own (`problem.dtypes`). Carried floats become float32 before anything is computed
 with them: reading and writing halves needs no extension. Booleans are bytes in memory.
+CUDA C++ has the same text with other names (`kernels.functors`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import DTYPES, dtype, element
-from tilewright.problem.expression import STATED, Expression, Instruction, number
+from tilewright.problem.expression import STATED, Builder, Expression, Instruction, number
 from tilewright.problem.primitives import PRIMITIVES, letter
 
 _TOKEN = re.compile(r"\$\d|\b[TU]\b")
@@ -126,6 +128,17 @@ def _step(step: Instruction, steps: tuple[Instruction, ...], types: dict[str, st
     words = {"T": types[of], "U": "" if letter(of) in "fb" else wrapping_type(of)}
     text = PRIMITIVES[step.op].c_text(letter(of))
     return _TOKEN.sub(lambda m: args[int(m[0][1])] if m[0][0] == "$" else words[m[0]], text)
+
+
+def algebra(semiring: Semiring, vector: str = "") -> tuple[list[str], str]:
+    """The functions `zero`, `plus` and `times` of an algebra, and its step: `c` and the product of `a` and `b`.
+
+    `vector` stands behind the step's names of functions that take vectors.
+    """
+    zero = Builder()
+    start = zero.finished(zero.add("constant", (), semiring.dtype, semiring.zero), 0)
+    functions = [function("zero", start), function("plus", semiring.add), function("times", semiring.multiply)]
+    return functions, f"plus{vector}(c, times{vector}({'b, a' if semiring.swapped else 'a, b'}))"
 
 
 def helpers(text: str) -> list[str]:

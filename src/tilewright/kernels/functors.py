@@ -1,0 +1,110 @@
+"""Classes in CUDA C++ of what a kernel does with elements and sums, made of traced expressions.
+
+An epilogue becomes the class `Finish`, a call of a sum and of its place in C; an algebra becomes `Algebra`, with what
+sums begin from and a step of them. Their text is that of OpenCL's kernels (`problem.c_text`) with other names of types;
+`expressions.cuh` has the functions by OpenCL's names. Nothing may be fused but where `fma` says so: `OPTIONS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.problem.algebra import Semiring
+from tilewright.problem.c_text import algebra, function, helpers
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Expression
+
+Array = npt.NDArray[Any]
+#: NVRTC's options: a product and a sum stay two roundings.
+OPTIONS = ("--fmad=false",)
+#: CUDA C++'s names of OpenCL C's types, whose sizes and signs are the same everywhere, and of what functions are.
+_NAMES = {
+    "inline": "__device__ inline", "char": "signed char", "uchar": "unsigned char", "ushort": "unsigned short",
+    "uint": "unsigned", "long": "long long", "ulong": "unsigned long long", "half": "half_bits",
+}  # fmt: skip
+_NAME = re.compile(rf"\b({'|'.join(_NAMES)})\b")
+
+
+def renamed(text: str) -> str:
+    """OpenCL C by CUDA's names of types.
+
+    >>> renamed("inline ulong f(char x)")
+    '__device__ inline unsigned long long f(signed char x)'
+    """
+    return _NAME.sub(lambda found: _NAMES[found[0]], text)
+
+
+def source(finish: Expression | None, semiring: Semiring | None) -> str:
+    """The classes of a kernel, for the beginning of its text."""
+    made = "\n".join(([] if semiring is None else _algebra(semiring)) + ([] if finish is None else _finish(finish)))
+    needed = map(renamed, helpers(made))
+    return "\n".join(('#include "finish.cuh"', '#include "expressions.cuh"', *needed, made, ""))
+
+
+def arguments(finish: Expression | None) -> tuple[str, ...]:
+    """Of a kernel's template, behind its own: C's element type, the class, and types of its members."""
+    if finish is None:
+        return ()
+    operands = (f"const {renamed(element(name).c_memory)} *" for _, name in finish.parameters[1:])
+    more = (text for operand in operands for text in (operand, *("long long",) * 3))
+    return _stored(finish.dtype), "Finish", *more
+
+
+def _stored(name: str) -> str:
+    """C++'s type of an element of C; one of its own for floats that are bits here."""
+    made = renamed(element(name).c_memory)
+    return made if element(name).carried is None else f"Stored<{made}>"
+
+
+def operands(more: Sequence[Array]) -> tuple[Any, ...]:
+    """Arguments of a launch for the operands of an epilogue, each of C's shape: arrays, and how far elements are apart.
+
+    >>> row = np.broadcast_to(np.ones(3, np.float32), (2, 3))
+    >>> [int(step) for step in operands([row])[1:]]
+    [0, 0, 1]
+    """
+    found: list[Any] = []
+    for given in more:
+        x = given.copy() if any(stride % given.itemsize for stride in given.strides) else given
+        steps = [stride // x.itemsize for stride in x.strides]
+        found += [x, *(np.int64(step) for step in (*(0,) * (3 - len(steps)), *steps))]
+    return tuple(found)
+
+
+def _algebra(semiring: Semiring) -> list[str]:
+    made = renamed(element(semiring.dtype).c)
+    functions, step = algebra(semiring)
+    return [
+        *map(renamed, functions),
+        f"""struct Algebra {{
+    __device__ static {made} start() {{ return zero(); }}
+    __device__ static {made} step({made} c, {made} a, {made} b) {{ return {step}; }}
+}};""",
+    ]
+
+
+def _finish(finish: Expression) -> list[str]:
+    total, *rest = (name for _, name in finish.parameters)
+    types = [renamed(element(name).c_memory) for name in rest]
+    members = "".join(
+        f"    const {made} *x{i};\n    long long matrix{i}, row{i}, column{i};\n" for i, made in enumerate(types)
+    )
+    moves = "".join(f" x{i} += z * matrix{i};" for i in range(len(types)))
+    read = "".join(
+        f", read_within(x{i} + (y * row{i} + x * column{i}), inside){' != 0' * (name == 'bool')}"
+        for i, name in enumerate(rest)
+    )
+    return [
+        renamed(function("finish", finish)),
+        f"""struct Finish {{
+{members}    __device__ void advance(int z) {{{moves} }}
+    __device__ {_stored(finish.dtype)} operator()({renamed(element(total).c)} sum, int y, int x, bool inside) const {{
+        return {{finish(sum{read})}};
+    }}
+}};""",
+    ]

@@ -1,0 +1,146 @@
+"""Epilogues of kernels of tensor cores: the bits of the processor's, of the same sums."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tilewright as tw
+from tilewright import simt
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.kernels import catalogue
+from tilewright.kernels.catalogue import Record, find
+from tilewright.ladder import operands
+from tilewright.problem.algebra import semiring
+from tilewright.problem.expression import Expression, identity, trace
+from tilewright.problem.reference import same_bits
+
+Array = npt.NDArray[Any]
+VOLUME = pytest.mark.volume
+RECORDS = [r for r in catalogue.records() if r.source == "TC" and r.takes]
+#: Instances of other tiles, that are compiled and translated in less time.
+SMALL = "<TYPE, 64, 64, 32, 32, 16, 2>"
+
+
+def small(name: str) -> Record:
+    compiler = functools.partial(catalogue._cuda, f"{name}.cu", name + SMALL)
+    return replace(find(name), tile=(64, 64), block=(256, 1), compiler=compiler)
+
+
+def product(record: Record, a: Array, b: Array, finish: Expression, *more: Array) -> Array:
+    """What a record makes of two operands, with an epilogue; what it does not write stays recognisable."""
+    c = np.full((a.shape[-2], b.shape[-1]), 77, np.dtype(finish.dtype))
+    shape = record.launch_rule(*c.shape, a.shape[-1])
+    program = record.program(a.dtype.name, record.cc if record.family else (9, 0), finish=finish)
+    given = record.arguments(a, b, c, [np.broadcast_to(x, c.shape) for x in more])
+    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes)
+    return c
+
+
+def of_sums(function: Any, sums: Array, *more: Array) -> Array:
+    """What the processor makes of sums, by its own machine code: a product of nothing, whose epilogue reads them."""
+    nothing = np.zeros((len(sums), 0), sums.dtype), np.zeros((0, sums.shape[1]), sums.dtype)
+    return tw.matmul(*nothing, epilogue=lambda _, *given: function(*given), epilogue_args=(sums, *more))
+
+
+def gelu_of(total: Any, row: Any, residual: Any) -> Any:
+    return tw.astype(tw.gelu(total * 0.25 + row) + residual, "float16")
+
+
+def clamped(total: Any, row: Any, residual: Any) -> Any:
+    return tw.astype(tw.clip(total * 3 + row / residual, -5, 5), "float16")
+
+
+def check(record: Record, dtype: str, function: Any, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b = operands(m, n, k, dtype, seed=3)
+    total, random = record.sums(dtype), np.random.default_rng(1)
+    row, residual = (random.standard_normal(extents).astype(np.float32) for extents in ((1, n), (m, 2 * n)))
+    residual = residual[::-1, 1::2].astype(np.float16)
+    kinds = {"sum": total, "row": "float32", "residual": "float16"}
+    sums = product(record, a, b, identity(total, total))
+    found = product(record, a, b, trace(function, kinds), row, residual)
+    assert same_bits(found, of_sums(function, sums, row, residual))
+    assert same_bits(found, trace(function, kinds).evaluate(sums, row, residual)), "NumPy, a step at a time"
+
+
+@pytest.mark.parametrize(("name", "function", "shape"), [
+    ("tensor_core", clamped, (66, 71, 40)),
+    pytest.param("tensor_core", gelu_of, (66, 71, 40), marks=VOLUME),
+    pytest.param("split_k", clamped, (33, 70, 1100), marks=VOLUME),
+])  # fmt: skip
+def test_the_bits_are_the_processors(name: str, function: Any, shape: tuple[int, int, int]) -> None:
+    check(small(name), "float16", function, shape)
+
+
+@VOLUME
+@pytest.mark.parametrize("function", [gelu_of, clamped])
+@pytest.mark.parametrize(("record", "dtype"), [(r, d) for r in RECORDS for d in r.dtypes], ids=str)
+def test_every_kernel_that_says_so_takes_epilogues(record: Record, dtype: str, function: Any) -> None:
+    check(record, dtype, function, (130, 301, 67))
+
+
+@VOLUME
+def test_without_an_epilogue_sums_are_rounded_as_by_one_that_only_casts() -> None:
+    record = small("tensor_core")
+    a, b = operands(66, 71, 40, "float16")
+    c = np.full((66, 71), 77, np.float16)
+    shape = record.launch_rule(66, 71, 40)
+    simt.launch(record.program("float16"), shape.grid, shape.block, record.arguments(a, b, c))
+    assert same_bits(c, product(record, a, b, identity("float32", "float16")))
+
+
+def test_a_batch_moves_its_operands_by_matrices() -> None:
+    record, (m, n, k) = small("batched"), (34, 20, 40)
+    a, b = (np.stack(both) for both in zip(*(operands(m, n, k, "float16", seed=s) for s in (1, 2)), strict=True))
+    held = np.random.default_rng(4).standard_normal((2, m, n)).astype(np.float32)
+    finish = trace(lambda total, x: total - x, {"sum": "float32", "x": "float32"})
+    c = np.full((2, m, n), 77, np.float32)
+    shape = record.launch_rule(m, n, k, 2)
+    program = record.program("float16", finish=finish)
+    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c, [held]))
+    for i in range(2):
+        sums = product(small("tensor_core"), a[i], b[i], identity("float32", "float32"))
+        assert same_bits(c[i], sums - held[i]), i
+
+
+def test_nothing_is_found_where_c_is_read_and_written() -> None:
+    record, finish = small("tensor_core"), trace(lambda s, c: s * 0.5 + c * 2, {"sum": "float32", "c": "float32"})
+    a, b = operands(66, 71, 40, "float16")
+    c = np.random.default_rng(0).standard_normal((66, 71)).astype(np.float32)
+    expected = finish.evaluate(product(record, a, b, identity("float32", "float32")), c)
+    shape = record.launch_rule(66, 71, 40)
+    program, given = record.program("float16", finish=finish), record.arguments(a, b, c, [c])
+    assert tw.check(program, shape.grid, shape.block, given) == ()
+    assert same_bits(c, expected)
+
+
+@pytest.mark.parametrize(("record", "dtype", "function"), [
+    pytest.param(find("tensor_core"), "float16", clamped, id="clamped"),
+    *(pytest.param(r, d, gelu_of, id=f"{r.name}-{d}", marks=VOLUME) for r in RECORDS for d in r.dtypes),
+])  # fmt: skip
+def test_the_assembler_keeps_all_in_registers(record: Record, dtype: str, function: Any) -> None:
+    finish = trace(function, {"sum": record.sums(dtype), "row": "float32", "residual": "float16"})
+    for cc in [record.cc] if record.family else [(8, 0), *([(9, 0)] if function is gelu_of else [])]:
+        resources = record.program(dtype, cc, finish=finish).resources()
+        assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0, cc
+
+
+def test_products_and_sums_of_an_epilogue_are_not_fused() -> None:
+    finish = trace(lambda s, x: s * x + x, {"sum": "float32", "x": "float32"})
+    ptx = find("semiring").program("float32", finish=finish, algebra=semiring("min-plus", "float32")).ptx
+    assert "fma." not in ptx
+    assert "mul.f32" in ptx or "mul.rn.f32" in ptx
+
+
+def test_what_a_record_does_not_take_is_refused() -> None:
+    plus = identity("float32", "float32")
+    with pytest.raises(ArgumentValueError, match="'warp_tiled' takes no epilogue; choose one whose record says so"):
+        find("warp_tiled").program("float32", finish=plus)
+    with pytest.raises(ArgumentTypeError, match=r"'tensor_core_f64' sums float64 in float64 \(got float32\)"):
+        find("tensor_core_f64").program("float64", finish=plus)
