@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Enum
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -17,6 +18,23 @@ from tilewright.native.pages import give_back
 
 #: An LLVM module: text or bitcode.
 Source = str | bytes
+
+
+class Effort(Enum):
+    """What LLVM does to a module: the level of code generation, and passes before it; `None` are its own first level.
+
+    Its own levels look for what text that is written as it shall run does not have: on the CPU engine's kernels they
+    take twice as long as all the rest, and the code is no quicker (docs/design/cpu.md).
+    """
+
+    #: Code that may run once: values leave the stack, instructions are selected one by one.
+    QUICK = 0, ("sroa",)
+    #: C that clang has optimised.
+    COMPILED = 2, ()
+    #: Text whose loops and vectors are written as they shall run.
+    WRITTEN = 2, ("sroa", "simplify_cfg", "loop_rotate", "instruction_combine", "simplify_cfg")
+    #: Text that calls C, which becomes a part of it.
+    INLINED = 2, None
 
 
 class Library:
@@ -66,36 +84,40 @@ class Compiler:
         parts: Iterable[Source] = (),
         *,
         exports: Collection[str] = (),
-        level: int = 2,
-        passes: int = 1,
+        effort: Effort | None = None,
     ) -> bytes:
         """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes.
 
         `ir` and the `parts` that are linked in, each once, are LLVM text or bitcode (see `tilewright.native.bitcode`).
-        Where `exports` are given, functions that these do not call are dropped. `level` is the effort of code
-        generation, 0 to 3, and `passes` that of optimisation, 1 to 3, or 0 for none; loops are left as they are
-        written.
+        Where `exports` are given, functions that these do not call are dropped. `effort` is by default that for text
+        without or with parts; none vectorises or unrolls loops.
 
         Raises ValueError: the text is no valid module; the message is LLVM's.
         """
-        texts = sorted({part for part in parts if isinstance(part, str)})
-        codes = sorted({part for part in parts if isinstance(part, bytes)})
+        parts = set(parts)
+        chosen = effort or (Effort.INLINED if parts else Effort.WRITTEN)
+        texts = sorted(part for part in parts if isinstance(part, str))
+        codes = sorted(part for part in parts if isinstance(part, bytes))
         written = [*texts, ir] if isinstance(ir, str) else texts
         if any(halves.needed(text, self._target.triple, self.features) for text in written):
             codes.append(bitcode(halves.SOURCE))
-        return calls().run(lambda check: self._compiled(_joined(ir, [*texts, *codes], exports), level, passes, check))
+        return calls().run(lambda check: self._compiled(_joined(ir, [*texts, *codes], exports), chosen, check))
 
-    def _compiled(self, module: Any, level: int, passes: int, check: Callable[[], None]) -> bytes:
+    def _compiled(self, module: Any, effort: Effort, check: Callable[[], None]) -> bytes:
         check()
+        level, passes = effort.value
         machine = self._machine(level)
-        if passes:
-            options = llvm.create_pipeline_tuning_options(speed_level=passes)
-            options.loop_vectorization = False
-            options.slp_vectorization = False
-            options.loop_unrolling = False
-            builder = llvm.create_pass_builder(machine, options)
-            builder.getModulePassManager().run(module, builder)
-            check()
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, options)
+        if passes is None:
+            manager = builder.getModulePassManager()
+        else:
+            manager = llvm.create_new_module_pass_manager()
+            for name in passes:
+                getattr(manager, f"add_{name}_pass")()
+        manager.run(module, builder)
+        check()
         return bytes(machine.emit_object(module))
 
     def link(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int] | None = None) -> Library:

@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 from tilewright.native import store, upkeep
 from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
-from tilewright.native.compiler import Compiler, Source, compiler, parsed
+from tilewright.native.compiler import Compiler, Effort, Source, compiler, parsed
 from tilewright.native.once import bounded, once
 
 #: What LLVM's types are to ctypes.
@@ -51,7 +51,7 @@ def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Sign
         return kept
     read = [signatures(part) for part in parts]
     found = {name: types for part in read for name, types in part.items() if name.startswith(prefix)}
-    code = made.compile(first, others, exports=tuple(found), level=3, passes=2)
+    code = made.compile(first, others, exports=tuple(found), effort=Effort.COMPILED)
     store.write(folder, key, found, code)
     return found, code
 

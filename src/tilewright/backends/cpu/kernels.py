@@ -50,7 +50,7 @@ def compiled(
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
     if kept is None:
-        code = compiler().compile(text(), parts, exports=exports, level=3, passes=2)
+        code = compiler().compile(text(), parts, exports=exports)
         store.write(folder, entry, {}, code)
     else:
         code = kept[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tilewright.errors import PtxError
 from tilewright.native import store, upkeep
 from tilewright.native.bitcode import bitcode
-from tilewright.native.compiler import Compiler, Library, Source
+from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
 
@@ -92,12 +92,12 @@ class Host(Compiler):
         """The runtime's machine code, kept in `folder` from one process to the next."""
         runtime = [bitcode(Path(__file__).parents[1] / "runtime" / name) for name in _FILES]
         if folder is None:
-            return self.compile(runtime[0], runtime[1:], exports=_RUNTIME)
+            return self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.INLINED)
         key = store.digest(cache.fingerprint(), self.identity, "runtime")
         kept = store.read(folder, key, lambda header: None)
         if kept is not None:
             return kept[1]
-        code = self.compile(runtime[0], runtime[1:], exports=_RUNTIME)
+        code = self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.INLINED)
         store.write(folder, key, {}, code)
         return code
 
@@ -107,9 +107,7 @@ class Host(Compiler):
         Raises PtxError: the PTX had operands that make no valid LLVM module.
         """
         try:
-            return self.compile(
-                ir, handlers, exports=(symbol,), level=2 if optimise else 0, passes=1 if optimise else 0
-            )
+            return self.compile(ir, handlers, exports=(symbol,), effort=Effort.INLINED if optimise else Effort.QUICK)
         except ValueError as error:
             raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
 

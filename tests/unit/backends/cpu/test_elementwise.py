@@ -58,7 +58,7 @@ def compiled(expressions: dict[str, Expression], widths: tuple[int, ...], made: 
         text, needed = function_text(symbol, expressions[name], w)
         texts.append(text)
         declarations |= needed
-    code = made.compile("\n".join([*texts, *declarations.values()]), level=1, passes=1)
+    code = made.compile("\n".join([*texts, *declarations.values()]))
     library = compiler().link(code, tuple(symbols.values()))
 
     def run(name: str, width: int, arrays: list[Array]) -> Array:
