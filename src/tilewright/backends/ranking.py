@@ -104,7 +104,7 @@ def _allowed(kind: Kind, cc: tuple[int, int], maps: bool) -> tuple[Candidate, ..
     for record in reversed(records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
             continue
-        if record.operands == "boxes" and not maps:
+        if any(record.columns) or (record.operands == "boxes" and not maps):  # operands come by rows
             continue
         name = _taken(record, kind)
         if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):

@@ -209,16 +209,30 @@ def _tensor_core(
     )  # fmt: skip
 
 
-def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
+#: Of halves, all steps of k in one sum.
+_IN_ONE = Bound(1, 16)
+
+
+def _hopper(
+    name: str,
+    title: str,
+    notes: str,
+    dtypes: tuple[str, ...] = _HALVES,
+    bound: Bound = _IN_ONE,
+    width: int = 256,
+    cluster: int = 1,
+    columns: tuple[bool, bool] = (False, False),
+) -> Record:
     """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
-    rows, columns, stages, line_bytes, bound = 128, 256, 4, 128, Bound(1, 16)
+    rows, stages, line_bytes, file = 128, 4, 128, "hopper" if cluster == 1 else "hopper_multicast"
+    lie, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
     return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
-        limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
-        operands="boxes", results=(2, 64), resident=_RESIDENT, group=16, tensor="f16", depth=64, stages=stages,
-        shared_bytes=stages * (rows + columns) * line_bytes + 64,
-        cluster=cluster, alike="hopper",
-        compiler=functools.partial(_cuda, f"{name}.cu", f"{name}<TYPE, 2, {columns}, {stages}>", family=True),
+        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
+        limits=f"within {bound} of the exact product", notes=notes, tile=(rows, width), block=(384, 1),
+        operands="boxes", columns=columns, results=(2, width // 4), resident=_RESIDENT, group=16,
+        tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
+        shared_bytes=stages * (rows + width) * line_bytes + 64, cluster=cluster,
+        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {lie}>", family=True),
     )  # fmt: skip
 
 
@@ -305,7 +319,7 @@ _RECORDS = (
     ),
     _tensor_core(
         "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
-        _HALVES, Bound(1, 16),
+        _HALVES, _IN_ONE,
         "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix",
     ),
     _tensor_core(
@@ -320,12 +334,12 @@ _RECORDS = (
     ),
     _tensor_core(
         "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,
-        Bound(1, 16), "gridDim.z is the number of matrices, which lie any distance apart", 64, "abc m n k ld batch",
+        _IN_ONE, "gridDim.z is the number of matrices, which lie any distance apart", 64, "abc m n k ld batch",
         stages=4, alike="tensor_core",
     ),
     _tensor_core(
         "transposed", "transposed<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, operands by rows or by columns",
-        _HALVES, Bound(1, 16), "all four ways without a copy: ldmatrix transposes",
+        _HALVES, _IN_ONE, "all four ways without a copy: ldmatrix transposes",
         operands="abc m n k ld turned", alike="tensor_core",
     ),
     _hopper(
@@ -335,7 +349,19 @@ _RECORDS = (
     ),
     _hopper(
         "hopper_multicast", "the same, B's tiles copied for two blocks at once",
-        "clusters of two blocks, whose tiles lie below each other", 2,
+        "clusters of two blocks, whose tiles lie below each other", cluster=2,
+    ),
+    *(
+        _hopper(
+            f"hopper_{of_a}{of_b}", f"tensor cores by warpgroups, {which} by columns", "descriptors of products say so",
+            columns=(of_a == "t", of_b == "t"),
+        )
+        for of_a, of_b, which in (("t", "n", "A"), ("n", "t", "B"), ("t", "t", "A and B"))
+    ),
+    _hopper(
+        "hopper_fp8", "tensor cores by warpgroups, 8-bit floats",
+        "C is float32; sums of a tile are added up by the float32 units; B by columns, since bytes must lie along k",
+        _BYTES, Bound.of_cut_tiles(tile=128, group=32, fraction=13), 128, columns=(False, True),
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -1,10 +1,14 @@
-// Hopper: C = A B for halves, summed in float32, by warpgroups that do nothing but multiply and one that does nothing but
-// copy. For compute capability 9.0 alone (`wgmma` and `setmaxnreg` are of sm_90a).
+// Hopper: C = A B for halves and 8-bit floats, summed in float32, by warpgroups that do nothing but multiply and one that does
+// nothing but copy. For compute capability 9.0 alone (`wgmma` and `setmaxnreg` are of sm_90a).
 //
 // One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles: each has an
 // mbarrier that says it is full, and one that says all who read it are done. Each of the consumers multiplies 64 rows by
 // BN columns (wgmma.m64nNk16), whose sums lie in the registers that the producer gives up. Blocks are persistent: each
 // takes every gridDim.x-th tile, and tiles come in groups of rows so that those at work at a time share what L2 holds.
+//
+// A and B may lie by rows or by columns: what lies side by side along k, or along m or n, a descriptor says. Of 8-bit floats
+// it must be k. Tensor cores keep 13 fraction bits of their sums, so those of a tile begin at 0, and are added to the
+// others by the float32 units.
 //
 // Of the fast.cu worklog it is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64, two
 // consumers, setmaxnreg, persistent, neither clusters nor stores by TMA. It has four stages, and B by rows.
@@ -13,15 +17,27 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 // What the launch makes of a matrix for copies of its boxes: 128 bytes that only such copies read.
 struct alignas(64) TensorMap {
     unsigned long long words[16];
 };
 
-constexpr int BK = 64;           // elements in 128 bytes, the swizzle's width
-constexpr int BOX = 64 * BK * 2;  // bytes of a box of 64 rows
-constexpr int GROUP = 16;        // rows of tiles that are taken together
+constexpr int LINE = 128;       // bytes, the swizzle's width
+constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
+constexpr int GROUP = 16;       // rows of tiles that are taken together
+
+// What C consists of: 8-bit floats hold no sums.
+template <typename T, int SIZE = sizeof(T)>
+struct Of {
+    typedef T Result;
+};
+
+template <typename T>
+struct Of<T, 1> {
+    typedef float Result;
+};
 
 __device__ inline void init(unsigned barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -91,19 +107,27 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
 #define SIXTEEN(d, i) FOUR(d, i), FOUR(d, i + 4), FOUR(d, i + 8), FOUR(d, i + 12)
 #define SIXTY_FOUR(d, i) SIXTEEN(d, i), SIXTEEN(d, i + 16), SIXTEEN(d, i + 32), SIXTEEN(d, i + 48)
 
-// D += A B of one warpgroup, begun: 64 rows, 16 steps of k; rows of B lie side by side.
-#define MULTIPLY(count, columns, type, name, operands, a_register, b_register)                                       \
-    __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {           \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." name "." name " {" SUMS##count "}, "     \
-                     a_register ", " b_register ", 1, 1, 1, 0, 1;"                                                   \
-                     : operands                                                                                      \
-                     : "l"(a), "l"(b));                                                                              \
+// D = A B of one warpgroup, begun, or D += A B where it says ADD: 64 rows, 32 bytes of k. Of an operand that is ACROSS lie
+// the rows or columns of a step of k side by side.
+#define MULTIPLY(count, shape, type, name, operands, of_a, of_b, add, across)                                            \
+    template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                                    \
+    __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {               \
+        asm volatile("wgmma.mma_async.sync.aligned." shape ".f32." name "." name " {" SUMS##count "}, " of_a ", " of_b   \
+                     ", " add ", 1, 1" across ";"                                                                        \
+                     : operands                                                                                          \
+                     : "l"(a), "l"(b), "n"(ADD), "n"(ACROSS_A), "n"(ACROSS_B));                                          \
     }
+#define MULTIPLY64(shape, type, name, across) \
+    MULTIPLY(64, shape, type, name, SIXTY_FOUR(d, 0), "%64", "%65", "%66", across)
+#define MULTIPLY128(shape, type, name, across) \
+    MULTIPLY(128, shape, type, name, TWO_OF_64, "%128", "%129", "%130", across)
 #define TWO_OF_64 SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
-MULTIPLY(64, "128", __half, "f16", SIXTY_FOUR(d, 0), "%64", "%65")
-MULTIPLY(64, "128", __nv_bfloat16, "bf16", SIXTY_FOUR(d, 0), "%64", "%65")
-MULTIPLY(128, "256", __half, "f16", TWO_OF_64, "%128", "%129")
-MULTIPLY(128, "256", __nv_bfloat16, "bf16", TWO_OF_64, "%128", "%129")
+MULTIPLY64("m64n128k16", __half, "f16", ", %67, %68")
+MULTIPLY64("m64n128k16", __nv_bfloat16, "bf16", ", %67, %68")
+MULTIPLY64("m64n128k32", __nv_fp8_e4m3, "e4m3", "")
+MULTIPLY64("m64n128k32", __nv_fp8_e5m2, "e5m2", "")
+MULTIPLY128("m64n256k16", __half, "f16", ", %131, %132")
+MULTIPLY128("m64n256k16", __nv_bfloat16, "bf16", ", %131, %132")
 
 // The compiler must not move what reads or writes sums across the waits and fences of products, which it cannot see.
 template <int N>
@@ -113,6 +137,17 @@ __device__ inline void keep(float (&d)[N]) {
         asm volatile("" : "+f"(d[i])::"memory");
     }
 }
+
+// A number for the compiler.
+template <bool IT>
+struct Says {
+    enum { VALUE = IT };
+};
+
+template <typename T>
+struct alignas(2 * sizeof(T)) Pair {
+    T first, second;
+};
 
 // Writes an element of a row, of which `left` are before its end. Branches would make hundreds of blocks of code.
 template <typename T>
@@ -125,12 +160,24 @@ __device__ inline void store_within(T *to, int left, T value) {
                  : "memory");
 }
 
+__device__ inline void store_within(float *to, int left, float value) {
+    asm volatile("{\n"
+                 ".reg .pred inside;\n"
+                 "setp.gt.s32 inside, %1, 0;\n"
+                 "@inside st.global.f32 [%0], %2;\n"
+                 "}" ::"l"(__cvta_generic_to_global(to)), "r"(left), "f"(value)
+                 : "memory");
+}
+
 // What a block does. Those of a cluster have tiles below each other: each copies a part of B's tile to all of them.
-template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER>
-__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, T *c, int m, int n, int k, int ldc) {
-    constexpr int BM = 64 * CONSUMERS;
-    constexpr int TILE_A = BM * BK * (int)sizeof(T), TILE_B = BK * BN * (int)sizeof(T);
-    static_assert(sizeof(T) == 2 && BN % (64 * CLUSTER) == 0, "boxes are 128 bytes wide, and whole");
+template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename Result>
+__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, Result *c, int m, int n, int k,
+                                               int ldc) {
+    constexpr int BM = 64 * CONSUMERS, BK = LINE / (int)sizeof(T);
+    constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE;
+    constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = sizeof(T) == 1;
+    static_assert(BN % (64 * CLUSTER) == 0, "boxes are 128 bytes wide, and whole");
+    static_assert(sizeof(T) == 2 || !(ACROSS_A || ACROSS_B), "the bytes of a line must be steps of k");
 
     extern __shared__ __align__(1024) unsigned char shared[];
     const unsigned tiles_a = (unsigned)__cvta_generic_to_shared(shared);
@@ -178,16 +225,19 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
                     expect(full + 8 * stage, TILE_A + TILE_B);
 #pragma unroll
                     for (int y = 0; y < BM; y += 64) {
-                        copy_box(tiles_a + stage * TILE_A + y / 64 * BOX, a, top + y, step * BK, full + 8 * stage);
+                        const unsigned to = tiles_a + stage * TILE_A + y / 64 * BOX;
+                        const int line = ACROSS_A ? step * BK : top + y, first = ACROSS_A ? top + y : step * BK;
+                        copy_box(to, a, line, first, full + 8 * stage);
                     }
 #pragma unroll
                     for (int part = 0; part < BN / CLUSTER; part += 64) {
                         const int x = rank * (BN / CLUSTER) + part;
                         const unsigned to = tiles_b + stage * TILE_B + x / 64 * BOX;
+                        const int line = ACROSS_B ? step * BK : left + x, first = ACROSS_B ? left + x : step * BK;
                         if constexpr (CLUSTER > 1) {
-                            copy_box_to((1 << CLUSTER) - 1, to, b, step * BK, left + x, full + 8 * stage);
+                            copy_box_to((1 << CLUSTER) - 1, to, b, line, first, full + 8 * stage);
                         } else {
-                            copy_box(to, b, step * BK, left + x, full + 8 * stage);
+                            copy_box(to, b, line, first, full + 8 * stage);
                         }
                     }
                 }
@@ -213,47 +263,66 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             }
         }
     };
-    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(T)) == 0 && ldc % 2 == 0;
+    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(Result)) == 0 && ldc % 2 == 0;
+    float of_tile[BN / 2] = {};  // unused, and gone, where sums are not in parts
     for (int tile = first_tile; tile < rows * columns; tile += apart) {
         corner(tile, top, left);
         float sums[BN / 2] = {};
         unsigned before = 0;  // the mbarrier of the stage whose products may be in flight
         for (int step = 0; step < steps; ++step, next()) {
             wait(full + 8 * stage, phase);
-            // Rows of A lie 128 bytes apart, eight of them 1024; eight rows of 64 columns of B as well.
+            // Lines lie 128 bytes apart, eight of them 1024; a step of k is part of a line, or some whole ones.
             const unsigned at_a = tiles_a + stage * TILE_A + warp / 4 * BOX, at_b = tiles_b + stage * TILE_B;
-            keep(sums);
+            auto &to = IN_PARTS ? of_tile : sums;
+            keep(to);
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            auto some = [&](auto add, int l) {  // 32 bytes of k, from byte l on
+                const int down = l / (int)sizeof(T) * LINE;
+                multiply<decltype(add)::VALUE, ACROSS_A, ACROSS_B>(to, descriptor(at_a + (ACROSS_A ? down : l), BOX, 1024),
+                                                                  descriptor(at_b + (ACROSS_B ? down : l), BOX, 1024), T());
+            };
+            some(Says<!IN_PARTS>(), 0);
 #pragma unroll
-            for (int l = 0; l < BK; l += 16) {
-                multiply(sums, descriptor(at_a + l * 2, 16, 1024), descriptor(at_b + l * 128, BOX, 1024), T());
+            for (int l = 32; l < LINE; l += 32) {
+                some(Says<true>(), l);
             }
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            keep(sums);
-            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            keep(to);
+            asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(IN_PARTS ? 0 : 1) : "memory");
+            if (IN_PARTS) {
+                keep(to);
+                give_back(empty + 8 * stage, true);
+#pragma unroll
+                for (int i = 0; i < BN / 2; ++i) {
+                    sums[i] += of_tile[i];
+                }
+                continue;
+            }
             give_back(before, step > 0);
             before = empty + 8 * stage;
         }
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-        keep(sums);
-        give_back(before, true);
+        if (!IN_PARTS) {
+            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            keep(sums);
+            give_back(before, true);
+        }
 
         // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const int y = top + 16 * warp + 8 * i + lane / 4, x = left + lane % 4 * 2;
-            T *to = c + (long long)y * ldc + x;
+            Result *to = c + (long long)y * ldc + x;
             if (left + BN <= n && wide_c && y < m) {
 #pragma unroll
                 for (int j = 0; j < BN / 8; ++j) {
-                    __align__(4) const T pair[2] = {T(sums[4 * j + 2 * i]), T(sums[4 * j + 2 * i + 1])};
-                    *reinterpret_cast<unsigned *>(to + 8 * j) = *reinterpret_cast<const unsigned *>(pair);
+                    const Pair<Result> pair = {Result(sums[4 * j + 2 * i]), Result(sums[4 * j + 2 * i + 1])};
+                    *reinterpret_cast<Pair<Result> *>(to + 8 * j) = pair;
                 }
             } else if (y < m) {
 #pragma unroll
                 for (int j = 0; j < BN / 4; ++j) {
                     const int at = j / 2 * 8 + j % 2;
-                    store_within(to + at, n - x - at, T(sums[4 * (j / 2) + 2 * i + j % 2]));
+                    store_within(to + at, n - x - at, Result(sums[4 * (j / 2) + 2 * i + j % 2]));
                 }
             }
         }
@@ -263,9 +332,11 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     }
 }
 
-// `ldc` is how many elements a row of C is behind the one before.
-template <typename T, int CONSUMERS, int BN, int STAGES>
+// `ldc` is how many elements a row of C is behind the one before. The maps are of matrices by rows, or, of those by columns,
+// of what they are transposed.
+template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B>
 __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
-    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T *c, int m, int n, int k, int ldc) {
-    multiply_tiles<T, CONSUMERS, BN, STAGES, 1>(a, b, c, m, n, k, ldc);
+    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, typename Of<T>::Result *c, int m, int n,
+           int k, int ldc) {
+    multiply_tiles<T, CONSUMERS, BN, STAGES, 1, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc);
 }

@@ -90,6 +90,8 @@ class Record:
         "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
         "abc m n k ld batch", "boxes",
     ] = "abc"  # fmt: skip
+    #: Of `boxes`: whether A is to lie by columns, and B. One that lies the other way is copied.
+    columns: tuple[bool, bool] = (False, False)
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
     split: int = 0
     #: Most blocks of a launch, where a block takes one tile after another; with `split`, so many steps after others.
@@ -249,7 +251,8 @@ class Record:
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
         if self.operands == "boxes":
-            return *map(_boxes, (a, b)), c, *(np.int32(size) for size in (m, n, k, n))
+            lying = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
+            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, n))
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
             turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]

@@ -30,7 +30,14 @@ TILES = {
 
 
 def cases(pairs: list[tuple[Record, str]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(("record", "dtype"), pairs, ids=[f"{r.name}-{d}" for r, d in pairs])
+    """Of each pair a test; of those that are another's for operands by columns, for the volume tests."""
+    return pytest.mark.parametrize(
+        ("record", "dtype"),
+        [
+            pytest.param(r, d, id=f"{r.name}-{d}", marks=[pytest.mark.volume] if any(r.columns) else [])
+            for r, d in pairs
+        ],
+    )
 
 
 def test_every_row_of_the_issue_has_its_records() -> None:
@@ -52,7 +59,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         ],
         "TC": [
             "tensor_core", "split_k", "stream_k", "batched", "transposed", "hopper",
-            "hopper_multicast",
+            "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "tensor_core_fp8",
         ],
@@ -101,9 +108,8 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
 def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) -> None:
     program = record.program(dtype)
     files = {where.rsplit(":", 1)[0].rsplit("/", 1)[-1] for where in program.source_lines.values()}
-    shared = {"multiply_add.py", "fours.cuh", "tiles.cuh", "finish.cuh", "tensor_core.cu", "hopper.cu"} - {
-        f"{record.name}.cu"
-    }
+    own = "hopper.cu" if record.operands == "boxes" and record.cluster == 1 else f"{record.name}.cu"
+    shared = {"multiply_add.py", "fours.cuh", "tiles.cuh", "finish.cuh", "tensor_core.cu", "hopper.cu"} - {own}
     assert len(files - shared) == 1
     assert len(program.source_lines) > 20
 
@@ -169,7 +175,7 @@ def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
     a = np.asfortranarray(np.arange(m * k, dtype=dtype).reshape(m, k))
     b = np.arange(k * n, dtype=dtype).reshape(k, n)
     b.flags.writeable = False
-    c = np.zeros((m, n), dtype)
+    c = record.blank(m, n, dtype)
     args = record.arguments(a, b, c)
     assert any(arg is c for arg in args)
     program = record.program(dtype)
@@ -187,7 +193,8 @@ def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
         turned = record.operands.endswith("turned")  # A's columns stay as they are
         assert all(array.flags.c_contiguous for array in seen[turned:])
     a_first = record.operands != "cab m k n"
-    order = (a, b, c) if a_first else (c, a, b)
+    lying = [x.T if by_columns else x for x, by_columns in zip((a, b), record.columns, strict=True)]
+    order = (*lying, c) if a_first else (c, *lying)
     assert all(np.array_equal(array, expected) for array, expected in zip(seen, order, strict=bool(not record.split)))
     if program.abi == "c":
         sizes = [int.from_bytes(value, "little") for value in values[3:]]
