@@ -165,7 +165,12 @@ COMMANDS = (
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),
-    Command("gpus", lists.gpus, "List the GPUs that --gpu takes.", (("", "names and limits"),)),
+    Command(
+        "gpus",
+        lists.gpus,
+        "List the GPUs that --gpu takes.",
+        (("", "names and limits"), ("h100 --json", "one record, as --gpu FILE.json takes it")),
+    ),
     Command(
         "occupancy",
         occupancy.occupancy,

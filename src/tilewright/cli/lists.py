@@ -21,12 +21,26 @@ def devices(
         listing.devices(found, console.output())
 
 
-def gpus() -> None:
+def gpus(
+    name: Annotated[str | None, typer.Argument(metavar="[GPU]", help="One of them, or a file FILE.json.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print all data: of one GPU what --gpu takes as FILE.json, else a list.")
+    ] = False,
+) -> None:
     """List the GPUs that --gpu takes: what sets occupancy, their caches and their rates."""
     from tilewright import machine
+    from tilewright.cli import values
+    from tilewright.machine import record_files
     from tilewright.report import console, listing
 
-    listing.gpus([machine.gpu(name) for name in machine.names()], console.output())
+    keys = machine.names() if name is None else [values.gpu_name("GPU", name)]
+    records = [machine.gpu(key) for key in keys]
+    if not json:
+        listing.gpus(records, console.output())
+    elif name is None:
+        console.document({"gpus": [{"key": one.key} | record_files.document(one) for one in records]})
+    else:
+        console.document(record_files.document(records[0]))
 
 
 def kernels() -> None:

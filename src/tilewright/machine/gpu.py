@@ -6,6 +6,7 @@ import difflib
 import functools
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -212,14 +213,14 @@ class Gpu:
         return None if a_clock is None else a_clock * self.boost_mhz / 1000
 
 
-@functools.lru_cache(maxsize=64)
 def gpu(name: str) -> Gpu:
     """The record of a GPU.
 
     Parameters
     ----------
     name : str
-        A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter.
+        A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter. Or a file
+        with a record of one's own, `NAME.json` (:mod:`tilewright.machine.record_files`).
 
     Raises
     ------
@@ -231,6 +232,13 @@ def gpu(name: str) -> Gpu:
     >>> gpu("RTX 4090").multiprocessors
     128
     """
+    from tilewright.machine import record_files
+
+    return record_files.read(Path(name)) if name.endswith(record_files.SUFFIX) else _named(name)
+
+
+@functools.lru_cache(maxsize=64)
+def _named(name: str) -> Gpu:
     wanted = _plain(name)
     for record in gpus().values():
         if wanted in (_plain(record.key), _plain(record.name)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 import textwrap
@@ -80,6 +81,20 @@ def test_gpus_lists_the_machines(tilewright: Run) -> None:
     out = tilewright("gpus").out
     assert machine.names()
     assert [name for name in machine.names() if name not in out] == []
+
+
+def test_gpus_prints_records_that_gpu_takes(tilewright: Run, tmp_path: Path) -> None:
+    """One, as a file of it is read; and all, each with its name."""
+    from tilewright import machine
+
+    mine = tmp_path / "mine.json"
+    mine.write_text(tilewright("gpus", "a100", "--json").out)
+    assert machine.gpu(str(mine)).name == machine.gpu("a100").name
+    assert "NVIDIA A100 SXM4 80GB" in " ".join(tilewright("gpus", mine).out.split())
+    every = json.loads(tilewright("gpus", "--json").out)["gpus"]
+    assert [one["key"] for one in every] == list(machine.names())
+    mine.write_text('{"like": "a100", "cores": 3}')
+    assert "error: GPU:" in tilewright("gpus", mine).err and "no field 'cores'" in tilewright("gpus", mine).err
 
 
 def test_ptx_support_prints_the_page(tilewright: Run) -> None:

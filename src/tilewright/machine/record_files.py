@@ -1,0 +1,130 @@
+"""Records of GPUs as JSON: one that somebody wrote of a GPU of theirs, or of one that CI is to have."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.errors import ArgumentValueError
+from tilewright.machine.gpu import Gpu, gpu, gpus, launch_limits
+
+#: What a file's name ends with, by which it is told from the name of a GPU.
+SUFFIX = ".json"
+#: Fields that are no data of the file's: what it is found by, and what is the same for every GPU.
+_FIXED = ("key", "launch")
+#: What a record may say that it is like: fields that it leaves out are that one's.
+_LIKE = "like"
+_COUNTS, _RATES = ("int", "int | None"), ("float", "float | None")
+
+
+def document(record: Gpu) -> dict[str, Any]:
+    """A record's data, as a file of its own has them.
+
+    Examples
+    --------
+    >>> document(gpu("t4"))["compute_capability"]
+    '7.5'
+    """
+    found = {one.name: getattr(record, one.name) for one in fields(Gpu) if one.name not in _FIXED}
+    found["compute_capability"] = ".".join(map(str, record.compute_capability))
+    return found | {"tensor_per_clock": dict(record.tensor_per_clock), "shared_steps_kib": [*record.shared_steps_kib]}
+
+
+def read(path: Path) -> Gpu:
+    """The record in a file, whose key is the file's whole path.
+
+    Raises
+    ------
+    ArgumentValueError
+        The file cannot be read, or what it has is no record; the message says what must be where.
+    """
+    try:
+        return _read(path.resolve(), path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ArgumentValueError(f"{path} must be a file that can be read ({error.strerror}); mend its name") from None
+
+
+@functools.lru_cache(maxsize=64)
+def _read(path: Path, _changed: int) -> Gpu:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ArgumentValueError(f"{path} must be JSON ({error}); `tilewright gpus a100 --json` prints one") from None
+    if not isinstance(data, dict):
+        raise ArgumentValueError(
+            f"{path} must have one record, an object (got {type(data).__name__}); see `tilewright gpus a100 --json`"
+        )
+    like = data.pop(_LIKE, None)
+    if like is not None and (not isinstance(like, str) or like.endswith(SUFFIX)):
+        raise ArgumentValueError(f"{path}: {_LIKE!r} must name a GPU of `tilewright gpus` (got {like!r})")
+    try:
+        whole = (document(gpu(like)) if like is not None else {}) | data
+    except ArgumentValueError as error:
+        raise ArgumentValueError(f"{path}: {_LIKE!r}: {error}") from None
+    _refuse_names(path, whole)
+    values = {one.name: _value(path, one.name, str(one.type), whole[one.name]) for one in _asked(whole)}
+    return Gpu(key=str(path), launch=launch_limits(), **values)
+
+
+def _asked(given: Mapping[str, Any]) -> Iterator[Any]:
+    return (one for one in fields(Gpu) if one.name in given)
+
+
+def _refuse_names(path: Path, given: Mapping[str, Any]) -> None:
+    known = {one.name for one in fields(Gpu)} - set(_FIXED)
+    optional = {one.name for one in fields(Gpu) if "None" in str(one.type)} | {"tensor_float32_share"}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {close[0]!r}?" if close else "; leave it out"
+            raise ArgumentValueError(f"{path}: a record has no field {name!r}{meant}")
+    missing = sorted(known - optional - set(given))
+    if missing:
+        raise ArgumentValueError(
+            f"{path} must state every field (without {', '.join(missing)}); add them, or {_LIKE!r} with the GPU that "
+            'it is like, such as {"like": "h100", "name": "mine", "multiprocessors": 114}'
+        )
+
+
+def _value(path: Path, name: str, kind: str, value: Any) -> Any:
+    """A field's value, as the record has it."""
+
+    def wrong(rule: str) -> ArgumentValueError:
+        return ArgumentValueError(f"{path}: {name!r} must be {rule} (got {value!r})")
+
+    if value is None and "None" in kind:
+        return None
+    if name == "compute_capability":
+        known = {".".join(map(str, one.compute_capability)): one.compute_capability for one in gpus().values()}
+        if value not in known:
+            raise wrong(f"one of {', '.join(map(repr, known))}, as text")
+        return known[value]
+    if kind == "str":
+        if not isinstance(value, str) or not value:
+            raise wrong("text")
+        return value
+    if kind in _COUNTS:
+        if not _is_count(value) or (value == 0 and name != "shared_reserved_bytes"):
+            raise wrong("a whole number of at least 1")
+        return value
+    if kind in _RATES:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise wrong("a number above 0")
+        return value
+    if name == "shared_steps_kib":
+        if not isinstance(value, list) or not value or not all(map(_is_count, value)) or value != sorted(value):
+            raise wrong("a list of whole numbers, the least first")
+        return tuple(value)
+    if not isinstance(value, dict) or not all(isinstance(x, str) and _is_count(y) for x, y in value.items()):
+        raise wrong("an object of formats and their multiply-adds a clock")
+    return MappingProxyType(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
