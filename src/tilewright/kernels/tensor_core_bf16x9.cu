@@ -4,7 +4,7 @@
 //
 // Fragments are those of tf32, two of which make one of bfloat16: pairs of k that are four apart, of A and of B alike.
 
-#include "tiles.cuh"
+#include "floats.cuh"
 
 constexpr int PIECES = 3;
 
@@ -32,43 +32,18 @@ template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
     tensor_core_bf16x9(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
-    constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(float);
-    static_assert(BK == 16 && BN % 32 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
-    static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
-
-    __shared__ __align__(128) float tile_a[STAGES][BM * BK];
-    __shared__ __align__(128) float tile_b[STAGES][BK * BN];
-    // Where a chunk lies in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that, and
-    // the four rows of a fragment lie eight elements apart.
-    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<float>; };
-    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<float>; };
-
+    __shared__ FloatTiles<BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
-    TileCopy<float, BM, BK, THREADS, 8> copy_a(a, (long long)top * lda, lda, tile_a, place_a);
-    TileCopy<float, BK, BN, THREADS, 8> copy_b(b, left, ldb, tile_b, place_b);
-
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-    unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
-    int of_lane_b = place_b(lane % 4, column / CHUNK<float> + lane / 16) + lane / 4 % CHUNK<float>;
-    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
-
     float sums[WM / 16][WN / 8][4] = {};
-    auto load = [&](int start, int stage) {
-        copy_a.begin(stage, m - top, k - start, BK);
-        copy_b.begin(stage, k - start, n - left, (long long)BK * ldb);
-    };
-    pipeline<BK, STAGES>(0, k, load, [&](int stage) {
-        const unsigned at_a = of_lane_a + stage * (BM * BK * SIZE);
-        const float *from_tile = tile_b[stage];
+    multiply_floats<WM, WN>(tiles, a, b, m, n, k, top, left, lda, ldb, [&](auto read_a, auto read_b) {
         unsigned of_b[WN / 8][PIECES][2];
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const float *from = from_tile + (of_lane_b ^ 8 * j) + 8 * half * BN;
                 unsigned pieces[PIECES];
-                split(__float_as_uint(from[0]), __float_as_uint(from[4 * BN]), pieces);
+                const float first = read_b(j, 8 * half), second = read_b(j, 8 * half + 4);
+                split(__float_as_uint(first), __float_as_uint(second), pieces);
 #pragma unroll
                 for (int piece = 0; piece < PIECES; ++piece) {
                     of_b[j][piece][half] = pieces[piece];
@@ -81,7 +56,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 unsigned read[4];
-                load_matrices(read, (at_a ^ 8 * half * SIZE) + 16 * i * BK * SIZE);
+                read_a(i, 8 * half, read);
 #pragma unroll
                 for (int eight = 0; eight < 2; ++eight) {
                     unsigned pieces[PIECES];

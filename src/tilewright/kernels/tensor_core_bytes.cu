@@ -123,17 +123,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
                 }
             }
         }
-        if (!EXACT) {
-#pragma unroll
-            for (int i = 0; i < WM / 16; ++i) {
-#pragma unroll
-                for (int j = 0; j < WN / 8; ++j) {
-#pragma unroll
-                    for (int part = 0; part < 4; ++part) {
-                        sums[i][j][part] += of_tile[i][j][part];
-                    }
-                }
-            }
+        if constexpr (!EXACT) {
+            add(sums, of_tile);
         }
     });
 

@@ -159,6 +159,21 @@ __device__ inline void load_transposed(unsigned (&to)[4], unsigned row) {
                  : "memory");
 }
 
+// Adds the sums of a tile to the others.
+template <int ROWS, int COLUMNS>
+__device__ inline void add(float (&sums)[ROWS][COLUMNS][4], const float (&of_tile)[ROWS][COLUMNS][4]) {
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) {
+#pragma unroll
+            for (int part = 0; part < 4; ++part) {
+                sums[i][j][part] += of_tile[i][j][part];
+            }
+        }
+    }
+}
+
 // Whether two neighbours of a row can be written at once.
 template <typename T>
 __device__ inline bool in_pairs(const T *array, int leading) {

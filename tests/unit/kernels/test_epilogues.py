@@ -80,7 +80,9 @@ def test_the_bits_are_the_processors(name: str, function: Any, shape: tuple[int,
 
 @VOLUME
 @pytest.mark.parametrize("function", [gelu_of, clamped])
-@pytest.mark.parametrize(("record", "dtype"), [(r, d) for r in RECORDS for d in r.dtypes], ids=str)
+@pytest.mark.parametrize(
+    ("record", "dtype"), [pytest.param(r, d, id=f"{r.name}-{d}") for r in RECORDS for d in r.dtypes]
+)
 def test_every_kernel_that_says_so_takes_epilogues(record: Record, dtype: str, function: Any) -> None:
     check(record, dtype, function, (130, 301, 67))
 
