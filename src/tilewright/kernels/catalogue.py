@@ -385,13 +385,13 @@ _RECORDS = (
     ),
     _tensor_core(
         "tensor_core_s8", _OF_BYTES, "tensor cores, int8", ("int8",), None,
-        "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64, takes=(),
+        "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64,
     ),
     _tensor_core(
         "tensor_core_fp8", _OF_BYTES, "tensor cores, 8-bit floats", _BYTES,
         Bound.of_cut_tiles(tile=64, group=16, fraction=13),
         "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
-        tensor="f8", depth=64, takes=(),
+        tensor="f8", depth=64,
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

@@ -59,11 +59,11 @@ __device__ inline void store_four(T *to, int left, bool wide, T first, T second,
 }
 
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = typename Of<T>::Result,
+          typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    tensor_core_bytes(const T *a, const T *b, typename Of<T>::Result *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    tensor_core_bytes(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Operands... of) {
     typedef typename Of<T>::Sum Sum;
-    typedef typename Of<T>::Result Result;
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr bool EXACT = Of<T>::EXACT;
     static_assert(BK == 64 && BN % 128 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
@@ -129,16 +129,18 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     });
 
     // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane four neighbours; sums of int8 wrap.
-    const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(Result)) == 0 && ldc % 4 == 0;
+    const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(C)) == 0 && ldc % 4 == 0;
+    const Finish finish{of...};
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
         const int y = top + row + 8 * i + lane / 4;
-        Result *to = c + (long long)y * ldc + left + column + lane % 4 * 4;
+        C *to = c + (long long)y * ldc;
 #pragma unroll
         for (int j = 0; j < WN / 8; j += 2) {
-            const int there = y < m ? n - left - column - lane % 4 * 4 - 8 * j : 0;
+            const int x = left + column + lane % 4 * 4 + 8 * j, there = y < m ? n - x : 0;
             const Sum *even = &sums[i / 2][j][i % 2 * 2], *odd = &sums[i / 2][j + 1][i % 2 * 2];
-            store_four(to + 8 * j, there, wide_c, Result(even[0]), Result(odd[0]), Result(even[1]), Result(odd[1]));
+            store_four(to + x, there, wide_c, finish(even[0], y, x, there > 0), finish(odd[0], y, x + 1, there > 1),
+                       finish(even[1], y, x + 2, there > 2), finish(odd[1], y, x + 3, there > 3));
         }
     }
 }
