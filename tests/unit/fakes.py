@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -100,7 +101,7 @@ class FakeRecord:
         e = self.edge
         return Shape((-(-n // e), -(-m // e), 1), (e, e, 1))
 
-    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+    def arguments(self, a: Array, b: Array, c: Array, more: Sequence[Array] = ()) -> tuple[Any, ...]:
         return (a, b, c)
 
 
