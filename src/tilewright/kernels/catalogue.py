@@ -231,6 +231,7 @@ def _hopper(
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, width), block=(384, 1),
         operands="boxes", columns=columns, results=(2, width // 4), resident=_RESIDENT, group=16,
         tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
+        takes=("epilogue",),
         shared_bytes=stages * (rows + width) * line_bytes + 64, cluster=cluster,
         compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {lie}>", family=True),
     )  # fmt: skip

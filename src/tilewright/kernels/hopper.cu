@@ -19,6 +19,8 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include "finish.cuh"
+
 // What the launch makes of a matrix for copies of its boxes: 128 bytes that only such copies read.
 struct alignas(64) TensorMap {
     unsigned long long words[16];
@@ -150,29 +152,30 @@ struct alignas(2 * sizeof(T)) Pair {
 };
 
 // Writes an element of a row, of which `left` are before its end. Branches would make hundreds of blocks of code.
+#define STORE_WITHIN(width, letter, bits)                                                                        \
+    asm volatile("{\n.reg .pred inside;\nsetp.gt.s32 inside, %1, 0;\n@inside st.global." width " [%0], %2;\n}" ::"l"( \
+                     __cvta_generic_to_global(to)),                                                              \
+                 "r"(left), letter(bits)                                                                         \
+                 : "memory")
 template <typename T>
 __device__ inline void store_within(T *to, int left, T value) {
-    asm volatile("{\n"
-                 ".reg .pred inside;\n"
-                 "setp.gt.s32 inside, %1, 0;\n"
-                 "@inside st.global.b16 [%0], %2;\n"
-                 "}" ::"l"(__cvta_generic_to_global(to)), "r"(left), "h"(*reinterpret_cast<unsigned short *>(&value))
-                 : "memory");
+    if constexpr (sizeof(T) == 1) {
+        STORE_WITHIN("b8", "h", (unsigned short)*reinterpret_cast<unsigned char *>(&value));
+    } else if constexpr (sizeof(T) == 2) {
+        STORE_WITHIN("b16", "h", *reinterpret_cast<unsigned short *>(&value));
+    } else if constexpr (sizeof(T) == 4) {
+        STORE_WITHIN("b32", "r", *reinterpret_cast<unsigned *>(&value));
+    } else {
+        STORE_WITHIN("b64", "l", *reinterpret_cast<unsigned long long *>(&value));
+    }
 }
-
-__device__ inline void store_within(float *to, int left, float value) {
-    asm volatile("{\n"
-                 ".reg .pred inside;\n"
-                 "setp.gt.s32 inside, %1, 0;\n"
-                 "@inside st.global.f32 [%0], %2;\n"
-                 "}" ::"l"(__cvta_generic_to_global(to)), "r"(left), "f"(value)
-                 : "memory");
-}
+#undef STORE_WITHIN
 
 // What a block does. Those of a cluster have tiles below each other: each copies a part of B's tile to all of them.
-template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename Result>
-__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, Result *c, int m, int n, int k,
-                                               int ldc) {
+template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename C,
+          typename Finish>
+__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
+                                               int ldc, const Finish &finish) {
     constexpr int BM = 64 * CONSUMERS, BK = LINE / (int)sizeof(T);
     constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = sizeof(T) == 1;
@@ -263,7 +266,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             }
         }
     };
-    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(Result)) == 0 && ldc % 2 == 0;
+    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
     float of_tile[BN / 2] = {};  // unused, and gone, where sums are not in parts
     for (int tile = first_tile; tile < rows * columns; tile += apart) {
         corner(tile, top, left);
@@ -311,18 +314,23 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const int y = top + 16 * warp + 8 * i + lane / 4, x = left + lane % 4 * 2;
-            Result *to = c + (long long)y * ldc + x;
+            C *to = c + (long long)y * ldc + x;
+            C made[BN / 4];
+#pragma unroll
+            for (int j = 0; j < BN / 4; ++j) {
+                const int at = x + j / 2 * 8 + j % 2;
+                made[j] = finish(sums[4 * (j / 2) + 2 * i + j % 2], y, at, y < m && at < n);
+            }
             if (left + BN <= n && wide_c && y < m) {
 #pragma unroll
                 for (int j = 0; j < BN / 8; ++j) {
-                    const Pair<Result> pair = {Result(sums[4 * j + 2 * i]), Result(sums[4 * j + 2 * i + 1])};
-                    *reinterpret_cast<Pair<Result> *>(to + 8 * j) = pair;
+                    *reinterpret_cast<Pair<C> *>(to + 8 * j) = {made[2 * j], made[2 * j + 1]};
                 }
             } else if (y < m) {
 #pragma unroll
                 for (int j = 0; j < BN / 4; ++j) {
                     const int at = j / 2 * 8 + j % 2;
-                    store_within(to + at, n - x - at, Result(sums[4 * (j / 2) + 2 * i + j % 2]));
+                    store_within(to + at, n - x - at, made[j]);
                 }
             }
         }
@@ -334,9 +342,10 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
 
 // `ldc` is how many elements a row of C is behind the one before. The maps are of matrices by rows, or, of those by columns,
 // of what they are transposed.
-template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B>
+template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
+          typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
-    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, typename Of<T>::Result *c, int m, int n,
-           int k, int ldc) {
-    multiply_tiles<T, CONSUMERS, BN, STAGES, 1, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc);
+    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k, int ldc,
+           Operands... of) {
+    multiply_tiles<T, CONSUMERS, BN, STAGES, 1, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc, Finish{of...});
 }

@@ -6,9 +6,10 @@
 #include "hopper.cu"
 
 // `ldc` is how many elements a row of C is behind the one before.
-template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B>
+template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
+          typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1)
-    hopper_multicast(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T *c, int m, int n, int k,
-                     int ldc) {
-    multiply_tiles<T, CONSUMERS, BN, STAGES, 2, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc);
+    hopper_multicast(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
+                     int ldc, Operands... of) {
+    multiply_tiles<T, CONSUMERS, BN, STAGES, 2, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc, Finish{of...});
 }
