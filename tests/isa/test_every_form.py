@@ -97,8 +97,8 @@ def unknown_neighbours(forms: Sequence[Form]) -> dict[str, str]:
             vector = not other["vec"] or other["vec"] in vectors
             if vector and isa.table().find(other.name) is None and len(set(words)) == len(words):
                 with contextlib.suppress(
-                    ValueError, IndexError
-                ):  # nothing is twice as wide as a predicate, no tensor flat
+                    ValueError, IndexError, KeyError
+                ):  # nothing is twice as wide as a predicate, no tensor flat, no texture without a geometry
                     found[line_of(other)] = other.name
     return found
 

@@ -16,6 +16,7 @@ from tilewright.errors import PtxError
 from tilewright.ptx import parse
 from tilewright.simt import isa
 from tilewright.simt.isa import Form, Row
+from tilewright.simt.isa.textures import COORDINATES
 from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.
@@ -73,6 +74,9 @@ def line_of(form: Form, changed: int = -1, width: int = 0) -> str:
             text += f"{{{registers}}}" if count else registers
             if piece == "tensor":
                 axes = ", ".join(vendor.register(32, i) for i in range(int(form["dim"][:1] or 1)))
+                text += f", {{{axes}}}"
+            elif piece in ("texture", "surface"):
+                axes = ", ".join(vendor.register(32, i) for i in range(COORDINATES[form["geom"]]))
                 text += f", {{{axes}}}"
     return f"{form.name} {text};"
 

@@ -14,7 +14,7 @@ from tilewright.simt import isa
 #: Orders of one name that are tried; more parts have more.
 _ORDERS = 48
 #: Where the parts that stand first in these names come elsewhere, the assembler ends: only the others are reordered.
-_ENDS = {"cp", "wmma"}
+_ENDS = {"cp", "suld", "sust", "tex", "tld4", "wmma"}
 
 
 def orders_of(name: str, most: int) -> list[str]:

@@ -31,6 +31,7 @@ MODULES = (
     "wmma",
     "tensor_copies",
     "tensor_maps",
+    "textures",
     "atomic",
     "control",
     "barrier",

@@ -44,6 +44,8 @@ KINDS = {
     "copy": "from one place of memory to another, placed by translate.copies",
     "warpgroup": "as matrix, of a warpgroup, whose other operands lie in shared memory, where descriptors say",
     "tensor": "a copy of a box of a tensor, placed by translate.tensor_copies",
+    "texture": "a read of a texture, placed by translate.textures",
+    "surface": "a read or write of a surface, placed by translate.textures",
     "map": "a change of a tensor map, placed by translate.tensor_maps: emit(form) gives the field",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
     "cluster": "an arrival at the barrier of the cluster, placed by translate.barriers",

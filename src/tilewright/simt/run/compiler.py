@@ -56,6 +56,8 @@ _RUNTIME = (
     "tw_tensor_pieces",
     "tw_map_replace",
     "tw_map_copy",
+    "tw_texture_read",
+    "tw_surface_access",
     "tw_cluster_arrive",
 )
 _FILES = (
@@ -74,6 +76,7 @@ _FILES = (
     "printing.c",
     "tensor_copies.c",
     "tensor_maps.c",
+    "textures.c",
     "warpgroups.c",
 )
 

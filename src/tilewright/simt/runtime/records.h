@@ -166,6 +166,35 @@ enum {
 
     TW_TENSOR_MAGIC = 1953525108,
 
+    // Of a texture or a surface: how coordinates beyond its ends are read, and elements, both as the driver numbers them.
+    TW_TEXTURE_MAGIC = 2021160020,
+    TW_TEXTURE_AXES = 3,
+    TW_WRAP = 0,
+    TW_CLAMP = 1,
+    TW_MIRROR = 2,
+    TW_BORDER = 3,
+    TW_ELEMENTS_SIGNED = 0,
+    TW_ELEMENTS_UNSIGNED = 1,
+    TW_ELEMENTS_FLOAT = 2,
+
+    // What a texture does with coordinates and elements, as bits.
+    TW_TEXTURE_LINEAR = 1,      // neighbours are mixed
+    TW_TEXTURE_NORMALIZED = 2,  // coordinates go from 0 to 1
+    TW_TEXTURE_FRACTIONS = 4,   // integers are read as numbers from 0 or -1 to 1
+
+    // How an instruction names an element: the axes, and these bits.
+    TW_LAYERED = 4,
+    TW_CUBE = 8,
+    TW_INTEGERS = 16,  // coordinates are integers
+    TW_GATHERS = 32,   // one component of four neighbours, whose number follows
+    TW_GATHER_SHIFT = 6,
+
+    // What an access of a surface does: the bytes of an element, and from these bits on their number and the rest.
+    TW_SURFACE_COUNT_SHIFT = 4,
+    TW_SURFACE_STORES = 128,
+    TW_SURFACE_CLAMP = 256,
+    TW_SURFACE_ZERO = 512,
+
     TW_PRINT_ARGUMENT_BYTES = 256,
 
     // How much of a worker's stack called functions may fill; the rest is for one frame.
@@ -328,6 +357,22 @@ struct tw_tensor_map {
     int16_t high[TW_IMAGE_AXES];
     uint16_t pixels;
     uint16_t type;  // of its elements, as the driver numbers them
+};
+
+// A texture or a surface, whose address is its handle: elements row by row in global memory.
+struct tw_texture {
+    uint64_t address;
+    uint64_t row_bytes;
+    uint64_t plane_bytes;  // from one plane or layer to the next
+    uint32_t extents[TW_TEXTURE_AXES];  // width, height, and depth or layers
+    uint32_t modes[TW_TEXTURE_AXES];
+    uint32_t channels;
+    uint32_t bits;  // of a channel
+    uint32_t elements;
+    uint32_t does;
+    float border[4];
+    uint32_t magic;
+    uint32_t unused;
 };
 
 // One line that a lane prints, as Python reads it from the print buffer.

@@ -24,6 +24,7 @@ from tilewright.simt.translate import (
     stores,
     tensor_copies,
     tensor_maps,
+    textures,
     warpgroups,
 )
 from tilewright.simt.translate.access import Access, group_accesses, space_of
@@ -286,6 +287,16 @@ def _emit_map(emitter: Emitter, op: Op, guard: Value | None) -> None:
     tensor_maps.emit(emitter, op)
 
 
+def _emit_texture(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, textures.emit_read(emitter, op), strict=True):
+        write(emitter, name, value, "b64", ANY_VECTOR, guard)
+
+
+def _emit_surface(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, textures.emit_surface(emitter, op), strict=True):
+        write(emitter, name, value, "b64", ANY_VECTOR, guard)
+
+
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
@@ -449,6 +460,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "product": _emit_product,
     "tensor": _emit_tensor,
     "map": _emit_map,
+    "texture": _emit_texture,
+    "surface": _emit_surface,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

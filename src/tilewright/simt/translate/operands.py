@@ -117,7 +117,8 @@ class _Check:
                 remedy = "load what is in memory first"
                 self.fail(f"operand {first}", "a register or a literal", operand_text(operand), remedy)
             case tree.Address(tree.Register() as base):
-                self.register(f"the address {first}", base, _ADDRESS)
+                rule = self.rule(first) if first in self.form.row.types else _ADDRESS  # a handle has one width
+                self.register(f"the address {first}", base, rule)
             case tree.Vector(items):
                 self.vector(first, items)
             case tree.CallArguments(returns, target, arguments):
@@ -151,7 +152,8 @@ class _Check:
             return _Rule(first.widths + second.widths, f"{first.text}, or {second.text}")
         converts = row.role is Role.CONVERT and not _EXACT_FORMATS.search(self.form.name)
         plain = row.kind == "memory" and not self.form.has("async")
-        if converts or (plain and name in _MAY_BE_WIDER[row.access]):
+        surface = row.kind == "surface" and name in ("d", "b")
+        if converts or surface or (plain and name in _MAY_BE_WIDER[row.access]):
             return _at_least(_bits(type_))
         return _exactly(_bits(type_))
 

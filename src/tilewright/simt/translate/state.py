@@ -93,6 +93,15 @@ MAP_FIELDS: Final = dict(
         strict=True,
     )
 )
+#: How an instruction names an element of a texture or surface and what it does there, as bits, by their names.
+_TEXTURES: Final = (
+    "layered cube integers gathers gather_shift surface_count_shift surface_stores surface_clamp surface_zero"
+)
+TEXTURES: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in _TEXTURES.split()}
+TEXTURE_RECORD: Final = _STRUCTS["tw_texture"].dtype
+TEXTURE_NUMBERS: Final = {
+    name: _RECORDS.numbers[f"TW_TEXTURE_{name.upper()}"] for name in "magic linear normalized fractions".split()
+}
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: What a product of a warpgroup does, as bits, by their names in `records.h`.
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"

@@ -28,7 +28,18 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind == "warp":
         one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
         return [ANY_UNIFORM if one_group and row.role is Role.AGREE else ANY_VECTOR]
-    if row.kind in ("atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier"):
+    if row.kind in (
+        "atomic",
+        "control",
+        "matrix",
+        "rows",
+        "fragment",
+        "product",
+        "warpgroup",
+        "mbarrier",
+        "texture",
+        "surface",
+    ):
         return [ANY_VECTOR]
     return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
 

@@ -1,0 +1,48 @@
+"""Reads of textures, and reads and writes of surfaces (PTX ISA 9.7.10, 9.7.11).
+
+A handle is what a texture object or a surface object is, a number of 64 bits; coordinates stand behind it, in its
+brackets. A texture has one level, so that none is chosen by a level or by gradients.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tilewright.simt.isa.table import Form, Table
+
+rows = Table()
+
+#: Other orders of these names end the assembler.
+_ALL = 8
+#: Axes of each geometry, in the manual's names: `a2d` has layers.
+AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
+#: Coordinates of each, the layer and those that fill up to four with them.
+COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4}
+_GEOMETRIES = "1d 2d 3d a1d a2d cube acube"
+_FLAT = "1d 2d 3d a1d a2d"
+
+
+def _four(form: Form) -> dict[str, int]:
+    """Four values; a gradient has an element for each axis, of three four."""
+    axes = AXES.get(form["geom"], 0)
+    gradient = axes + (axes == 3)
+    return {"d": 4} | (dict.fromkeys(("dx", "dy"), gradient) if form.has("grad") and gradient > 1 else {})
+
+
+_read = functools.partial(
+    rows.placed, section="9.7.10", kind="texture", cost="memory", fixed=_ALL, counts=_four, dtype="u32 s32 f32",
+    types={"texture": "b64", "d": "dtype", "lod": "f32", "dx": "f32", "dy": "f32"},
+    note="of texture objects; a texture has one level",
+)  # fmt: skip
+_read("tex.geom.v4.dtype.ctype d, [texture];", geom=_FLAT, ctype="s32 f32")
+_read("tex.geom.v4.dtype.f32 d, [texture];", geom="cube acube")
+_read("tex.level.geom.v4.dtype.f32 d, [texture], lod;", geom=_GEOMETRIES)
+_read("tex.grad.geom.v4.dtype.f32 d, [texture], dx, dy;", geom=_FLAT)
+_read("tld4.component.geom.v4.dtype.f32 d, [texture];", geom="2d", component="r g b a")
+
+_surface = functools.partial(
+    rows.placed, section="9.7.11", kind="surface", cost="memory", fixed=_ALL, geom=_FLAT, vec="v2 v4",
+    type="b8 b16 b32 b64", types={"surface": "b64"}, clamp="trap clamp zero", note="of surface objects",
+)  # fmt: skip
+_surface("suld.b.geom{.vec}.type.clamp d, [surface];")
+_surface("sust.b.geom{.vec}.type.clamp [surface], b;")
