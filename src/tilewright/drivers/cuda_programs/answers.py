@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.cuda_programs import errors
-from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, launches, memory, streams
+from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, launches, memory, streams, textures
 from tilewright.drivers.cuda_programs.headers import Function
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
@@ -16,7 +16,7 @@ from tilewright.drivers.gpu import DriverError
 CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     {
         name: function
-        for subject in (devices, driver, graphs, launches, memory, streams)
+        for subject in (devices, driver, graphs, launches, memory, streams, textures)
         for name, function in vars(subject).items()
         if name.removeprefix("__").startswith("cu") and getattr(function, "__module__", "") == subject.__name__
     }

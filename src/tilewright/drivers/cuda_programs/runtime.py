@@ -12,9 +12,12 @@ from tilewright.drivers.cuda_programs.errors import STICKY, LaunchFailedError
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.launching import Launcher, code_of
 from tilewright.drivers.modules import Kernel, Library
-from tilewright.errors import CompileError, TilewrightError
+from tilewright.errors import CompileError, PtxError, TilewrightError
+from tilewright.ptx import parse, to_text
+from tilewright.ptx.joining import join
 
 if TYPE_CHECKING:
+    from tilewright.drivers.cuda_programs.arrays import Elements
     from tilewright.drivers.cuda_programs.graph import Graph, Work
     from tilewright.drivers.cuda_programs.protocol import Caller
 
@@ -73,14 +76,30 @@ def chosen(gpu: SimulatedGpu, data: bytes) -> Code:
 class Module:
     """A module that the program registered before `main`; what is wrong with it shows when it is used."""
 
-    data: bytes = field(repr=False)
+    parts: list[bytes] = field(repr=False)  #: Fat binaries; several where device code was compiled apart.
     gpu: SimulatedGpu
     managed: dict[str, int] = field(default_factory=dict)  #: Variable -> where the program has its address.
 
     @functools.cached_property
     def code(self) -> Code:
-        """Its PTX."""
-        return chosen(self.gpu, self.data)
+        """Its PTX, linked.
+
+        Raises DriverError: there is none, or two parts define one name.
+        """
+        parts, refused = [], None
+        for part in self.parts:
+            try:
+                parts.append(chosen(self.gpu, part))
+            except LaunchFailedError as error:
+                refused = error  # the vendor's own, that is linked in: a kernel that calls it says so
+        if not parts and refused is not None:
+            raise refused
+        if len(parts) == 1:
+            return parts[0]
+        try:
+            return Code(self.gpu, to_text(join([parse(part.ptx) for part in parts])))
+        except PtxError as error:
+            raise LaunchFailedError("CUDA_ERROR_INVALID_PTX", str(error)) from None
 
 
 @dataclass
@@ -94,6 +113,8 @@ class Runtime:
     variables: dict[int, tuple[Module, str, int]] = field(default_factory=dict)  #: Host variable -> name and bytes.
     kernels: dict[int, Kernel] = field(default_factory=dict)  #: Handles that the driver's calls gave.
     registered: dict[int, tuple[int, int, int]] = field(default_factory=dict)  #: Pages, device address, bytes.
+    arrays: dict[int, Elements] = field(default_factory=dict)
+    objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: What textures and surfaces were asked as.
     graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
     captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
     captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.

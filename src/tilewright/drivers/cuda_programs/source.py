@@ -21,6 +21,8 @@ _CLOSED = {
     "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE",
     "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
 }  # fmt: skip
+#: Options by which the compiler finds the headers that its wheels lack.
+HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
 _NO_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
 
 
@@ -36,8 +38,8 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     made = folder / "program"
     command = [
         str(nvcc), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}", "-lineinfo",
-        "-cudart", "none", "-ccbin", compiler(), f"-L{folder}", "-lcudart", "-lcuda", "--compress-mode=none",
-        "-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}", *options,
+        "-cudart", "shared", "-ccbin", compiler(), f"-L{folder}", "-lcuda", "--compress-mode=none",
+        *HEADERS, *options,
     ]  # fmt: skip
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)

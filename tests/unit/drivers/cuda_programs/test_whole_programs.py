@@ -32,7 +32,7 @@ cudaGetLastError(): cudaErrorInvalidConfiguration
 cudaGetLastError(): cudaSuccess
 cudaMemcpy(device, host, 4 * sizeof host, cudaMemcpyHostToDevice): cudaErrorInvalidValue
 cudaMalloc(&device, size_t(1) << 50): cudaErrorMemoryAllocation
-cudaMallocArray(nullptr, nullptr, 1): cudaErrorNotSupported
+cudaMallocMipmappedArray(nullptr, nullptr, {}, 1): cudaErrorNotSupported
 memory of kind 2
 """
 
@@ -62,7 +62,7 @@ def test_a_program_of_source_runs_to_its_end() -> None:
     assert ran.returncode == 1
     said = ran.stderr.splitlines()
     assert "a copy's target must lie in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
-    assert "cudaMallocArray is not answered by the simulated GPU" in said[2]
+    assert "cudaMallocMipmappedArray is not answered by the simulated GPU" in said[2]
 
 
 def test_a_binary_whose_runtime_is_linked_in_runs_and_reports_what_kernels_do_wrong(binary: Path) -> None:
@@ -97,6 +97,12 @@ def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
         "driver: 84, variable of 4 bytes, 1024 threads, CUDA_ERROR_INVALID_VALUE",
     ]
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_device_code_that_is_compiled_apart_is_linked() -> None:
+    environment = {**os.environ, "NVCC_APPEND_FLAGS": f"-rdc=true {HERE / 'apart_other.cu'}"}
+    ran = tilewright("run", str(HERE / "apart.cu"), env=environment)
+    assert (ran.stdout, ran.stderr) == ("42 3 cudaSuccess\n", "")
 
 
 def test_check_and_profile_name_lines_of_the_source() -> None:

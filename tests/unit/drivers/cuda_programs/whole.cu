@@ -66,7 +66,7 @@ int main(int count, char **words) {
     SHOW(cudaGetLastError());
     SHOW(cudaMemcpy(device, host, 4 * sizeof host, cudaMemcpyHostToDevice));
     SHOW(cudaMalloc(&device, size_t(1) << 50));
-    SHOW(cudaMallocArray(nullptr, nullptr, 1));
+    SHOW(cudaMallocMipmappedArray(nullptr, nullptr, {}, 1));
     cudaPointerAttributes pointer;
     cudaPointerGetAttributes(&pointer, device);
     printf("memory of kind %d\n", pointer.type);

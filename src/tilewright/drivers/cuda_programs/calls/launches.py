@@ -5,6 +5,7 @@ Source: CUDA Runtime API, "Execution Control"; of registration `crt/host_runtime
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 
@@ -19,15 +20,25 @@ from tilewright.simt.observer import ArgumentFact
 #: Attributes of a launch that change what it does. Source: CUDA Runtime API, `cudaLaunchAttributeID`.
 _COOPERATIVE, _CLUSTER = 2, 4
 _ATTRIBUTE_BYTES = 72
+#: A wrapper's version where device code was compiled apart (`-rdc=true`): it names a list of what is to be linked.
+#: Source: `fatbinary_section.h`, and `crt/link.stub`, which fills the list.
+_LINKED = 2
 
 
 def __cudaRegisterFatBinary(call: Caller, wrapper: int) -> int:
-    _, _, data, _ = call.unpacked("2I2Q", wrapper)
-    head = call.read(data, fatbin.HEADER.size)
-    _, _, header, size = fatbin.HEADER.unpack(head)
+    _, version, data, linked = call.unpacked("2I2Q", wrapper)
+    places = [data]
+    if version == _LINKED:
+        places = list(itertools.takewhile(bool, (call.unpacked("Q", linked + 8 * at) for at in itertools.count())))
     handle = call.gpu.new_handle()
-    call.runtime.modules[handle] = Module(call.read(data, header + size), call.gpu)
+    call.runtime.modules[handle] = Module([_fat_binary(call, place) for place in places], call.gpu)
     return handle
+
+
+def _fat_binary(call: Caller, place: int) -> bytes:
+    """The bytes of a fat binary at an address of the program."""
+    _, _, header, size = fatbin.HEADER.unpack(call.read(place, fatbin.HEADER.size))
+    return call.read(place, header + size)
 
 
 def __cudaRegisterFatBinaryEnd(call: Caller, handle: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 
+from tilewright.drivers.cuda_programs.arrays import array_of
 from tilewright.drivers.cuda_programs.errors import LaunchFailedError
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
@@ -339,19 +340,31 @@ def cudaMemcpy3DAsync(call: Caller, parameters: int, stream: int) -> None:
 def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
     """Copy what `cudaMemcpy3DParms` says.
 
-    Raises DriverError: an array is among it, or a range goes beyond its allocation.
+    Where an array is among it, the extent counts elements; offsets in an array always do.
+
+    Raises DriverError: there is no such array, or a range goes beyond its allocation.
     """
-    source_array, *place, target_array = parameters[0], *parameters[1:8], parameters[8]
-    at, source, to, target = place[:3], place[3:], parameters[9:12], parameters[12:16]
     width, height, depth, kind = parameters[16:]
-    if source_array or target_array:
-        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaMemcpy3D: arrays are not answered")
+    source, source_size, at = _side(call, parameters[0], parameters[4:8], parameters[1:4])
+    target, target_size, to = _side(call, parameters[8], parameters[12:16], parameters[9:12])
+    width *= max(source_size, target_size)
     for plane in range(depth):
         sides = [
             side[0] + ((offset[2] + plane) * side[3] + offset[1]) * side[1] + offset[0]
             for side, offset in ((target, to), (source, at))
         ]
         cudaMemcpy2D(call, sides[0], target[1], sides[1], source[1], width, height, kind)
+
+
+def _side(
+    call: Caller, array: int, pitched: Sequence[int], offset: Sequence[int]
+) -> tuple[Sequence[int], int, Sequence[int]]:
+    """One side of a copy: address, bytes of a row, of no use, rows of a plane; bytes of an element; offset in bytes."""
+    if not array:
+        return pitched, 1, offset
+    of = array_of(call, array)
+    place = (of.address, of.row_bytes, 0, max(of.extent[1], 1))
+    return place, of.element_bytes, (offset[0] * of.element_bytes, *offset[1:])
 
 
 def cudaMemset(call: Caller, pointer: int, value: int, size: int) -> None:

@@ -1,0 +1,65 @@
+"""Arrays: elements of device memory, row by row, which textures and surfaces read and copies name.
+
+Source: CUDA Runtime API, `cudaChannelFormatDesc`, `cudaExtent`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.drivers.gpu import DriverError
+from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD
+
+if TYPE_CHECKING:
+    from tilewright.drivers.cuda_programs.protocol import Caller
+
+#: How coordinates beyond the ends are read where nothing else is said: `cudaAddressModeClamp`.
+CLAMP = 1
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Elements in device memory: of an array, or of memory that a texture is made of."""
+
+    address: int
+    format: tuple[int, ...]  #: `cudaChannelFormatDesc`.
+    extent: tuple[int, int, int]  #: Elements along each axis; 0 along those that an array has not.
+    row_bytes: int
+    flags: int = 0
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return sum(self.format[:4]) // 8
+
+    @property
+    def plane_bytes(self) -> int:
+        """From one plane or layer to the next."""
+        return self.row_bytes * max(self.extent[1], 1)
+
+    def record(self, **how: Any) -> bytes:
+        """The record of an object."""
+        record = np.zeros(1, TEXTURE_RECORD)
+        channels = [bits for bits in self.format[:4] if bits]
+        fields = {
+            "address": self.address, "row_bytes": self.row_bytes, "plane_bytes": self.plane_bytes,
+            "extents": [max(one, 1) for one in self.extent], "channels": len(channels), "bits": channels[0],
+            "elements": self.format[4], "modes": [CLAMP] * 3, "magic": TEXTURE_NUMBERS["magic"], **how,
+        }  # fmt: skip
+        for name, value in fields.items():
+            record[name] = value
+        return record.tobytes()
+
+
+def array_of(call: Caller, handle: int) -> Elements:
+    """An array by its handle.
+
+    Raises DriverError: there is none.
+    """
+    found = call.runtime.arrays.get(handle)
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+    return found

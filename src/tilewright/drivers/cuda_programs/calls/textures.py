@@ -1,0 +1,227 @@
+"""Calls about arrays, texture objects and surface objects.
+
+An array is device memory, row by row. An object is a record in device memory that says what is read and how, and its
+handle is the record's address: kernels name it by that.
+
+Source: CUDA Runtime API, "Memory Management", "Texture Object Management", "Surface Object Management"; structures by
+the vendor's `driver_types.h` and `texture_types.h`.
+"""
+
+from __future__ import annotations
+
+from tilewright.drivers.cuda_programs.arrays import CLAMP, Elements, array_of
+from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemcpy2D
+from tilewright.drivers.cuda_programs.errors import LaunchFailedError
+from tilewright.drivers.cuda_programs.protocol import Caller
+from tilewright.drivers.gpu import DriverError
+from tilewright.simt.translate.state import TEXTURE_NUMBERS
+
+#: `cudaChannelFormatDesc`, `cudaTextureDesc` as far as it is read, and `cudaResourceDesc`.
+_FORMAT, _TEXTURE, _RESOURCE_BYTES, _TEXTURE_BYTES = "5i", "3i3i4fi", 144, 76
+_ARRAY, _LINEAR, _PITCHED = 0, 2, 3
+_KINDS = (0, 1, 2)  # signed, unsigned, float
+
+
+def cudaMallocArray(call: Caller, array: int, form: int, width: int, height: int, flags: int) -> None:
+    """An array of one or two axes."""
+    cudaMalloc3DArray(call, array, form, (width, height, 0), flags)
+
+
+def cudaMalloc3DArray(call: Caller, array: int, form: int, extent: tuple[int, int, int], flags: int) -> None:
+    """An array, perhaps of layers or of the faces of a cube."""
+    if not array or not form or not extent[0]:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    found = call.unpacked(_FORMAT, form)
+    widths = {bits for bits in found[:4] if bits}
+    if len(widths) != 1 or not widths <= {8, 16, 32} or found[4] not in _KINDS:
+        raise DriverError("cudaErrorInvalidChannelDescriptor")
+    row = extent[0] * sum(found[:4]) // 8
+    address = call.gpu.allocate(row * max(extent[1], 1) * max(extent[2], 1))
+    call.runtime.arrays[address] = Elements(address, found, extent, row, flags)
+    call.pack("Q", array, address)
+
+
+def cudaFreeArray(call: Caller, array: int) -> None:
+    """Give an array back; 0 is nothing."""
+    if array:
+        call.gpu.free(array_of(call, array).address)
+        del call.runtime.arrays[array]
+
+
+def cudaArrayGetInfo(call: Caller, form: int, extent: int, flags: int, array: int) -> None:
+    """What an array was made with."""
+    found = array_of(call, array)
+    call.pack(_FORMAT, form, *found.format)
+    call.pack("3Q", extent, *found.extent)
+    call.pack("I", flags, found.flags)
+
+
+def cudaGetChannelDesc(call: Caller, form: int, array: int) -> None:
+    """What an array's elements are."""
+    call.pack(_FORMAT, form, *array_of(call, array).format)
+
+
+# -- copies -----------------------------------------------------------------------------------------------------
+
+
+def cudaMemcpy2DToArray(
+    call: Caller, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int
+) -> None:
+    """Copy rows into an array, from a byte of a row on."""
+    to = array_of(call, target)
+    cudaMemcpy2D(call, _place(to, x, y, width, height), to.row_bytes, source, step, width, height, kind)
+
+
+def cudaMemcpy2DFromArray(
+    call: Caller, target: int, step: int, source: int, x: int, y: int, width: int, height: int, kind: int
+) -> None:
+    """Copy rows out of an array."""
+    of = array_of(call, source)
+    cudaMemcpy2D(call, target, step, _place(of, x, y, width, height), of.row_bytes, width, height, kind)
+
+
+def cudaMemcpy2DToArrayAsync(
+    call: Caller, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int, stream: int
+) -> None:
+    """Copy rows into an array, in a stream."""
+    call.runtime.submit(
+        call, stream, lambda now: cudaMemcpy2DToArray(now, target, x, y, source, step, width, height, kind), "copy"
+    )
+
+
+def cudaMemcpy2DFromArrayAsync(
+    call: Caller, target: int, step: int, source: int, x: int, y: int, width: int, height: int, kind: int, stream: int
+) -> None:
+    """Copy rows out of an array, in a stream."""
+    call.runtime.submit(
+        call, stream, lambda now: cudaMemcpy2DFromArray(now, target, step, source, x, y, width, height, kind), "copy"
+    )
+
+
+def cudaMemcpyToArray(call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int) -> None:
+    """Copy bytes into an array, row after row."""
+    to = array_of(call, target)
+    copied(call, _place(to, x, y, 0, -(-(x + size) // to.row_bytes)), source, size, kind)
+
+
+def cudaMemcpyFromArray(call: Caller, target: int, source: int, x: int, y: int, size: int, kind: int) -> None:
+    """Copy bytes out of an array, row after row."""
+    of = array_of(call, source)
+    copied(call, target, _place(of, x, y, 0, -(-(x + size) // of.row_bytes)), size, kind)
+
+
+def cudaMemcpyToArrayAsync(
+    call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int, stream: int
+) -> None:
+    """Copy bytes into an array, in a stream."""
+    call.runtime.submit(call, stream, lambda now: cudaMemcpyToArray(now, target, x, y, source, size, kind), "copy")
+
+
+def cudaMemcpyFromArrayAsync(
+    call: Caller, target: int, source: int, x: int, y: int, size: int, kind: int, stream: int
+) -> None:
+    """Copy bytes out of an array, in a stream."""
+    call.runtime.submit(call, stream, lambda now: cudaMemcpyFromArray(now, target, source, x, y, size, kind), "copy")
+
+
+def cudaMemcpy2DArrayToArray(
+    call: Caller, target: int, x: int, y: int, source: int, from_x: int, from_y: int, width: int, height: int, kind: int
+) -> None:
+    """Copy rows from array to array."""
+    of = array_of(call, source)
+    place = _place(of, from_x, from_y, width, height)
+    cudaMemcpy2DToArray(call, target, x, y, place, of.row_bytes, width, height, kind)
+
+
+def _place(array: Elements, x: int, y: int, width: int, height: int) -> int:
+    if x + width > array.row_bytes or y + height > max(array.extent[1], 1):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return array.address + y * array.row_bytes + x
+
+
+# -- objects ----------------------------------------------------------------------------------------------------
+
+
+def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int, view: int) -> None:
+    """A texture of an array or of memory."""
+    if view:
+        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not answered")
+    data = call.read(resource, _RESOURCE_BYTES)
+    elements = _elements(call, resource)
+    *modes, linear, fractions, _, b0, b1, b2, b3, normalized = call.unpacked(_TEXTURE, texture)
+    counts = elements.format[4] == 2
+    does = TEXTURE_NUMBERS["normalized"] * bool(normalized)
+    does |= TEXTURE_NUMBERS["fractions"] * (bool(fractions) and not counts)
+    does |= TEXTURE_NUMBERS["linear"] * (bool(linear) and (counts or bool(fractions)))
+    modes = [mode if normalized or mode == 3 else CLAMP for mode in modes]
+    record = elements.record(does=does, modes=modes, border=(b0, b1, b2, b3))
+    _object(call, made, record, data, call.read(texture, _TEXTURE_BYTES))
+
+
+def cudaCreateSurfaceObject(call: Caller, made: int, resource: int) -> None:
+    """A surface of an array."""
+    if call.unpacked("i", resource) != _ARRAY:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    _object(call, made, _elements(call, resource).record(), call.read(resource, _RESOURCE_BYTES), b"")
+
+
+def cudaDestroyTextureObject(call: Caller, made: int) -> None:
+    """End a texture."""
+    if made:
+        _described(call, made)
+        del call.runtime.objects[made]
+        call.gpu.free(made)
+
+
+def cudaDestroySurfaceObject(call: Caller, made: int) -> None:
+    """End a surface."""
+    cudaDestroyTextureObject(call, made)
+
+
+def cudaGetTextureObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
+    """What a texture reads."""
+    call.write(resource, _described(call, made)[0])
+
+
+def cudaGetTextureObjectTextureDesc(call: Caller, texture: int, made: int) -> None:
+    """How a texture reads."""
+    call.write(texture, _described(call, made)[1])
+
+
+def cudaGetSurfaceObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
+    """What a surface reads and writes."""
+    cudaGetTextureObjectResourceDesc(call, resource, made)
+
+
+def _object(call: Caller, made: int, record: bytes, *described: bytes) -> None:
+    """Put a record where kernels find it."""
+    address = call.gpu.allocate(len(record))
+    call.write(address, record)
+    call.gpu.wrote(address, len(record))
+    call.runtime.objects[address] = described
+    call.pack("Q", made, address)
+
+
+def _described(call: Caller, made: int) -> tuple[bytes, ...]:
+    if made not in call.runtime.objects:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return call.runtime.objects[made]
+
+
+def _elements(call: Caller, resource: int) -> Elements:
+    """What a `cudaResourceDesc` names.
+
+    Raises DriverError: nothing that is there; mipmapped arrays are not.
+    """
+    kind, address = call.unpacked("i4xQ", resource)
+    if kind == _ARRAY:
+        return array_of(call, address)
+    form = call.unpacked(_FORMAT, resource + 16)
+    size = max(sum(form[:4]) // 8, 1)
+    if kind == _LINEAR:
+        bytes_ = call.unpacked("Q", resource + 40)
+        return Elements(address, form, (bytes_ // size, 0, 0), bytes_)
+    if kind == _PITCHED:
+        width, height, step = call.unpacked("3Q", resource + 40)
+        return Elements(address, form, (width, height, 0), step)
+    raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "mipmapped arrays are not answered")
