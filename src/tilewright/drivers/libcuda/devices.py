@@ -14,12 +14,10 @@ from tilewright.drivers import contexts, streams
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host_side import Device
+from tilewright.drivers.properties import PCI
 
 #: CUlimit -> its value: the stack of a thread, what printf and malloc have, and what device runtimes may hold back.
 _LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0})
-_PCI = b"0000:01:00.0"
-#: What `cudaGetDeviceProperties` says of the device's place, too.
-PCI_BUS, PCI_DEVICE, PCI_DOMAIN = 1, 0, 0
 
 
 def cuDeviceGetName(gpu: SimulatedGpu, name: int, length: int, device: int) -> None:
@@ -47,14 +45,14 @@ def cuDeviceComputeCapability(gpu: SimulatedGpu, device: int) -> tuple[int, int]
 def cuDeviceGetPCIBusId(gpu: SimulatedGpu, text: int, length: int, device: int) -> None:
     """Where the device is, to a buffer."""
     contexts.cuDeviceGet(gpu, device)
-    if length <= len(_PCI):
+    if length <= len(PCI):
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    ctypes.memmove(text, _PCI + b"\0", len(_PCI) + 1)
+    ctypes.memmove(text, PCI + b"\0", len(PCI) + 1)
 
 
 def cuDeviceGetByPCIBusId(gpu: SimulatedGpu, text: int) -> int:
     """The device of a place."""
-    if ctypes.string_at(text).lower().removeprefix(b"0000:") != _PCI.removeprefix(b"0000:"):
+    if ctypes.string_at(text).lower().removeprefix(b"0000:") != PCI.removeprefix(b"0000:"):
         raise DriverError("CUDA_ERROR_INVALID_DEVICE")
     return 0
 

@@ -6,15 +6,13 @@ Source: CUDA Runtime API; `driver_types.h` of CUDA 13, `cudaDeviceProp` and `cud
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from tilewright.drivers import allocations, contexts, streams
-from tilewright.drivers.contexts import ATTRIBUTES
+from tilewright.drivers import allocations, contexts, properties, streams
 from tilewright.drivers.gpu import DriverError, EndedError, SimulatedGpu
 from tilewright.drivers.host_side import Device
-from tilewright.drivers.libcuda import devices, transfers
+from tilewright.drivers.libcuda import transfers
 from tilewright.drivers.outstanding import LEGACY
 from tilewright.native.once import once
 
@@ -33,25 +31,6 @@ hostNativeAtomicSupported pageableMemoryAccess concurrentManagedAccess computePr
 canUseHostPointerForRegisteredMem cooperativeLaunch sharedMemPerBlockOptin:s pageableMemoryAccessUsesHostPageTables
 directManagedMemAccessFromHost maxBlocksPerMultiProcessor accessPolicyMaxWindowSize reservedSharedMemPerBlock:s
 """
-#: What is not in the table of the driver's attributes under the same words.
-_ATTRIBUTES = {
-    "regsPerBlock": "REGISTERS_PER_BLOCK", "maxThreadsPerBlock": "MAX_THREADS_PER_BLOCK", "memPitch": "MAX_PITCH",
-    "totalConstMem": "TOTAL_CONSTANT_MEMORY", "sharedMemPerBlock": "SHARED_MEMORY_PER_BLOCK", "warpSize": "WARP_SIZE",
-    "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR", "textureAlignment": "TEXTURE_ALIGNMENT",
-    "multiProcessorCount": "MULTIPROCESSOR_COUNT", "canMapHostMemory": "CAN_MAP_HOST_MEMORY",
-    "concurrentKernels": "CONCURRENT_KERNELS", "asyncEngineCount": "ASYNC_ENGINE_COUNT",
-    "unifiedAddressing": "UNIFIED_ADDRESSING", "l2CacheSize": "L2_CACHE_SIZE",
-    "maxThreadsPerMultiProcessor": "MAX_THREADS_PER_MULTIPROCESSOR",
-    "streamPrioritiesSupported": "STREAM_PRIORITIES_SUPPORTED", "globalL1CacheSupported": "GLOBAL_L1_CACHE_SUPPORTED",
-    "localL1CacheSupported": "LOCAL_L1_CACHE_SUPPORTED",
-    "sharedMemPerMultiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    "regsPerMultiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR", "managedMemory": "MANAGED_MEMORY",
-    "concurrentManagedAccess": "CONCURRENT_MANAGED_ACCESS",
-    "computePreemptionSupported": "COMPUTE_PREEMPTION_SUPPORTED",
-    "cooperativeLaunch": "COOPERATIVE_LAUNCH", "sharedMemPerBlockOptin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-    "maxBlocksPerMultiProcessor": "MAX_BLOCKS_PER_MULTIPROCESSOR",
-    "reservedSharedMemPerBlock": "RESERVED_SHARED_MEMORY_PER_BLOCK",
-}  # fmt: skip
 _DEVICE, _MANAGED, _PINNED, _UNREGISTERED = 2, 3, 1, 0  # cudaMemoryType
 
 
@@ -104,23 +83,10 @@ def cudaGetDeviceProperties(gpu: SimulatedGpu, address: int, device: int) -> Non
     """What the device is, to a structure."""
     found = properties_type().from_address(address)
     ctypes.memset(address, 0, ctypes.sizeof(found))
-    for name, value in properties(gpu):
-        setattr(found, name, value)
-    devices.cuDeviceGetUuid(gpu, address + type(found).uuid.offset, device)
-
-
-def properties(gpu: SimulatedGpu) -> Iterator[tuple[str, Any]]:
-    """Fields of `cudaDeviceProp` and their values; the others are 0."""
-    record = gpu.record
-    for name, attribute in _ATTRIBUTES.items():
-        value = ATTRIBUTES[attribute]
-        yield name, value if isinstance(value, int) else int(value(record))
-    yield "name", record.name.encode()
-    yield "totalGlobalMem", gpu.memory.capacity_bytes
-    yield "maxThreadsDim", (ctypes.c_int * 3)(*record.launch.block_extents)
-    yield "maxGridSize", (ctypes.c_int * 3)(*record.launch.grid_extents)
-    yield "texturePitchAlignment", 32
-    yield "pciBusID", devices.PCI_BUS
+    for name, value in properties.of(gpu).items():
+        if hasattr(type(found), name):
+            kind = type(getattr(found, name))
+            setattr(found, name, kind(*value) if issubclass(kind, ctypes.Array) and name != "name" else value)
 
 
 def cudaMalloc(gpu: SimulatedGpu, size: int) -> int:

@@ -5,20 +5,15 @@ Source: CUDA Runtime API, "Device Management", "Error Handling", "Execution Cont
 
 from __future__ import annotations
 
-from typing import Any
-
-from tilewright.drivers import contexts, modules
-from tilewright.drivers.contexts import ATTRIBUTES
+from tilewright.drivers import contexts, modules, properties
 from tilewright.drivers.cuda_programs import headers
 from tilewright.drivers.cuda_programs.errors import number
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
-from tilewright.machine.gpu import Gpu
+from tilewright.drivers.libcuda import devices as libcuda
 
 #: CUDA's version that the runtime says it has. Source: the headers' CUDART_VERSION.
 _VERSION = 13000
-#: Limits and their values. Source: CUDA Runtime API, `cudaLimit`, and the values that `cudaDeviceGetLimit` gives.
-_LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
 
 
 def cudaGetDeviceCount(call: Caller, count: int) -> None:
@@ -101,68 +96,20 @@ def cudaDeviceGetAttribute(call: Caller, value: int, attribute: int, device: int
     call.pack("i", value, contexts.cuDeviceGetAttribute(call.gpu, attribute, 0))
 
 
-def attribute(gpu: Gpu, name: str) -> int:
-    """An attribute by its name; 0 of what the simulated GPU lacks."""
-    value = ATTRIBUTES.get(name, 0)
-    return value if isinstance(value, int) else int(value(gpu))
-
-
-def cudaGetDeviceProperties(call: Caller, properties: int, device: int) -> None:
+def cudaGetDeviceProperties(call: Caller, address: int, device: int) -> None:
     """All that is known of the device."""
     _checked(device)
-    call.write(properties, headers.filled(headers.folder() / "driver_types.h", "cudaDeviceProp", described(call)))
-
-
-#: Field of `cudaDeviceProp` -> the attribute with its value.
-_FIELDS = {
-    "sharedMemPerBlock": "MAX_SHARED_MEMORY_PER_BLOCK", "regsPerBlock": "MAX_REGISTERS_PER_BLOCK",
-    "warpSize": "WARP_SIZE", "memPitch": "MAX_PITCH", "maxThreadsPerBlock": "MAX_THREADS_PER_BLOCK",
-    "totalConstMem": "TOTAL_CONSTANT_MEMORY", "major": "COMPUTE_CAPABILITY_MAJOR",
-    "minor": "COMPUTE_CAPABILITY_MINOR", "textureAlignment": "TEXTURE_ALIGNMENT",
-    "multiProcessorCount": "MULTIPROCESSOR_COUNT", "canMapHostMemory": "CAN_MAP_HOST_MEMORY",
-    "concurrentKernels": "CONCURRENT_KERNELS", "asyncEngineCount": "ASYNC_ENGINE_COUNT",
-    "unifiedAddressing": "UNIFIED_ADDRESSING", "l2CacheSize": "L2_CACHE_SIZE",
-    "maxThreadsPerMultiProcessor": "MAX_THREADS_PER_MULTIPROCESSOR",
-    "streamPrioritiesSupported": "STREAM_PRIORITIES_SUPPORTED", "globalL1CacheSupported": "GLOBAL_L1_CACHE_SUPPORTED",
-    "localL1CacheSupported": "LOCAL_L1_CACHE_SUPPORTED",
-    "sharedMemPerMultiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    "regsPerMultiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR", "managedMemory": "MANAGED_MEMORY",
-    "concurrentManagedAccess": "CONCURRENT_MANAGED_ACCESS",
-    "computePreemptionSupported": "COMPUTE_PREEMPTION_SUPPORTED", "cooperativeLaunch": "COOPERATIVE_LAUNCH",
-    "sharedMemPerBlockOptin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-    "maxBlocksPerMultiProcessor": "MAX_BLOCKS_PER_MULTIPROCESSOR",
-    "reservedSharedMemPerBlock": "RESERVED_SHARED_MEMORY_PER_BLOCK", "hostRegisterSupported": "HOST_REGISTER_SUPPORTED",
-    "canUseHostPointerForRegisteredMem": "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM",
-    "memoryPoolsSupported": "MEMORY_POOLS_SUPPORTED", "clusterLaunch": "CLUSTER_LAUNCH",
-    "maxTexture1D": "MAXIMUM_TEXTURE1D_WIDTH",
-}  # fmt: skip
-
-
-def described(call: Caller) -> dict[str, Any]:
-    """Fields of `cudaDeviceProp`."""
-    gpu = call.gpu.record
-    limits = gpu.launch
-    return {
-        **{field: attribute(gpu, name) for field, name in _FIELDS.items()},
-        "name": gpu.name.encode(), "uuid": gpu.key.encode()[:16], "totalGlobalMem": call.gpu.memory.capacity_bytes,
-        "maxThreadsDim": limits.block_extents, "maxGridSize": limits.grid_extents, "texturePitchAlignment": 32,
-        "memoryBusWidth": 0, "hostNumaId": -1, "unifiedFunctionPointers": 0, "surfaceAlignment": 512,
-        "maxTexture2D": (131072, 65536), "maxTexture3D": (16384,) * 3,
-    }  # fmt: skip
+    call.write(address, headers.filled(headers.folder() / "driver_types.h", "cudaDeviceProp", properties.of(call.gpu)))
 
 
 def cudaDeviceGetLimit(call: Caller, value: int, limit: int) -> None:
     """A limit of the device."""
-    if limit not in _LIMITS:
-        raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
-    call.pack("Q", value, call.runtime.notes.get(("limit", limit), _LIMITS[limit]))
+    call.pack("Q", value, libcuda.cuCtxGetLimit(call.gpu, limit))
 
 
 def cudaDeviceSetLimit(call: Caller, limit: int, value: int) -> None:
     """Set a limit, which is given again; the machine's own hold."""
-    if limit not in _LIMITS:
-        raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
-    call.runtime.notes["limit", limit] = value
+    libcuda.cuCtxSetLimit(call.gpu, limit, value)
 
 
 def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
@@ -200,7 +147,7 @@ def cudaDeviceGetStreamPriorityRange(call: Caller, least: int, greatest: int) ->
 def cudaDeviceGetPCIBusId(call: Caller, text: int, length: int, device: int) -> None:
     """The device's place on a bus that it is not on."""
     _checked(device)
-    call.write(text, b"0000:00:00.0"[: length - 1] + b"\0")
+    call.write(text, properties.PCI[: length - 1] + b"\0")
 
 
 def cudaDeviceGetByPCIBusId(call: Caller, device: int, text: int) -> None:
