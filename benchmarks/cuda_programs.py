@@ -1,115 +1,164 @@
-"""Runs a folder of CUDA programs, unmodified, on the simulated GPU, and says which end well.
+"""Runs 40 public CUDA programs, unmodified, on the simulated GPU, and says which run to their own "passed".
 
-    python benchmarks/cuda_programs.py FOLDER [FOLDER ...] [--seconds 120] [--only NAME] [--skip NAME] [--flags "..."]
+    python benchmarks/cuda_programs.py FOLDER [--kept FOLDER] [--seconds 300] [--only NAME] [--skip NAME] [--gpu h100]
 
-Each folder below that has a `.cu` file is a program. One file alone is given to `tilewright run` as it is; several are
-built by NVIDIA's compiler first, and the binary is run. A program ends well when its exit status is 0. NVIDIA's samples
-leave with 2 where they find that they do not apply.
+`cuda_programs.toml` names the programs, where each lies below the folder, and what it is built and started with. The
+files are their authors': put NVIDIA's samples (Debian's package `nvidia-cuda-samples` 12.5, or release 12.5 of
+github.com/NVIDIA/cuda-samples) and Thrust's examples (Debian's source package `rocthrust` 6.4, which has them
+unchanged) into it, unpacked, however deep.
 
-For example, NVIDIA's own samples: `git clone https://github.com/NVIDIA/cuda-samples`, then its folder `Samples`; Debian
-has them as the package `nvidia-cuda-samples`. Folders named `Common` above a program are searched for headers.
+Each program is built by NVIDIA's compiler as its own makefile does, for PTX, and the binary is run; `--kept` keeps what
+is built for the next time. Seconds are of processor time. A program runs well when its status is 0 and it prints the
+words that its row expects.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
-import shlex
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tilewright.drivers.cuda_programs import process, source
 from tilewright.programs.optional import vendor_program
 
-_WAIVED = 2
+_LIST = Path(__file__).with_suffix(".toml")
 _SOURCES = (".cu", ".cpp", ".c")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a program ended."""
+class Program:
+    """One row of the list."""
 
     name: str
-    status: str
-    seconds: float
-    reason: str
+    place: str  #: Its folder, below the one that is given.
+    sources: tuple[str, ...] = ()  #: Files that are compiled together; none for all of the folder.
+    flags: tuple[str, ...] = ()  #: The compiler's, beside those of all programs.
+    modules: tuple[tuple[str, str], ...] = ()  #: Fat binaries that it loads, and the source of each.
+    arguments: tuple[str, ...] = ()
+    says: str = ""  #: What it prints when it is content.
 
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Program:
+        """A row as TOML has it."""
+        row = {**row, "modules": tuple(row.get("modules", {}).items())}
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
 
-def programs(folders: Sequence[Path]) -> Iterator[tuple[str, Path, list[Path]]]:
-    """Name, folder and sources of each program; of a folder of programs of one file each, every file."""
-    for folder in folders:
-        for place in sorted({file.parent for file in folder.rglob("*.cu")}):
-            sources = sorted(file for file in place.iterdir() if file.suffix in _SOURCES)
-            mains = [file for file in sources if " main(" in file.read_text("utf-8", "replace")]
-            if len(mains) > 1:
-                yield from ((f"{place.name}/{file.stem}", place, [file]) for file in mains if file.suffix == ".cu")
-            elif mains:
-                yield place.name, place, sources
+    def folder(self, top: Path) -> Path:
+        """Its folder. Raises FileNotFoundError: it is not there."""
+        found = next((path for path in sorted(top.glob(f"**/{self.place}")) if path.is_dir()), None)
+        if found is None:
+            raise FileNotFoundError(f"{self.place} must lie below {top}")
+        return found
 
+    def built(self, top: Path, kept: Path, environment: dict[str, str]) -> Path:
+        """Its binary, in a folder of its own.
 
-def ran(place: Path, sources: Sequence[Path], flags: Sequence[str], seconds: float) -> tuple[str, str]:
-    """Status and the last words of a program."""
-    commons = [f"-I{parent / 'Common'}" for parent in place.parents if (parent / "Common").is_dir()]
-    environment = {**os.environ, "NVCC_APPEND_FLAGS": shlex.join([*commons, f"-I{place}", *flags])}
-    with tempfile.TemporaryDirectory() as work:
+        Raises CalledProcessError: the compiler refuses it.
+        """
+        folder, made = self.folder(top), kept / self.name.replace("/", "_")
+        made.mkdir(parents=True, exist_ok=True)
+        program = made / folder.name if not self.sources else made / Path(self.sources[0]).stem
+        files = [folder / name for name in self.sources] or [
+            file for file in sorted(folder.iterdir()) if file.suffix in _SOURCES
+        ]
+        commons = [parent / "Common" for parent in folder.parents if (parent / "Common").is_dir()]
+        include = [f"-I{path}" for path in (folder, *commons)]
+        for module, text in self.modules:
+            _compile(["-fatbin", *include, "-o", made / module, folder / text], environment)
+        if not program.exists():
+            _compile([*include, *self.flags, "-o", program, *files], environment)
+        return program
+
+    def ran(self, program: Path, top: Path, gpu: str, seconds: float, environment: dict[str, str]) -> str:
+        """Why it did not run well; empty where it did."""
+        command = [sys.executable, "-m", "tilewright", "run", "--gpu", gpu, str(program), *self.arguments]
+        place = program.parent if self.modules else self.folder(top)
         try:
-            program = str(sources[0]) if len(sources) == 1 else built(sources, Path(work), environment)
-            command = [sys.executable, "-m", "tilewright", "run", program]
             done = subprocess.run(
-                command, cwd=place, env=environment, capture_output=True, text=True, errors="replace", timeout=seconds,
-                check=False,
+                command, cwd=place, env=environment, capture_output=True, text=True, errors="replace",
+                timeout=10 * seconds, check=False, preexec_fn=functools.partial(_limited, int(seconds)),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return "too long", f"more than {seconds:.0f} s"
-        except subprocess.CalledProcessError as error:
-            return "not built", next(
-                (line for line in error.stderr.splitlines() if "error" in line), error.stderr[-200:]
-            )
-    words = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()] or [""]
-    if done.returncode == 0:
-        return "well", ""
-    if any("nvcc refused" in line or line.startswith("error: ") for line in words):
-        return "refused", next((line for line in words if "error: " in line and "nvcc refused" not in line), words[0])
-    return ("waived" if done.returncode == _WAIVED else f"status {done.returncode}"), words[-1]
+            return f"more than {10 * seconds:.0f} s"
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"more than {seconds:.0f} s of processor time"
+        if done.returncode == 0 and self.says in done.stdout:
+            return ""
+        words = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()] or [""]
+        refused = next((line for line in words if line.startswith("tilewright: ")), words[-1])
+        return f"status {done.returncode}: {refused}"
 
 
-def built(sources: Sequence[Path], work: Path, environment: dict[str, str]) -> str:
-    """A binary of several sources."""
-    nvcc = str(vendor_program("nvcc", "NVIDIA's compiler", "Building programs"))
-    lib = Path(nvcc).parents[1] / "lib"
-    if not (lib / "libcudart.so").exists():  # a wheel has the library by its version alone
-        (work / "libcudart.so").symlink_to(next(lib.glob("libcudart.so.*")))
-    command = [
-        nvcc, "-arch=compute_90", "-lineinfo", "-cudart", "shared", f"-L{work}", f"-L{lib}",
-        "-o", str(work / "program"), *map(str, sources),
-    ]  # fmt: skip
-    subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return str(work / "program")
+def _limited(seconds: int) -> None:
+    """In a child: let it use so much of a processor and no more."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def _used() -> float:
+    """Seconds of processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _compile(words: Sequence[str | Path], environment: dict[str, str]) -> None:
+    """Call NVIDIA's compiler. Raises CalledProcessError: with what it says."""
+    nvcc = vendor_program("nvcc", "NVIDIA's compiler", "Building programs")
+    libraries = nvcc.parents[1] / "lib"
+    with tempfile.TemporaryDirectory() as work:
+        for file in libraries.glob("libnv*.so.*"):  # a wheel has libraries by their versions alone
+            (Path(work) / f"{file.name.partition('.so')[0]}.so").symlink_to(file)
+        process.library().placed(Path(work))
+        command = [
+            str(nvcc), "-std=c++17", "-arch=compute_90", "-lineinfo", "-cudart", "shared", f"-L{work}",
+            f"-L{libraries}",
+            *(() if "-fatbin" in words else ("-lcuda",)), *source.HEADERS, *map(str, words),
+        ]  # fmt: skip
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
 
 def main() -> None:
     """Run all, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kept", type=Path)
+    parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--skip", action="append", default=[])
-    parser.add_argument("--flags", default="-std=c++17")
+    parser.add_argument("--gpu", default="h100")
+    parser.add_argument("--build-only", action="store_true")
     options = parser.parse_args()
-    outcomes = []
-    for name, place, sources in programs([folder.absolute() for folder in options.folders]):
-        if name in options.skip or (options.only and name not in options.only):
-            continue
-        start = time.monotonic()
-        status, reason = ran(place, sources, shlex.split(options.flags), options.seconds)
-        outcomes.append(Outcome(name, status, time.monotonic() - start, reason))
-        print(f"{name:32} {status:10} {outcomes[-1].seconds:6.1f} s  {reason[:150]}", flush=True)
-    well = sum(outcome.status == "well" for outcome in outcomes)
-    print(f"{well} of {len(outcomes)} ended well")
+    top, counts = options.folder.absolute(), Counter[str]()
+    libraries = vendor_program("nvcc", "NVIDIA's compiler", "Building programs").parents[1] / "lib"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
+    with tempfile.TemporaryDirectory() as temporary:
+        kept = options.kept.absolute() if options.kept else Path(temporary)
+        for row in tomllib.loads(_LIST.read_text("utf-8"))["program"]:
+            program = Program.of(row)
+            if program.name in options.skip or (options.only and program.name not in options.only):
+                continue
+            start = _used()
+            try:
+                binary = program.built(top, kept, environment)
+            except subprocess.CalledProcessError as error:
+                why = next((line for line in error.stderr.splitlines() if "error" in line), error.stderr[-200:])
+                why = f"not built: {why}"
+            else:
+                start = _used()
+                why = "" if options.build_only else program.ran(binary, top, options.gpu, options.seconds, environment)
+            counts["failed" if why else "well"] += 1
+            print(f"{program.name:26} {_used() - start:6.1f} s  {why[:180] or 'well'}", flush=True)
+    print(f"{counts['well']} of {counts.total()} ran to their own end")
 
 
 if __name__ == "__main__":
