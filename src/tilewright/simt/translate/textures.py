@@ -31,7 +31,7 @@ def emit_read(emitter: Emitter, op: Op) -> list[Value]:
 
 def emit_surface(emitter: Emitter, op: Op) -> list[Value]:
     """Read or write an element of a surface for each lane; what a read gives."""
-    form, item, stores = op.form, op.instruction, op.form.row.opcode == "sust"
+    form, item, stores = op.form, op.instruction, not op.form.row.writes
     count = int(form["vec"][1:] or 1)
     does = int(form["type"][1:]) // 8 | count << TEXTURES["surface_count_shift"] | TEXTURES["surface_stores"] * stores
     does |= TEXTURES.get(f"surface_{form['clamp']}", 0)
@@ -68,7 +68,7 @@ def _where(emitter: Emitter, op: Op, operand: tree.Operand, type_: str, size: in
         bits = code.cast("bitcast", emitter.read(coordinate, "u32" if layered and index == 0 else type_), "i32")
         slot = f"getelementptr i8, ptr %lanes.scratch, i64 {_COORDINATES * 8 * LANES + index * 4 * LANES}"
         code.store(code.splat(bits), code.op(slot, "ptr").text)
-    action = "store" if op.form.row.opcode == "sust" else "load"
+    action = "load" if op.form.row.writes else "store"
     source = emitter.source_of(item)
     site = emitter.add_site(Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, "global", action, size))
     coordinates = code.op(mbarriers.slot(_COORDINATES), "ptr")
