@@ -269,14 +269,16 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
 
 
-def _emit_matrix(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, matrices.emit_matrix(emitter, op), strict=True):
-        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+def _written(
+    values: Callable[[Emitter, Op], Sequence[Value]], type_: str = ""
+) -> Callable[[Emitter, Op, Value | None], None]:
+    """What writes the values that a function gives: as a type, or as the form's own."""
 
+    def emit(emitter: Emitter, op: Op, guard: Value | None) -> None:
+        for name, value in zip(op.destinations, values(emitter, op), strict=True):
+            write(emitter, name, value, type_ or op.form.type_of("d"), ANY_VECTOR, guard)
 
-def _emit_warpgroup(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, warpgroups.emit_product(emitter, op), strict=True):
-        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+    return emit
 
 
 def _emit_tensor(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -285,16 +287,6 @@ def _emit_tensor(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 def _emit_map(emitter: Emitter, op: Op, guard: Value | None) -> None:
     tensor_maps.emit(emitter, op)
-
-
-def _emit_texture(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, textures.emit_read(emitter, op), strict=True):
-        write(emitter, name, value, "b64", ANY_VECTOR, guard)
-
-
-def _emit_surface(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, textures.emit_surface(emitter, op), strict=True):
-        write(emitter, name, value, "b64", ANY_VECTOR, guard)
 
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -313,26 +305,6 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
 def _emit_cluster(emitter: Emitter, op: Op, guard: Value | None) -> None:
     emitter.event(EventKind.CLUSTER, op.instruction, emitter.mask)
     barriers.arrive_at_cluster(emitter, op)
-
-
-def _emit_fragment(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, fragments.emit_move(emitter, op), strict=True):
-        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
-
-
-def _emit_product(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, fragments.emit_product(emitter, op), strict=True):
-        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
-
-
-def _emit_rows(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, value in zip(op.destinations, matrix_moves.emit_rows(emitter, op), strict=True):
-        write(emitter, name, value, "b32", ANY_VECTOR, guard)
-
-
-def _emit_mbarrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    for name, state in zip(op.destinations, mbarriers.emit(emitter, op), strict=True):
-        write(emitter, name, state, "b64", ANY_VECTOR, guard)
 
 
 def _emit_bulk(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -453,15 +425,15 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "carry": _emit_carry,
     "warp": _emit_warp,
     "atomic": _emit_atomic,
-    "matrix": _emit_matrix,
-    "warpgroup": _emit_warpgroup,
-    "rows": _emit_rows,
-    "fragment": _emit_fragment,
-    "product": _emit_product,
+    "matrix": _written(matrices.emit_matrix),
+    "warpgroup": _written(warpgroups.emit_product),
+    "rows": _written(matrix_moves.emit_rows, "b32"),
+    "fragment": _written(fragments.emit_move),
+    "product": _written(fragments.emit_product),
     "tensor": _emit_tensor,
     "map": _emit_map,
-    "texture": _emit_texture,
-    "surface": _emit_surface,
+    "texture": _written(textures.emit_read, "b64"),
+    "surface": _written(textures.emit_surface, "b64"),
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,
@@ -469,7 +441,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "group": _emit_group,
     "policy": _emit_policy,
     "nothing": _emit_nothing,
-    "mbarrier": _emit_mbarrier,
+    "mbarrier": _written(mbarriers.emit, "b64"),
     "bulk": _emit_bulk,
     "counted": _emit_counted,
     "fill": _emit_fill,
