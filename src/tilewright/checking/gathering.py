@@ -65,6 +65,7 @@ class Checks(Observer):
     red_zones = True
     row_gaps = True
     host_races = True
+    hears = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
@@ -117,6 +118,20 @@ class Checks(Observer):
             self._files.update(other._files)
             self._found += other._all
             self._raised += other._raised
+
+    def told(self) -> dict[str, Any]:
+        """Launches, kernels, files and findings."""
+        return {
+            "launches": self.launches, "kernels": [*self._kernels], "files": [*self._files],
+            "findings": [finding.to_json() for finding in merged(self._all)],
+        }  # fmt: skip
+
+    def hear(self, told: dict[str, Any]) -> None:
+        """Those of another process."""
+        self.launches += told["launches"]
+        self._kernels.update(dict.fromkeys(told["kernels"]))
+        self._files.update(dict.fromkeys(told["files"]))
+        self._found += map(Finding.from_json, told["findings"])
 
     def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
         """What was found since this was asked last.

@@ -114,8 +114,6 @@ def _show(
     from tilewright.report import console
 
     sifted = checks.sifted
-    if ended.children_launched:
-        console.error(f"{program.UNSEEN} not checked", title="warning")
     for wrong in sifted.wrong:
         console.error(wrong, title="warning")
     formats.write(forms, checks, sifted, ended, verbose=verbose)

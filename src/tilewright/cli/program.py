@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Whatever stands after the program is its own; what stands before it is not, and an unknown option is none.
 PASS_ON = {"allow_interspersed_args": False}
-#: What `check` and `profile` say where more was launched than they can follow.
+#: What `profile` and `predict` say where more was launched than they can follow.
 UNSEEN = "kernels were launched by child processes of the program, which run on simulated GPUs of their own and are"
 _MODULE, _CODE = "-m", "-c"
 

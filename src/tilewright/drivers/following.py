@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tilewright.drivers.children import in_children
 from tilewright.drivers.cuda_programs.following import run_followed
 from tilewright.drivers.script import Ended, run_program
-from tilewright.drivers.session import in_children, simulated_gpu
+from tilewright.drivers.session import simulated_gpu
 from tilewright.drivers.target import Target
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
@@ -26,9 +27,10 @@ def follow(
     limits: Limits | None = None,
     quiet: bool = False,
 ) -> Ended:
-    """Run a program on a simulated GPU; the processes that it starts have one too, but are not followed.
+    """Run a program on a simulated GPU; the processes that it starts have one too.
 
-    `observer` hears of all that the program does on its GPU, if there is one. `quiet` sends what it prints to standard
+    `observer` hears of all that the program does on its GPU, if there is one, and in the end of what its like saw in
+    those processes, where it wants that. `quiet` sends what it prints to standard
     error.
     Returns and raises what :func:`~tilewright.drivers.script.run_program` does, or of a CUDA program
     :func:`~tilewright.drivers.cuda_programs.following.run_followed`.
@@ -36,12 +38,15 @@ def follow(
     if target.is_cuda:
         with _output_as_errors() if quiet else contextlib.nullcontext():
             return run_followed(target.text, argv, gpu, (observer,) if observer else (), seed=seed, limits=limits)
-    with in_children(gpu, seed, limits) as others:
+    with in_children(gpu, seed, limits, observer) as others:
         with (
             _output_as_errors() if quiet else contextlib.nullcontext(),
             simulated_gpu(gpu, observers=(observer, others) if observer else (), seed=seed, limits=limits),
         ):
             ended = run_program(target, argv)
+        for told in others.reports:
+            assert observer is not None
+            observer.hear(told)
         return replace(ended, children_launched=others.any)
 
 

@@ -65,7 +65,8 @@ def _start(config: pytest.Config, option: str | None) -> None:
     import pytest
 
     from tilewright import configuration
-    from tilewright.drivers.session import in_children, simulated_gpu
+    from tilewright.drivers.children import in_children
+    from tilewright.drivers.session import simulated_gpu
     from tilewright.errors import TilewrightError
     from tilewright.settings import Settings
     from tilewright.simt.run.limits import Limits

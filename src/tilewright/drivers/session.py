@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import ContextDecorator, ExitStack, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import ContextDecorator, ExitStack
 from typing import TYPE_CHECKING
 
 from tilewright import machine
@@ -15,10 +13,9 @@ from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.own_launches import OwnLaunches
 from tilewright.errors import DeviceError
-from tilewright.native import private
 from tilewright.native.interrupts import none_lost
 from tilewright.simt.following import followed_by
-from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
 
 if TYPE_CHECKING:
@@ -169,72 +166,3 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         from tilewright.checking import Findings
 
         return Findings(()) if self._device is None else self._device.findings
-
-
-class ChildLaunches(Observer):
-    """Notes by a file that a process launched which is not that of the given number, where the program is followed."""
-
-    launches_only = True
-
-    def __init__(self, note: Path, process: int) -> None:
-        self._note = note
-        self._process = process
-
-    @property
-    def any(self) -> bool:
-        """Whether there were any."""
-        return self._note.exists()
-
-    def launching(self, launch: Launch) -> None:
-        """Note it, where it is of another process."""
-        if os.getpid() != self._process:
-            with suppress(OSError):  # the program that is followed has ended
-                self._note.touch()
-
-
-@contextmanager
-def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None) -> Iterator[ChildLaunches]:
-    """Let Python processes that are started meanwhile have a simulated GPU too, each its own; of limits the seconds.
-
-    What it yields is to be among this process's observers, for processes that are forked from it.
-    """
-    startup = str(Path(__file__).parent / "startup")
-    seconds = None if limits is None else limits.seconds
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(private.working_folder())
-        except OSError:  # nowhere to note them: the file system is read-only, or full
-            folder = Path(os.devnull)
-        launches = ChildLaunches(folder / "launched", os.getpid())
-        wanted = {
-            "TILEWRIGHT_SIMULATED_GPU": gpu,
-            "TILEWRIGHT_SIMULATED_SEED": "" if seed is None else str(seed),
-            "TILEWRIGHT_SIMULATED_LIMIT": "" if seconds is None else repr(seconds),
-            "TILEWRIGHT_SIMULATED_NOTE": str(folder / "launched"),
-            "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
-        }
-        before = {name: os.environ.get(name) for name in wanted}
-        os.environ.update(wanted)
-        try:
-            yield launches
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
-
-
-def stay_simulated() -> None:
-    """Put the simulated GPU that a parent process asked for in place until this process ends."""
-    gpu, seed, limit, note = (os.environ[f"TILEWRIGHT_SIMULATED_{name}"] for name in ("GPU", "SEED", "LIMIT", "NOTE"))
-    stack = ExitStack()
-    stack.enter_context(
-        simulated_gpu(
-            gpu,
-            observers=[ChildLaunches(Path(note), process=0)],
-            seed=int(seed) if seed else None,
-            limits=Limits(seconds=float(limit)) if limit else None,
-        )
-    )
-    atexit.register(stack.close)

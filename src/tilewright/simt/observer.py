@@ -115,6 +115,14 @@ class Observer:
     leaves_out: bool = False
     #: Whether it hears of nothing but `launching`, so that no launch needs to run for it.
     launches_only: bool = False
+    #: Whether it hears what its like tell, in processes that the program starts; each is made with `gpu=NAME`.
+    hears: bool = False
+
+    def told(self) -> dict[str, Any] | None:
+        """What it saw, as JSON values, for the one of the program's first process; None where that is nothing."""
+
+    def hear(self, told: dict[str, Any]) -> None:
+        """What the one of another process saw."""
 
     def started(self, limit_bytes: int) -> None:
         """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""

@@ -216,19 +216,47 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("command", "method"), [("check", "fork"), ("profile", "spawn")])
-def test_processes_of_the_program_have_a_gpu_and_are_told_to_be_unseen(program: Any, command: str, method: str) -> None:
+@pytest.mark.parametrize(("command", "method"), [("check", "fork"), ("check", "spawn"), ("profile", "spawn")])
+def test_processes_of_the_program_have_a_gpu_and_are_checked(program: Any, command: str, method: str) -> None:
     line = [sys.executable, "-m", "tilewright", command, "--limit", "0.5", "--json", program("", PARENT), method]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0
-    assert "[3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" in done.stderr.splitlines()
-    assert {"by a child", "by the system"} <= set(done.stderr.splitlines())  # no JSON
-    said = {"check": "checked", "profile": "profiled"}[command]
-    warning = (
+    said = done.stderr.splitlines()
+    assert "[3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" in said
+    assert {"by a child", "by the system"} <= set(said)  # no JSON
+    document = json.loads(done.stdout)
+    assert document["program"]["children_launched"] is True
+    warned = (
         "warning: kernels were launched by child processes of the program, which run on simulated GPUs of their own"
     )
-    assert f"{warning} and are not {said}" in done.stderr.splitlines()
-    assert json.loads(done.stdout)["program"]["children_launched"] is True
+    assert (f"{warned} and are not profiled" in said) is (command == "profile")
+    assert done.returncode == 0 and (command == "profile" or document["launches"] == 2)
+
+
+#: A program of `cuda.core` in a process that a program starts.
+CHILD = """\
+import subprocess
+import sys
+
+SOURCE = r'''
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+device = Device()
+device.set_current()
+code = 'extern "C" __global__ void shift(float *x) {\\n    x[threadIdx.x] = x[threadIdx.x + 1];\\n}\\n'
+kernel = Program(code, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("shift")
+stream = device.create_stream()
+memory = device.allocate(256, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=64), kernel, memory)
+stream.sync()
+'''
+sys.exit(subprocess.run([sys.executable, "-c", SOURCE]).returncode)
+"""
+
+
+def test_programs_of_another_package_that_the_program_starts_are_checked(program: Any) -> None:
+    line = [sys.executable, "-m", "tilewright", "check", "--json", program("", CHILD)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    found = {one["code"] for one in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1 and {"TW101", "TW302"} <= found, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
-from tilewright.drivers.session import in_children
+from tilewright.drivers.children import in_children
 
 
 def test_an_interpreter_without_tilewright_imports_numba_and_says_what_it_lacks(tmp_path: Path) -> None:

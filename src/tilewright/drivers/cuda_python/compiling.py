@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import cuda.core
+from cuda import core  # which may have just been imported, and is no attribute of `cuda` yet
 from cuda.core._utils import cuda_utils
 
 from tilewright.drivers import linking
@@ -19,11 +19,11 @@ from tilewright.drivers.libcuda.errors import errors
 from tilewright.programs.numba_names import Row
 
 
-class Program(cuda.core.Program):  # type: ignore[misc]
+class Program(core.Program):  # type: ignore[misc]
     """Stands for `cuda.core.Program`: its machine code is PTX."""
 
     def __init__(self, code: Any, code_type: Any, options: Any = None) -> None:
-        given = options if isinstance(options, cuda.core.ProgramOptions) else cuda.core.ProgramOptions(**options or {})
+        given = options if isinstance(options, core.ProgramOptions) else core.ProgramOptions(**options or {})
         if str(code_type).lower() == "c++" and not given.debug:
             given = dataclasses.replace(given, lineinfo=True)
             code = at_its_lines(code)
@@ -36,9 +36,9 @@ class Program(cuda.core.Program):  # type: ignore[misc]
         if str(target_type) != "cubin":
             return super().compile(target_type, name_expressions, logs, **named)
         if self._ptx is not None:
-            return cuda.core.ObjectCode.from_cubin(self._ptx.encode(), name=self._name)
+            return core.ObjectCode.from_cubin(self._ptx.encode(), name=self._name)
         made = super().compile("ptx", name_expressions, logs)
-        return cuda.core.ObjectCode.from_cubin(made.code, name=made.name, symbol_mapping=made.symbol_mapping)
+        return core.ObjectCode.from_cubin(made.code, name=made.name, symbol_mapping=made.symbol_mapping)
 
 
 class Linker:
@@ -50,7 +50,7 @@ class Linker:
     def link(self, target_type: Any) -> Any:
         """As `cuda.core.Linker.link`."""
         code = self._linker.link("ptx").code
-        make = cuda.core.ObjectCode.from_ptx if str(target_type) == "ptx" else cuda.core.ObjectCode.from_cubin
+        make = core.ObjectCode.from_ptx if str(target_type) == "ptx" else core.ObjectCode.from_cubin
         return make(code)
 
     def __getattr__(self, name: str) -> Any:

@@ -12,13 +12,15 @@ import warnings
 from pathlib import Path
 
 _HERE = str(Path(__file__).parent)
+#: Packages that know GPUs, those first that import others of them.
+_PACKAGES = ("numba.cuda", "numba_cuda_mlir", "torch", "triton", "cupy", "cutlass", "cuda.core", "cuda.bindings")
 
 
 class _AfterImport:
     """A finder that lets others find such a package and the simulated GPU come into place when it is loaded."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
-        if name not in ("numba.cuda", "torch", "triton", "cupy", "cuda.bindings"):
+        if name not in _PACKAGES:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -28,7 +30,7 @@ class _AfterImport:
             def exec_module(module):  # type: ignore[no-untyped-def]
                 load(module)
                 try:
-                    from tilewright.drivers.session import stay_simulated
+                    from tilewright.drivers.children import stay_simulated
                 except ImportError as error:  # another interpreter, with packages of its own
                     warnings.warn(
                         f"{name} has no simulated GPU in {sys.executable}, since Tilewright is not installed there "
