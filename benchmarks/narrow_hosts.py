@@ -6,7 +6,9 @@ import functools
 import re
 from collections.abc import Callable
 
+from tilewright.native import upkeep
 from tilewright.native.compiler import compiler
+from tilewright.native.store import room
 from tilewright.simt.run import execution, job, kernels
 from tilewright.simt.run.compiler import Host, host
 
@@ -29,7 +31,7 @@ def features(name: str) -> str:
 def _made(name: str) -> tuple[Callable[[], Host], Callable[[], kernels.KernelStore]]:
     if name == "own":
         return host, kernels.kernel_store
-    narrow, store = Host(features(name)), kernels.KernelStore()
+    narrow, store = Host(features(name), folder=room(upkeep.TRANSLATIONS)), kernels.KernelStore()
     return lambda: narrow, lambda: store
 
 

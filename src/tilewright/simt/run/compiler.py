@@ -95,12 +95,12 @@ class Host(Compiler):
         """The runtime's machine code, kept in `folder` from one process to the next."""
         runtime = [bitcode(Path(__file__).parents[1] / "runtime" / name) for name in _FILES]
         if folder is None:
-            return self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.INLINED)
+            return self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.COMPILED)
         key = store.digest(cache.fingerprint(), self.identity, "runtime")
         kept = store.read(folder, key, lambda header: None)
         if kept is not None:
             return kept[1]
-        code = self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.INLINED)
+        code = self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.COMPILED)
         store.write(folder, key, {}, code)
         return code
 
@@ -110,7 +110,7 @@ class Host(Compiler):
         Raises PtxError: the PTX had operands that make no valid LLVM module.
         """
         try:
-            return self.compile(ir, handlers, exports=(symbol,), effort=Effort.INLINED if optimise else Effort.QUICK)
+            return self.compile(ir, handlers, exports=(symbol,), effort=None if optimise else Effort.QUICK)
         except ValueError as error:
             raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
 
