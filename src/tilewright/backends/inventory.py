@@ -38,6 +38,7 @@ class Row:
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
+    interface: str = ""  #: The attribute by which arrays that lie on it are known, whatever their library.
 
     def load(self) -> Any:
         """The module.
@@ -61,14 +62,25 @@ class Row:
 
     def owns(self, value: Any) -> bool:
         """Whether a value is an array that lies on it; its library is not imported to find out."""
+        if self.interface and _has(value, self.interface):
+            return True
         module = None if self.arrays is None else sys.modules.get(self.arrays[0])
         return module is not None and self.arrays is not None and isinstance(value, getattr(module, self.arrays[1]))
+
+
+def _has(value: Any, name: str) -> bool:
+    try:
+        return getattr(value, name, None) is not None
+    except RuntimeError:  # torch's, of a tensor that requires a gradient
+        return True
 
 
 #: Every backend; the first multiplies where none is named.
 BACKENDS = (
     Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True),
-    Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True),
+    Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True,
+        interface="__cuda_array_interface__",
+    ),
     Row(
         "opencl", "OpenCL devices", "tilewright.backends.opencl.backend", ("cpu", "opencl"), own_kernels=True,
         multiplies=True, several=True, arrays=("pyopencl.array", "Array"),
@@ -166,7 +178,7 @@ def for_plans(device: str | None = None) -> Backend:
 
 def owner(*values: Any) -> Row | None:
     """The backend on which one of some arrays lies; None where all are of the host."""
-    return next((row for row in BACKENDS if row.arrays is not None and any(row.owns(x) for x in values)), None)
+    return next((row for row in BACKENDS if any(row.owns(x) for x in values)), None)
 
 
 def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:

@@ -183,6 +183,9 @@ class Rungs(Backend, Protocol):
 class DeviceArrays(Protocol):
     """The arrays of one product that lie on a device: what is done with them there."""
 
+    def seen(self, name: str, value: Any) -> Any:
+        """An operand as what has its shape and its dtype of NumPy's: itself, where it has these."""
+
     def check(self, name: str, value: Any) -> None:
         """Refuse an array that no kernel can read where it lies; those of the host are copied."""
 

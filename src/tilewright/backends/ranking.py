@@ -63,10 +63,11 @@ def summed(kind: Kind) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], maps: bool = True) -> Choice:
-    """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first; `maps`, with tensor maps too.
+def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], lacks: tuple[str, ...] = ()) -> Choice:
+    """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first.
 
-    All have the same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
+    `lacks` are last words of records' `operands` that a launch cannot give: "boxes", "work". All have the same chain of
+    sums, which `k` alone decides: an element's bits do not depend on m and n.
 
     Raises DeviceError: no kernel takes it.
 
@@ -77,7 +78,7 @@ def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], ma
     >>> [chosen(single, m, m, m, gpu("h100"), (9, 0)).best.record.name for m in (40, 2000)]
     ['shared_memory_16', 'warp_tiled']
     """
-    allowed = _allowed(kind, cc, maps)
+    allowed = _allowed(kind, cc, lacks)
     chain = _chain(allowed, k, gpu)
     found = [
         (one, estimate(one, m, n, k, gpu))
@@ -98,13 +99,13 @@ def rows_of(record: Record, m: int) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _allowed(kind: Kind, cc: tuple[int, int], maps: bool) -> tuple[Candidate, ...]:
+def _allowed(kind: Kind, cc: tuple[int, int], lacks: tuple[str, ...]) -> tuple[Candidate, ...]:
     """The kernels that an order of sums and a compute capability allow, the top of the ladder first."""
     found = []
     for record in reversed(records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
             continue
-        if any(record.columns) or (record.operands == "boxes" and not maps):  # operands come by rows
+        if any(record.columns) or record.operands.rpartition(" ")[2] in lacks:  # operands come by rows
             continue
         name = _taken(record, kind)
         if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):

@@ -46,6 +46,13 @@ class ContextHandle:
     handle: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What `cuda.core.DeviceProperties` says that anybody here asks for."""
+
+    multiprocessor_count: int
+
+
 class Device:
     """The one device."""
 
@@ -56,6 +63,7 @@ class Device:
         # What numba-cuda compiles and links for: of an older GPU the oldest that the compilers make kernels for.
         self.compute_capability = max(gpu.record.compute_capability, OLDEST_CC)
         self.name = gpu.record.name
+        self.properties = Properties(gpu.record.multiprocessors)
         self.uuid = _UUID.format(int.from_bytes(gpu.record.key.encode()[:6], "big"))
 
     @property

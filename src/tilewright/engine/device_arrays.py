@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright.backends.inventory import Row, arrays_of
+from tilewright.backends.protocol import DeviceArrays
 from tilewright.engine.fusing import Arguments, Fused, fused
-from tilewright.engine.promotion import Types, byte_kind, real_kind
+from tilewright.engine.promotion import Order, Types, byte_kind, real_kind
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import Shape, result_shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
@@ -35,6 +38,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     if asked.device is not None:
         raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {asked.device!r})")
     there = arrays_of(row, a, b)
+    a, b = there.seen("a", a), there.seen("b", b)
     found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
     if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
         raise ArgumentTypeError(
@@ -42,7 +46,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
             "with .astype, or multiply arrays of the host"
         )
     shape = result_shape(a.shape, b.shape)
-    stands = _StandIns(row)
+    stands = _StandIns(row, there)
     made = _fused(found, asked, out, shape, stands)
     kind = _kind(found, a.shape[-1], made, asked.semiring(found))
     target = there.output(out, shape, found.result if made is None else made.result)
@@ -50,22 +54,35 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     for name, value in (("a", a), ("b", b), ("out", target), *(("an operand of `epilogue`", x) for x in more)):
         there.check(name, value)
     left, right = there.converted("a", a, found.a), there.converted("b", b, found.b)
-    if target.size:
+    if math.prod(shape):
         there.multiply_into(left, right, target, kind, more, shape)
     return target
+
+
+def at_once(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
+    """The product of arrays that lie on a device and whose layouts were multiplied before; None for any others."""
+    return row.load().at_once(a, b, out, order, _rules(row, order)) if row.interface else None
+
+
+@functools.lru_cache(maxsize=64)
+def _rules(row: Row, order: Order) -> Callable[[Any, Any, Any], Any]:
+    """Products by every rule, with nothing but an order of sums asked for."""
+    return lambda a, b, out: matmul(a, b, out, Request(order=order), row)
 
 
 class _StandIns:
     """Arrays of the host in the places of a device's, of their shapes and dtypes, while expressions are traced."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, there: DeviceArrays) -> None:
         self._row = row
+        self._there = there
         self._found: dict[int, tuple[Any, Any]] = {}
 
     def of(self, value: Any) -> Any:
         if not self._row.owns(value):
             return value
-        stand = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        seen = self._there.seen("an operand of `epilogue`", value)
+        stand = np.broadcast_to(np.zeros((), seen.dtype), seen.shape)
         self._found[id(stand)] = (stand, value)
         return stand
 

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends.inventory import for_plans, owner
+from tilewright.backends.inventory import Row, for_plans, owner
 from tilewright.engine import device_arrays, operands, outside
 from tilewright.engine.fusing import Arguments, Epilogue, Kept
 from tilewright.engine.known_layouts import at_once, thread_count
 from tilewright.engine.libraries import Frame, Tensor, of_operands
 from tilewright.engine.planning import Plan, planned
-from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
+from tilewright.engine.promotion import ORDERS, Casting, Order, as_dtype, check_order
 from tilewright.engine.request import NAMES, Request, multiply
 from tilewright.engine.shapes import Axes, Shape, checked_shape, matrices_at, matrices_last, placed, result_shape
 from tilewright.errors import ArgumentValueError
@@ -214,11 +214,17 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and acc_dtype is memory is client is None and epilogue is None and device is None:
+    of_numpy = type(a) is type(b) is _ndarray
+    row = None if of_numpy else owner(a, b)
+    if acc_dtype is memory is client is None and epilogue is None and device is None:
         plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
         plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
-            found = at_once(a, b, out, dtype, threads, order)
+            found = None
+            if of_numpy:
+                found = at_once(a, b, out, dtype, threads, order)
+            elif row is not None and dtype is None and order in ORDERS:
+                found = device_arrays.at_once(a, b, out, order, row)
             if found is not None:
                 return found
     given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
@@ -226,13 +232,12 @@ def matmul(
         if axes is not None:
             raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")
         return outside.matmul(a, b, out, given, memory, client)
-    return _matmul(a, b, out, given, axes)
+    return _matmul(a, b, out, given, axes, row)
 
 
-def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None) -> Any:
-    """The product, with every rule looked at."""
+def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, row: Row | None) -> Any:
+    """The product, with every rule looked at; `row` is the device that an operand lies on."""
     asked.check()
-    row = owner(a, b)
     if row is not None:
         return device_arrays.matmul(a, b, out, asked, row, axes)
     maker, library = of_operands(a, b)

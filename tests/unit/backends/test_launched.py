@@ -294,8 +294,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
                 """Nothing is given back by itself."""
 
         class Device(host_side.Device):
-            properties = SimpleNamespace(multiprocessor_count=108)
-
             def create_stream(self) -> Stream:
                 return Stream(driver.cuStreamCreate(0)[1])
 

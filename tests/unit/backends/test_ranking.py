@@ -28,10 +28,10 @@ from tilewright.problem.reference import canonical, same_bits
 GPUS = [record for record in machine.gpus().values() if record.compute_capability >= (7, 5)]
 
 
-def choice(name: str, m: int, n: int, k: int, gpu: str = "h100", order: str = "canonical", maps: bool = True) -> Choice:
+def choice(name: str, m: int, n: int, k: int, gpu: str = "h100", order: str = "canonical", lacks: Any = ()) -> Choice:
     record, of = machine.gpu(gpu), dtype(name)
     kind = Kind(name, name, of.product, of.accumulator, order=order)
-    return chosen(kind, m, n, k, record, record.compute_capability, maps)
+    return chosen(kind, m, n, k, record, record.compute_capability, lacks)
 
 
 def names(found: Choice) -> list[str]:
@@ -90,7 +90,7 @@ def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
     assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
     assert names(choice("float16", *large, order="tf32x3"))[0].startswith("hopper")
-    assert names(choice("float16", *large, order="fast", maps=False))[0] in {"transposed", "tensor_core"}
+    assert names(choice("float16", *large, order="fast", lacks=("boxes",)))[0] in {"transposed", "tensor_core"}
     assert choice("float16", *large, "t4", order="fast").ranking[0].bound == "", "no kernel of tensor cores goes there"
 
 

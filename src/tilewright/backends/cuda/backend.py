@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright import machine
 from tilewright.backends.protocol import Device
 
 if TYPE_CHECKING:
+    from tilewright.backends.cuda.arrays import CudaArrays
     from tilewright.backends.launched import LaunchedProducts
 
 
@@ -34,6 +36,23 @@ def _described(handle: Any) -> Device:
         "cuda", str(handle.name), "gpu", units, commands=("tw.matmul", "ladder", "tw.cuda.launch"),
         features=(f"sm {capability}",),
     )  # fmt: skip
+
+
+def arrays_of(a: Any, b: Any) -> CudaArrays:
+    """The arrays of a product that lie on the current GPU.
+
+    Raises ArgumentTypeError: one of them lies elsewhere.
+    """
+    from tilewright.backends.cuda.arrays import CudaArrays
+
+    return CudaArrays.of(a, b)
+
+
+def at_once(a: Any, b: Any, out: Any, order: str, rules: Callable[[Any, Any, Any], Any]) -> Any:
+    """The product of arrays on a GPU whose layouts were multiplied before; None where `rules` must be looked at."""
+    from tilewright.backends.cuda import quick
+
+    return quick.multiply(a, b, out, order, rules)
 
 
 def opened(device: str) -> LaunchedProducts:

@@ -161,7 +161,7 @@ def _run(
     copies = _Copies(device, stream)
     try:
         staged = stage(args, copies)
-        words = _words(program, program.marshal(args, staged.address_of))
+        words = words_of(program, program.marshal(args, staged.address_of))
         kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
         if shared_bytes > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, shared_bytes)
@@ -181,7 +181,7 @@ def _run(
         stream.close()
 
 
-def _words(program: Program, values: Sequence[bytes]) -> list[Any]:
+def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
     """Parameter bytes as the NumPy scalars cuda.core takes; bits are bits, so unsigned words serve for all."""
     words = []
     for parameter, value in zip(program.parameters, values, strict=True):

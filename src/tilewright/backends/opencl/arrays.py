@@ -54,6 +54,10 @@ class OpenclArrays:
             raise ArgumentValueError("`a` or `b` must have a queue (got arrays without one); call .with_queue(queue)")
         return cls(queue, a.allocator)
 
+    def seen(self, name: str, value: Any) -> Any:
+        """The operand itself."""
+        return value
+
     def check(self, name: str, value: Any) -> None:
         """Refuse what no kernel on this queue can read: another context's memory, byte order, parts of elements."""
         subject = name if "`" in name else f"`{name}`"

@@ -254,7 +254,7 @@ def test_the_words_are_ones_that_cuda_core_takes() -> None:
     holder = importlib.import_module("cuda.core._kernel_arg_handler").ParamHolder
     program = Program.from_ptx(PTX)
     values = program.marshal((2**63 + 1, 5, -1, 0.5, 77), lambda array: 0)
-    words = device._words(program, values)
+    words = device.words_of(program, values)
     held = holder(words)
     pointers = (ctypes.c_void_p * len(words)).from_address(held.ptr)
     assert [ctypes.string_at(p, len(v)) for p, v in zip(pointers, values, strict=True)] == list(values)
@@ -264,7 +264,7 @@ def test_a_large_structure_is_refused() -> None:
     program = Program.from_ptx(PTX.replace(".param .u16 h", ".param .align 8 .b8 h[24]"))
     values = program.marshal((0, 0, 0, 0.0, bytes(24)), lambda array: 0)
     with pytest.raises(LaunchError, match="structure of 24 bytes"):
-        device._words(program, values)
+        device.words_of(program, values)
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU: tests/hardware launches on it")

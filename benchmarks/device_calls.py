@@ -1,0 +1,56 @@
+"""What a call of `tw.matmul` costs the host beside the launch, for arrays on a GPU with layouts multiplied before.
+
+Run from the root of the repository, with numba-cuda installed::
+
+    python benchmarks/device_calls.py
+
+The GPU is a simulated one, whose launch is taken away for the measurement: what is left are the rules, the addresses
+and the parameters. The first figure is of the way past the rules, the second of every rule, the third of reading the
+interfaces of the three arrays, which is their library's.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+import tilewright as tw
+
+_REPEATS, _CALLS = 200, 20
+
+
+def least_us(call: Callable[[], Any]) -> float:
+    """Microseconds of a call: of the quickest of many rounds, as others use this machine too."""
+    rounds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        for _ in range(_CALLS):
+            call()
+        rounds.append(time.perf_counter() - start)
+    return 1e6 * min(rounds) / _CALLS
+
+
+def main() -> None:
+    """Print the three figures."""
+    with tw.simulated_gpu("a100"):
+        a, b, c = (cuda.to_device(np.ones((64, 64), np.float32)) for _ in range(3))
+        tw.matmul(a, b, c)
+        dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
+        launch = dispatcher.launch
+        dispatcher.launch = lambda *given: None
+        try:
+            quick = least_us(lambda: tw.matmul(a, b, c))
+            rules = least_us(lambda: tw.matmul(a, b, c, axes=None, acc_dtype="float32"))
+        finally:
+            dispatcher.launch = launch
+        read = least_us(lambda: [x.__cuda_array_interface__ for x in (a, b, c)])
+    print(f"known layouts {quick:.1f} us, every rule {rules:.1f} us, of these the arrays' interfaces {read:.1f} us")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The current GPU, for arrays that lie on it: cuda.core's names, or what a simulated GPU puts in their place.
+
+numba-cuda takes these names of cuda.core as its own. They are the vendor's on a real GPU; while a simulated GPU is in
+place they are its, and so its arrays are multiplied by it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from tilewright import machine
+from tilewright.errors import DeviceError, MissingExtraError
+from tilewright.machine import Gpu
+from tilewright.native.once import bounded
+from tilewright.programs import Program, assembler
+from tilewright.programs.optional import require
+
+_PURPOSE = "Multiplying arrays of a GPU"
+_DRIVER, _DISPATCHER = "numba.cuda.cudadrv.driver", "numba.cuda.dispatcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The current GPU."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    number: int  #: Two GPUs have different ones, simulated ones too.
+    record: Gpu = field(compare=False)  #: Its own, or that of the GPU which is most like it.
+
+
+def names() -> Any:
+    """`launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device`, as cuda.core has them."""
+    driver, dispatcher = (sys.modules.get(name) for name in (_DRIVER, _DISPATCHER))
+    if driver is None or dispatcher is None:
+        return require("cuda.core", _PURPOSE)
+    return SimpleNamespace(
+        launch=dispatcher.launch, LaunchConfig=dispatcher.LaunchConfig, ObjectCode=driver.ObjectCode,
+        Stream=driver.ExperimentalStream, Device=driver.ExperimentalDevice,
+    )  # fmt: skip
+
+
+def stream(handle: int) -> Any:
+    """The stream of a handle."""
+    return names().Stream.from_handle(handle)
+
+
+def driver() -> Any:
+    """The driver's calls."""
+    module = sys.modules.get(_DRIVER)
+    return require("cuda.bindings.driver", _PURPOSE) if module is None else module.binding
+
+
+def check(result: Any, action: str) -> None:
+    """Raise what a call of the driver says that went wrong: a DeviceError."""
+    if int(result[0]) != 0:
+        raise DeviceError(f"{action} failed: the driver reports {result[0].name}")
+
+
+def device() -> Current:
+    """The GPU that is current in this thread."""
+    found = names().Device()
+    found.set_current()
+    major, minor = found.compute_capability
+    return _current(str(found.name), major, minor, int(found.properties.multiprocessor_count), found.device_id)
+
+
+def identity() -> Any:
+    """What tells the current GPU from others, quickly."""
+    return names().Device().device_id
+
+
+@bounded(64)
+def _current(name: str, major: int, minor: int, multiprocessors: int, number: int) -> Current:
+    return Current(name, (major, minor), number, machine.nearest(name, (major, minor), multiprocessors))
+
+
+@bounded(256)
+def loaded(program: Program, device: Current) -> Any:
+    """A program's kernel, assembled and loaded on a GPU."""
+    codes = names().ObjectCode
+    try:
+        if not codes.__module__.startswith("cuda."):  # what is simulated runs PTX
+            raise MissingExtraError("the simulated GPU runs PTX", "gpu")
+        code = codes.from_cubin(assembler.cubin(program.ptx, program.entry, device.compute_capability))
+    except MissingExtraError:
+        code = codes.from_ptx(program.ptx.encode())
+    return code.get_kernel(program.entry)
