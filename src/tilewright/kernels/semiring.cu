@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN))
     static_assert(BM % TM == 0 && BN % TN == 0, "a thread's results must divide the block's");
     static_assert(THREADS % BK == 0 && THREADS % BN == 0, "a step must load whole rows");
 
-    __shared__ T tile_a[BK][BM + 1];  // by columns
+    __shared__ T tile_a[BK][BM + 2];  // by columns, so that a warp stores 16 of two rows to banks of their own
     __shared__ T tile_b[BK][BN];
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     const int row = threadIdx.x / RIGHT, column = threadIdx.x % RIGHT;
