@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.gpu.operands import Address, Constant, Record, Registers
+from tilewright.programs import Program
 
 #: Register type -> the dtype of arrays that hold values of it.
 DTYPES = MappingProxyType(
@@ -15,6 +16,8 @@ DTYPES = MappingProxyType(
         "f64": "float64", "pred": "uint32",
     }
 )  # fmt: skip
+#: How the names begin of those that `test_on_the_machine` runs in these kernels, each compiled and assembled there.
+RUN = ("ld_global", "st_global", "mma_", "movmatrix_trans", "elect_sync")
 #: Bytes of the shared array that shared addresses are in.
 SHARED_BYTES = 2048
 
@@ -76,3 +79,11 @@ def kernel(record: Record) -> Any:
     space = {"np": np, "cuda": cuda, record.name: getattr(intrinsics, record.name)}
     exec(compile(text, name, "exec"), space)
     return space["kernel"]
+
+
+def assembled(record: Record) -> Program:
+    """The kernel's program, which must have the instruction once, and assemble for the least GPU."""
+    program = Program.from_python(kernel(record), signature(record), record.cc)
+    assert program.ptx.count(record.opcode) == 1
+    assert program.resources().registers_per_thread > 0
+    return program

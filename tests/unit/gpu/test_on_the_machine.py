@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fragments import extents, gathered, spread
-from intrinsic_kernels import kernel, signature
+from intrinsic_kernels import RUN, assembled
 
 import tilewright as tw
 from tilewright.gpu.intrinsics import find, records
@@ -22,8 +22,8 @@ LANES = np.arange(32)
 def launched(name: str, offsets: Any, *arrays: Any) -> None:
     """Run the kernel of a record on one warp; `offsets[which, lane]` are the indices of its addresses."""
     record = find(name)
-    program = Program.from_python(kernel(record), signature(record), record.cc)
-    tw.simt.launch(program, 1, 32, (*arrays, np.ascontiguousarray(offsets, np.int64)))
+    assert name.startswith(RUN)
+    tw.simt.launch(assembled(record), 1, 32, (*arrays, np.ascontiguousarray(offsets, np.int64)))
 
 
 def randoms(*shape: int, dtype: str = "uint8") -> Any:
