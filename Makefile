@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume sanitize runtime numba triton cupy lint format docs examples bench clean
+.PHONY: help run test volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,11 @@ triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GP
 	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py
+
+cute: $(STAMP)  ## Install CuTe DSL and torch, and test them on the simulated GPU
+	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cute]' torch
+	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cute_cuda.py
 
 cupy: $(STAMP)  ## Install CuPy, and test it on the simulated GPU
 	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || \

@@ -248,7 +248,11 @@ memory = device.allocate(256, stream=stream)
 launch(stream, LaunchConfig(grid=1, block=64), kernel, memory)
 stream.sync()
 '''
-sys.exit(subprocess.run([sys.executable, "-c", SOURCE]).returncode)
+KILLED = SOURCE + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+others = [subprocess.Popen([sys.executable, "-c", KILLED]) for _ in sys.argv[1:]]
+ended = [subprocess.run([sys.executable, "-c", SOURCE]).returncode, *(one.wait() for one in others)]
+print(*ended)
+sys.exit(ended[0])
 """
 
 
@@ -257,6 +261,22 @@ def test_programs_of_another_package_that_the_program_starts_are_checked(program
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     found = {one["code"] for one in json.loads(done.stdout)["findings"]}
     assert done.returncode == 1 and {"TW101", "TW302"} <= found, done.stdout + done.stderr
+
+
+@pytest.mark.volume
+def test_two_programs_at_once_of_which_one_is_killed_leave_nothing(program: Any, tmp_path: Path) -> None:
+    """What the killed one launched is told of too; no file is left, nor shared memory."""
+    room = tmp_path / "room"
+    room.mkdir()
+    shared = {*Path("/dev/shm").iterdir()}
+    line = [sys.executable, "-m", "tilewright", "check", "--json", program("", CHILD), "killed"]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "TMPDIR": str(room)}
+    )
+    document = json.loads(done.stdout)
+    assert "0 -9" in done.stderr.splitlines() and document["launches"] == 2
+    assert sum(one["count"] for one in document["findings"] if one["code"] == "TW101") == 2  # once in each
+    assert [*room.iterdir()] == [] and {*Path("/dev/shm").iterdir()} <= shared
 
 
 @pytest.mark.parametrize(
