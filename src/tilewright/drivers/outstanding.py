@@ -165,6 +165,11 @@ class Outstanding:
         with self._lock:
             self._done(self._events.get(event, ()))
 
+    def event_ended(self, event: int) -> None:
+        """An event is given up; what waits for it has been told what comes before."""
+        with self._lock:
+            self._events.pop(event, None)
+
     def all_done(self) -> None:
         """The host has waited for everything."""
         with self._lock:

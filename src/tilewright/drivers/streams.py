@@ -92,6 +92,7 @@ def cuEventDestroy(gpu: SimulatedGpu, event: Any) -> None:
     """End an event."""
     gpu.event(event)
     gpu.events.pop(int(event))
+    gpu.outstanding.event_ended(int(event))
 
 
 def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from tilewright.drivers import streams
 from tilewright.drivers.cuda_programs.protocol import Caller
-from tilewright.drivers.gpu import Event, Stream
-
-_NON_BLOCKING, _NO_TIMING = 1, 2
+from tilewright.drivers.libcuda import devices
 
 
 def cudaStreamCreate(call: Caller, stream: int) -> None:
@@ -24,12 +22,7 @@ def cudaStreamCreateWithFlags(call: Caller, stream: int, flags: int) -> None:
 
 def cudaStreamCreateWithPriority(call: Caller, stream: int, flags: int, priority: int) -> None:
     """A stream with a priority, which changes nothing here."""
-    handle = call.gpu.new_handle()
-    call.gpu.streams[handle] = Stream()
-    call.runtime.notes["stream", handle] = flags, priority
-    if flags & _NON_BLOCKING:
-        call.gpu.outstanding.made_independent(handle)
-    call.pack("Q", stream, handle)
+    call.pack("Q", stream, devices.cuStreamCreateWithPriority(call.gpu, flags, priority))
 
 
 def cudaStreamDestroy(call: Caller, stream: int) -> None:
@@ -59,26 +52,22 @@ def cudaStreamWaitEvent(call: Caller, stream: int, event: int, flags: int) -> No
 
 def cudaStreamGetFlags(call: Caller, stream: int, flags: int) -> None:
     """A stream's flags."""
-    call.gpu.stream(stream)
-    call.pack("I", flags, call.runtime.notes.get(("stream", stream), (0, 0))[0])
+    call.pack("I", flags, devices.cuStreamGetFlags(call.gpu, stream))
 
 
 def cudaStreamGetPriority(call: Caller, stream: int, priority: int) -> None:
     """A stream's priority."""
-    call.gpu.stream(stream)
-    call.pack("i", priority, call.runtime.notes.get(("stream", stream), (0, 0))[1])
+    call.pack("i", priority, devices.cuStreamGetPriority(call.gpu, stream))
 
 
 def cudaStreamGetId(call: Caller, stream: int, number: int) -> None:
     """A stream's number."""
-    call.gpu.stream(stream)
-    call.pack("Q", number, stream)
+    call.pack("Q", number, devices.cuStreamGetId(call.gpu, stream))
 
 
 def cudaStreamGetDevice(call: Caller, stream: int, device: int) -> None:
     """A stream's device."""
-    call.gpu.stream(stream)
-    call.pack("i", device, 0)
+    call.pack("i", device, devices.cuStreamGetDevice(call.gpu, stream))
 
 
 def cudaStreamSetAttribute(call: Caller, stream: int, attribute: int, value: int) -> None:
@@ -93,14 +82,13 @@ def cudaEventCreate(call: Caller, event: int) -> None:
 
 def cudaEventCreateWithFlags(call: Caller, event: int, flags: int) -> None:
     """An event."""
-    handle = call.gpu.new_handle()
-    call.gpu.events[handle] = Event(timing=not flags & _NO_TIMING)
-    call.pack("Q", event, handle)
+    call.pack("Q", event, int(streams.cuEventCreate(call.gpu, flags)))
 
 
 def cudaEventDestroy(call: Caller, event: int) -> None:
     """End an event."""
     streams.cuEventDestroy(call.gpu, event)
+    call.runtime.captured.pop(event, None)
 
 
 def cudaEventRecord(call: Caller, event: int, stream: int) -> None:
