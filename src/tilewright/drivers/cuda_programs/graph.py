@@ -22,14 +22,14 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes by their handles, in the order in which they came; captured ones have numbers below 0 until the end."""
+    """Nodes by their handles, in the order in which they came."""
 
     stream: int  #: The stream whose capture it is; 0 for none.
     nodes: dict[int, Node] = field(default_factory=dict)
 
-    def note(self, work: Work, kind: str) -> None:
+    def note(self, handle: int, work: Work, kind: str) -> None:
         """One more piece of work, after all before."""
-        self.nodes[-1 - len(self.nodes)] = Node(work, kind)
+        self.nodes[handle] = Node(work, kind)
 
     def copy(self) -> Graph:
         """The same work under the same handles."""

@@ -115,6 +115,7 @@ class Runtime:
     registered: dict[int, tuple[int, int, int]] = field(default_factory=dict)  #: Pages, device address, bytes.
     arrays: dict[int, Elements] = field(default_factory=dict)
     objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: What textures and surfaces were asked as.
+    graph_memory: set[int] = field(default_factory=set)  #: What graphs allocate, there whenever they are launched.
     graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
     captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
     captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.
@@ -131,7 +132,7 @@ class Runtime:
         self.gpu.stream(stream)
         graph = self.captures.get(stream)
         if graph is not None:
-            graph.note(work, kind)
+            graph.note(self.gpu.new_handle(), work, kind)
         else:
             work(caller)
 

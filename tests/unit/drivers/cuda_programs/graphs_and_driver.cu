@@ -39,9 +39,13 @@ static void graphs(int *x) {
     cudaStreamWaitEvent(other, event, 0);
     add<<<1, 32, 0, other>>>(x, 20);
     cudaLaunchHostFunc(other, host, &called);
+    cudaStreamCaptureStatus status;
+    cudaGraph_t growing;
+    cudaStreamGetCaptureInfo(stream, &status, nullptr, &growing);
     cudaStreamEndCapture(stream, &graph);
+    cudaStreamDestroy(other);
     cudaGraphGetNodes(graph, nullptr, &count);
-    printf("captured %zu nodes, nothing done: %d\n", count, first(x));
+    printf("captured %zu nodes, nothing done: %d, %d%d\n", count, first(x), status, growing == graph);
     cudaGraphInstantiate(&ready, graph, 0);
     cudaGraphLaunch(ready, stream), cudaGraphLaunch(ready, stream);
     cudaStreamSynchronize(stream);
@@ -64,6 +68,21 @@ static void graphs(int *x) {
     cudaGraphInstantiate(&ready, made, 0);
     cudaGraphLaunch(ready, stream);
     printf("made: %d\n", first(x));
+
+    cudaGraph_t holding;
+    cudaGraphNode_t held, filled, copied, freed;
+    cudaMemAllocNodeParams memory = {};
+    memory.bytesize = 128;
+    cudaGraphCreate(&holding, 0);
+    cudaGraphAddMemAllocNode(&held, holding, nullptr, 0, &memory);
+    clear.dst = memory.dptr, clear.value = 9;
+    cudaGraphAddMemsetNode(&filled, holding, &held, 1, &clear);
+    cudaGraphAddMemcpyNode1D(&copied, holding, &filled, 1, x, memory.dptr, 128, cudaMemcpyDeviceToDevice);
+    printf("free: %d", cudaGraphAddMemFreeNode(&freed, holding, &copied, 1, x));
+    printf(" %d\n", cudaGraphAddMemFreeNode(&freed, holding, &copied, 1, memory.dptr));
+    cudaGraphInstantiate(&ready, holding, 0);
+    cudaGraphLaunch(ready, stream), cudaGraphLaunch(ready, stream);
+    printf("held: %d\n", first(x));
 }
 
 static void driver() {

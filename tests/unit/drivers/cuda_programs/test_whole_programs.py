@@ -90,9 +90,11 @@ def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: 
 def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
     ran = tilewright("run", str(HERE / "graphs_and_driver.cu"))
     assert ran.stdout.splitlines() == [
-        "captured 4 nodes, nothing done: 0",
+        "captured 4 nodes, nothing done: 0, 11",
         "launched: 25, called 2",
         "made: 1107",
+        "free: 1 0",
+        "held: 9",
         "no such kernel: 1",
         "driver: 84, variable of 4 bytes, 1024 threads, CUDA_ERROR_INVALID_VALUE",
     ]

@@ -16,7 +16,9 @@ from tilewright.drivers.launching import LaunchConfig
 
 #: `cudaKernelNodeParams`, `cudaMemsetParams`, `cudaMemcpy3DParms`.
 _KERNEL, _MEMSET, _COPY = "Q3I3II4xQQ", "2Q2I2Q", "Q3Q4QQ3Q4Q3Qi4x"
-_TYPES = {"kernel": 0, "copy": 1, "set": 2, "host": 3, "graph": 4, "empty": 5}
+#: Where `cudaMemAllocNodeParams` has the bytes; the address follows.
+_ALLOCATED_BYTES = 104
+_TYPES = {"kernel": 0, "copy": 1, "set": 2, "host": 3, "graph": 4, "empty": 5, "memory": 10, "free": 11}
 
 
 def cudaStreamBeginCapture(call: Caller, stream: int, mode: int) -> None:
@@ -24,7 +26,8 @@ def cudaStreamBeginCapture(call: Caller, stream: int, mode: int) -> None:
     call.gpu.stream(stream)
     if stream in call.runtime.captures:
         raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
-    call.runtime.captures[stream] = Graph(stream)
+    call.runtime.captures[stream] = graph = Graph(stream)
+    _named(call, graph)
 
 
 def cudaStreamEndCapture(call: Caller, stream: int, graph: int) -> None:
@@ -34,7 +37,7 @@ def cudaStreamEndCapture(call: Caller, stream: int, graph: int) -> None:
         raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
     for other in [one for one, of in call.runtime.captures.items() if of is found]:
         del call.runtime.captures[other]
-    call.pack("Q", graph, _named(call, found))
+    call.pack("Q", graph, next(one for one, of in call.runtime.graphs.items() if of is found))
 
 
 def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
@@ -43,9 +46,23 @@ def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
     call.pack("i", status, int(stream in call.runtime.captures))
 
 
-def cudaStreamGetCaptureInfo(call: Caller, stream: int, status: int, *places: int) -> None:
-    """Whether what a stream is given is noted; of its graph nothing."""
+def cudaStreamGetCaptureInfo(
+    call: Caller, stream: int, status: int, number: int, graph: int, before: int, edges: int, count: int
+) -> None:
+    """Whether what a stream is given is noted, and in which graph; the last node is what comes before the next."""
     cudaStreamIsCapturing(call, stream, status)
+    found = call.runtime.captures.get(stream)
+    if found is None:
+        return
+    handle = next(one for one, of in call.runtime.graphs.items() if of is found)
+    call.pack("Q", number, handle)
+    call.pack("Q", graph, handle)
+    if count:
+        call.pack("Q", count, min(len(found.nodes), 1))
+    if before and found.nodes:
+        place = call.gpu.allocate(8, host_visible=True)  # the program reads it there
+        call.pack("Q", place, list(found.nodes)[-1])
+        call.pack("Q", before, place)
 
 
 def cudaThreadExchangeStreamCaptureMode(call: Caller, mode: int) -> None:
@@ -144,6 +161,31 @@ def cudaGraphAddEmptyNode(call: Caller, node: int, graph: int, before: int, coun
     _added(call, node, graph, before, count, "empty", lambda now: None)
 
 
+def cudaGraphAddMemAllocNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
+    """Memory for the nodes behind this one: it has its address at once, and the program keeps it until its end."""
+    address = call.gpu.allocate(call.unpacked("Q", parameters + _ALLOCATED_BYTES))
+    call.runtime.graph_memory.add(address)
+    call.pack("Q", parameters + _ALLOCATED_BYTES + 8, address)
+    _added(call, node, graph, before, count, "memory", lambda now: None)
+
+
+def cudaGraphAddMemFreeNode(call: Caller, node: int, graph: int, before: int, count: int, address: int) -> None:
+    """Memory that no node behind this one uses."""
+    if address not in call.runtime.graph_memory:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    _added(call, node, graph, before, count, "free", lambda now: None)
+
+
+def cudaDeviceGraphMemTrim(call: Caller, device: int) -> None:
+    """Give back what graphs do not use: there is nothing."""
+
+
+def cudaDeviceGetGraphMemAttribute(call: Caller, device: int, attribute: int, value: int) -> None:
+    """Bytes that graphs use, or have."""
+    extents = [call.gpu.memory.extent(address) for address in call.runtime.graph_memory]
+    call.pack("Q", value, sum(one[1] for one in extents if one is not None))
+
+
 def cudaGraphAddChildGraphNode(call: Caller, node: int, graph: int, before: int, count: int, child: int) -> None:
     """A graph in a graph, as it is now."""
     inner = _graph(call, child).copy()
@@ -215,9 +257,6 @@ def _list(call: Caller, address: int, count: int) -> tuple[int, ...]:
 
 def _named(call: Caller, graph: Graph) -> int:
     handle = call.gpu.new_handle()
-    for node in list(graph.nodes):
-        if node < 0:  # captured: it gets a handle of its own
-            graph.nodes[call.gpu.new_handle()] = graph.nodes.pop(node)
     call.runtime.graphs[handle] = graph
     return handle
 

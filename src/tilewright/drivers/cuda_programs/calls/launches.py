@@ -113,7 +113,8 @@ def launch(call: Caller, function: int, config: LaunchConfig, arguments: int, st
 
     Raises DriverError: the launch is refused.
     """
-    call.runtime.submit(call, stream, prepared(call, function, config, arguments, stream), "kernel")
+    where = 0 if stream in call.runtime.captures else stream  # which may be gone when its graph is launched
+    call.runtime.submit(call, stream, prepared(call, function, config, arguments, where), "kernel")
 
 
 def prepared(call: Caller, function: int, config: LaunchConfig, arguments: int, stream: int) -> Work:

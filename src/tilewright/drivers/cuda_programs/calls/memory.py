@@ -60,8 +60,8 @@ def cudaMalloc3D(call: Caller, pitched: int, extent: tuple[int, int, int]) -> No
 
 
 def cudaFree(call: Caller, pointer: int) -> None:
-    """Give device or managed memory back; 0 is nothing."""
-    if pointer:
+    """Give device or managed memory back; 0 is nothing, and a graph's memory is there when it is launched again."""
+    if pointer and pointer not in call.runtime.graph_memory:
         call.gpu.free(pointer)
 
 
@@ -75,7 +75,7 @@ def cudaMallocAsync(call: Caller, pointer: int, size: int, stream: int) -> None:
     call.gpu.stream(stream)
     address = call.gpu.allocate(size) if size else 0
     if stream in call.runtime.captures:
-        call.runtime.notes.setdefault("of graphs", set()).add(address)
+        call.runtime.graph_memory.add(address)
     call.pack("Q", pointer, address)
 
 
@@ -86,13 +86,7 @@ def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, st
 
 def cudaFreeAsync(call: Caller, pointer: int, stream: int) -> None:
     """Give device memory back, in a stream."""
-    call.runtime.submit(call, stream, lambda now: _freed(now, pointer, stream), "empty")
-
-
-def _freed(call: Caller, pointer: int, stream: int) -> None:
-    """Free memory; what a graph allocated, when it was captured, is there again when the graph is launched again."""
-    if pointer not in call.runtime.notes.get("of graphs", ()):
-        cudaFree(call, pointer)
+    call.runtime.submit(call, stream, lambda now: cudaFree(now, pointer), "empty")
 
 
 def cudaDeviceGetDefaultMemPool(call: Caller, pool: int, device: int) -> None:
