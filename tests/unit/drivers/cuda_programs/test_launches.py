@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parents[4] / "benchmarks" / "cuda_launches.py"
 
 
 def test_launches_and_programs_leave_nothing() -> None:
-    command = [sys.executable, SCRIPT, "--launches", "500", "--warm", "200", "--slack", "120000"]
+    command = [sys.executable, SCRIPT, "--launches", "800", "--warm", "300", "--slack", "262144"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "left by a program that is killed: nothing" in ran.stdout
