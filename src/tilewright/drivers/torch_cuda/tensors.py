@@ -12,13 +12,14 @@ import ctypes
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils import _pytree
 
-from tilewright.drivers.current import current_gpu
+from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.internal_code import source_line
@@ -28,8 +29,9 @@ from tilewright.simt.observer import ArgumentFact
 CUDA = torch.device("cuda", 0)
 #: Operations whose results hold nothing yet.
 _UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
-#: Operations that the CPU sums in the elements' own type, where that is one of these.
-_SUMMED_IN_FLOAT, _HALVES = frozenset({"native_layer_norm_backward"}), (torch.float16, torch.bfloat16)
+#: Operations that the CPU sums in the elements' own type where that is a half, and how many results are halves again.
+_SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
+_HALVES = (torch.float16, torch.bfloat16)
 #: Functions that move elements between devices, or take indices of the host's.
 _ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
 
@@ -86,6 +88,12 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         return self.numpy()
+
+    def __repr__(self, **options: Any) -> str:
+        """The elements, as torch shows them, while there is a GPU: an exception may still hold a tensor later."""
+        if placed_gpu() is None:
+            return f"tensor(..., device='{CUDA}', size={tuple(self.shape)}, dtype={self.dtype})"
+        return str(super().__repr__(**options))
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
@@ -263,11 +271,12 @@ def _elements(one: Any) -> Any:
 
 def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What the CPU makes of an operation, in float32 where a GPU sums in it and the CPU does not."""
-    if operation.overloadpacket.__name__ not in _SUMMED_IN_FLOAT:
+    again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
+    halves = [one.dtype for one in _tensors(args) if _is_half(one)] if again else []
+    if not halves:
         return operation(*args, **kwargs)
-    kinds = [one.dtype for one in _tensors(args) if one.dtype in _HALVES]
     made = operation(*_pytree.tree_map(lambda one: one.float() if _is_half(one) else one, args), **kwargs)
-    return _pytree.tree_map(lambda one: one.to(kinds[0]) if kinds and isinstance(one, torch.Tensor) else one, made)
+    return tuple(one.to(halves[0]) if at < again and one is not None else one for at, one in enumerate(made))
 
 
 def _is_half(one: Any) -> bool:
