@@ -195,7 +195,6 @@ def _tensor_core(
     operands: Any = "abc m n k ld",
     cc: tuple[int, int] = _AMPERE,
     tensor: str = "f16",
-    takes: Any = ("epilogue",),
     **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
@@ -204,7 +203,7 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands=operands, tensor=tensor, takes=takes, **{**_RING, **more},
+        operands=operands, tensor=tensor, takes=("epilogue",), **{**_RING, **more},
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 

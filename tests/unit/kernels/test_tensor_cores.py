@@ -411,3 +411,15 @@ def test_long_sums_of_few_bits_stay_within_the_bound() -> None:
     record, random = catalogue.find("tensor_core_fp8"), np.random.default_rng(10)
     a, b = (random.uniform(1, 2, extents).astype(element("float8_e4m3fn").numpy) for extents in ((8, 4096), (4096, 8)))
     assert record.wrong_elements(product(record, a, b, gpu="l40s"), a, b) == 0
+
+
+def test_subnormals_are_aligned_as_normal_numbers_are() -> None:
+    """The exponent of one product of a subnormal cuts off others: by more than if it were counted as what it is."""
+    record, e4m3, of_normals = catalogue.find("tensor_core_fp8"), element("float8_e4m3fn").numpy, 2**-23 * 73728
+    a = np.full((1, 64), 1.875 * 2**-6).astype(e4m3)
+    b = a.T.copy()
+    a[0, ::16], b[::16] = 2**-9, 256
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    found = product(record, a, b, gpu="l40s")
+    assert abs(found - exact)[0, 0] > of_normals * exact[0, 0]
+    assert record.wrong_elements(found, a, b) == 0
