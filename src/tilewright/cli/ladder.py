@@ -120,6 +120,7 @@ def _pairs(
     """Operands by dtype: the files', or random ones for every dtype the records start with."""
     from tilewright.cli import files, values
     from tilewright.ladder import check_operands, operands
+    from tilewright.problem.dtypes import element
 
     given = [name for name, value in (("--size", size), ("--shape", shape), ("--a", a)) if value is not None]
     if len(given) > 1:
@@ -139,5 +140,6 @@ def _pairs(
         m, n, k = values.extents("--shape", shape)
     else:
         m = n = k = DEFAULT_SIZE if size is None else values.whole("--size", size, 1, str(DEFAULT_SIZE))
-    dtypes = [dtype] if dtype else list(dict.fromkeys(record.dtypes[0] for record in records))
+    firsts = (record.dtypes[0] for record in records)
+    dtypes = [dtype] if dtype else list(dict.fromkeys(first for first in firsts if element(first).installed))
     return {name: operands(m, n, k, name, seed or 0) for name in dtypes}

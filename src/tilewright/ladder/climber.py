@@ -13,6 +13,7 @@ from tilewright.backends import inventory
 from tilewright.errors import ArgumentValueError, CompileError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Predicted, Rung
+from tilewright.problem.dtypes import element
 from tilewright.problem.reference import canonical, mismatches
 from tilewright.settings import Settings
 from tilewright.version import __version__
@@ -99,6 +100,8 @@ class Climber:
             dtype=dtype or record.dtypes[0],
             note="; ".join(filter(None, (record.limits, record.notes))),
         )
+        if not any(element(taken).installed for taken in record.dtypes):
+            return replace(blank, missing="gpu")
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
         if not self.row.runs(record):

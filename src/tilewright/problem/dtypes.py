@@ -123,10 +123,19 @@ class Dtype:
             import ml_dtypes
         except ImportError as error:
             raise MissingExtraError(
-                f"{self.name} arrays need the package ml_dtypes, which is not installed; run `pip install ml-dtypes`"
+                f"{self.name} arrays need the package ml_dtypes, which is not installed; run `pip install ml-dtypes`",
+                "gpu",
             ) from error
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
         return found
+
+    @property
+    def installed(self) -> bool:
+        """Whether NumPy has the dtype here: of some types the package `ml_dtypes` brings it."""
+        try:
+            return self.numpy is not None
+        except MissingExtraError:
+            return False
 
     def holds(self, other: Dtype) -> bool:
         """Whether every value of `other` is a value of this type."""
