@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.instruments.shadow import orders
-from tilewright.instruments.shadow.cells import READS, STRONG, THREAD_MAX, WARPS_MAX, WRITES
+from tilewright.instruments.shadow.cells import MEET, PART, READS, STRONG, THREAD_MAX, WARPS_MAX, WRITES
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.orders import ACCESS, ARRIVE, ASK, FENCE, NOT_ORDERED, RELEASE, Orders
 from tilewright.ptx import parse
@@ -144,3 +144,13 @@ def test_only_kernels_with_fences_ask_for_orders(text: str, asks: bool) -> None:
     """What barriers of clusters order is known without it, and asking takes a hundred times as long as judging."""
     kernel = f".version 8.0 .target sm_90 .entry k() {{ {text}; st.global.u32 [%rd1], %r1; }}"
     assert MemoryCheck(parse(kernel)).orders is asks
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_the_barrier_of_a_cluster_hands_on_what_its_blocks_know(parts: bool) -> None:
+    known = Orders(4)
+    known.call(MEET, 2, 1, 2, 0, 6)
+    if parts:
+        known.call(PART, 3, 0, 2, 0, 0)
+    assert (known.call(ASK, 3, 0, 2, 1 << 5, 5) != NOT_ORDERED) is parts
+    assert known.call(ASK, 3, 0, 2, 1 << 5, 6) == NOT_ORDERED

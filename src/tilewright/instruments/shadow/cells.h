@@ -158,6 +158,8 @@ enum {
     TW_FENCE = 2,
     TW_CAME = 3,
     TW_WENT_ON = 4,
+    TW_MET = 5,     // at the barrier of a cluster, whose first block is named
+    TW_PARTED = 6,
     TW_RELEASES = 16,
     TW_IN_SHARED = 256,
     TW_NOT_ORDERED = 10958,  // the answer where two accesses are not ordered; any other is a mishap, and no finding

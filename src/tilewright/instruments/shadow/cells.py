@@ -86,4 +86,5 @@ READS, WRITES, STRONG = _numbers("READS", "WRITES", "IS_STRONG")
 #: What `orders.Orders` is asked and what it hears of; bits of an access that release and that are of shared memory; and
 #: its answer where two accesses are not ordered.
 ASK, ACCESS, FENCE, ARRIVE, RELEASE = _numbers("ASK", "ACCESS", "FENCE", "CAME", "WENT_ON")
+MEET, PART = _numbers("MET", "PARTED")
 RELEASES, SHARED, NOT_ORDERED = _numbers("RELEASES", "IN_SHARED", "NOT_ORDERED")

@@ -100,6 +100,8 @@ void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
         joined_in(of, first, round, own)->of[w] = now;
     far_part(of, mine)->came.of[w] = round + 1;
     make_known(of, mine, w, round);
+    if (of->order && !relaxed)
+        of->order(TW_MET, (int64_t)slot->block, w, (int64_t)slot->cluster->block, 0, now);
 }
 
 // A warp comes to wait there; its lanes meet.
@@ -146,6 +148,8 @@ void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot 
     far_part(launch, block)->waited.of[warp] = round + 1;
     if (most > block->clocks[warp].now)
         block->clocks[warp].now = most;
+    if (launch->order)
+        launch->order(TW_PARTED, (int64_t)slot->block, warp, (int64_t)slot->cluster->block, 0, 0);
 }
 
 // `fence.mbarrier_init`: what the warp has initialised may be made known by a relaxed arrival.

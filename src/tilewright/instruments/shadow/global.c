@@ -3,6 +3,7 @@
 // Threads of the host run blocks at once, so cells are exchanged atomically: a write puts down its W and then looks at
 // R, a read puts down its R and then looks at W, and one of two such accesses always sees the other.
 
+#include "clusters.h"
 #include "global.h"
 
 static uint64_t block_of(uint64_t cell)
@@ -15,18 +16,58 @@ static uint64_t clock_of(uint64_t cell)
     return cell >> TW_CLOCK_SHIFT & UINT16_MAX;
 }
 
+// Whether a cell's block is of our cluster; its rank there.
+static bool is_beside(const struct access *me, uint64_t cell, uint32_t *rank)
+{
+    for (*rank = 0; me->launch->ranks > 1 && *rank < me->launch->ranks; ++*rank)
+        if (me->slot->cluster[*rank].block == block_of(cell))
+            return true;
+    return false;
+}
+
+static bool is_of_ranks(uint64_t cell)
+{
+    return (cell & TW_WHO_MASK) == TW_SEVERAL_RANKS;
+}
+
+// Whether barriers of its own, those of our cluster or mbarriers ordered a cell's access before ours.
+static bool is_behind(const struct access *me, uint64_t cell, bool strong)
+{
+    if (block_of(cell) == me->number && !is_of_ranks(cell))
+        return !races(me, cell, clock_of(cell), strong);
+    uint32_t rank;
+    return is_beside(me, cell, &rank) && !races_away(me, rank, who_of(cell), clock_of(cell));
+}
+
+// Whether fences and atomics did.
+static bool is_fenced(const struct access *me, uint64_t cell)
+{
+    return is_ordered(me, is_of_ranks(cell) ? TW_BLOCK_MAX + 1 : block_of(cell), cell, clock_of(cell));
+}
+
+// Two accesses by blocks that nothing orders: of one cluster the earliest time is kept.
+static uint64_t of_blocks(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint64_t least = cell & ~(TW_SITES | TW_STRONG | TW_WHO_MASK);
+    uint32_t rank;
+    if (!is_beside(me, cell, &rank))
+        return (cell & mine & TW_STRONG) | TW_SEVERAL_BLOCKS;
+    if (clock_of(mine) < clock_of(cell))
+        least = block_of(cell) << TW_BLOCK_SHIFT | clock_of(mine) << TW_CLOCK_SHIFT;
+    uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
+    return least | site | (cell & mine & TW_STRONG) | TW_SEVERAL_RANKS;
+}
+
 // 0, or the kind of race that the access has with that of a cell.
 static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 {
     if (!cell || (strong && cell & TW_STRONG))
         return 0;
-    uint32_t kind = TW_GLOBAL_BLOCKS;
-    if (block_of(cell) == me->number) {
-        if (!races(me, cell, clock_of(cell), strong))
-            return 0;
-        kind = is_ours(me, cell) ? TW_GLOBAL_LANES : TW_GLOBAL_RACE;
-    }
-    return is_ordered(me, block_of(cell), cell, clock_of(cell)) ? 0 : kind;
+    if (is_behind(me, cell, strong) || is_fenced(me, cell))
+        return 0;
+    if (block_of(cell) != me->number || is_of_ranks(cell))
+        return TW_GLOBAL_BLOCKS;
+    return is_ours(me, cell) ? TW_GLOBAL_LANES : TW_GLOBAL_RACE;
 }
 
 // W after one more strong write: of two without an order, a weak access may race with either.
@@ -35,8 +76,10 @@ static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
     uint32_t kind = race_of(me, cell, false);
     if (!kind)
         return mine;
-    uint64_t joined = both(me, cell, mine);
-    return kind == TW_GLOBAL_BLOCKS ? joined | (TW_SEVERAL_BLOCKS & ~TW_SITES) : joined;
+    if (kind != TW_GLOBAL_BLOCKS)
+        return both(me, cell, mine);
+    uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
+    return (of_blocks(me, cell, mine) & ~TW_SITES) | site;
 }
 
 // R after one more read. By the same thread at the same clock nothing changes, so that most reads write nothing.
@@ -46,13 +89,11 @@ static uint64_t joined(const struct access *me, uint64_t cell, uint64_t mine)
         return mine;
     if (mine & TW_STRONG & ~cell)  // a strong read does not cover a weak one up
         return cell;
-    if (block_of(cell) != me->number) {
-        if (is_ordered(me, block_of(cell), cell, clock_of(cell)))
-            return mine;
-        return (cell & mine & TW_STRONG) | TW_SEVERAL_BLOCKS;
-    }
-    if (races(me, cell, clock_of(cell), false))
-        return is_ordered(me, me->number, cell, clock_of(cell)) ? mine : both(me, cell, mine);
+    bool other = block_of(cell) != me->number || is_of_ranks(cell);
+    if (!is_behind(me, cell, false))
+        return is_fenced(me, cell) ? mine : other ? of_blocks(me, cell, mine) : both(me, cell, mine);
+    if (other)
+        return mine;
     return (cell ^ mine) & ~TW_SITES ? mine : cell;
 }
 

@@ -25,7 +25,7 @@ static inline bool tw_global_reads_one(const struct access *me)
     uint64_t read = __atomic_load_n(&launch->reads[cell], __ATOMIC_RELAXED);
     uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | me->low;
     if (read != TW_SEVERAL_BLOCKS && (read ^ mine) & ~TW_SITES) {
-        if ((read && read >> TW_BLOCK_SHIFT == me->number) || !fits(me->number, me->clock))
+        if ((read && (read >> TW_BLOCK_SHIFT == me->number || launch->ranks > 1)) || !fits(me->number, me->clock))
             return false;
         uint64_t next = read ? TW_SEVERAL_BLOCKS : mine;
         if (!__atomic_compare_exchange_n(&launch->reads[cell], &read, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))

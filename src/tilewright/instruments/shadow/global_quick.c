@@ -117,6 +117,8 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
             continue;
         uint32_t free = where(read == 0) & ~several;
         uint32_t far = where(read >> TW_BLOCK_SHIFT != me->number) & ~(free | several);
+        if (far && launch->ranks > 1)  // it may be of our cluster
+            return false;
         if ((far | several | (by_lane ? free : 0)) != ALL_CELLS || !fits(me->number, me->clock))
             return false;
         if (free && claim(me, launch->reads + cell, free, (uint32_t)i * TW_CELL_RUN))

@@ -1,8 +1,8 @@
 """Which blocks and warps fences and atomics have ordered: asked only where a race would otherwise be reported.
 
 A fence, and then a strong write (atomic, volatile, relaxed or stronger), releases what a warp did and knows of before
-the fence. A strong read of that place takes it over. A barrier hands on what its block knows. A kernel without fences
-orders nothing this way.
+the fence. A strong read of that place takes it over. A barrier hands on what its block knows, that of a cluster what
+its blocks do. A kernel without fences orders nothing this way.
 
 What is known of all warps is a tree that never changes, so that those who know the same share it, and the versions of
 one place are numbered, so that of two of them the later one is known to hold the other. A grid barrier of thousands of
@@ -25,7 +25,9 @@ from tilewright.instruments.shadow.cells import (
     ARRIVE,
     ASK,
     FENCE,
+    MEET,
     NOT_ORDERED,
+    PART,
     READS,
     RELEASE,
     RELEASES,
@@ -39,6 +41,8 @@ from tilewright.instruments.shadow.cells import (
 )
 
 _ALL = -1
+#: What barriers of clusters hand on, by the first block, as a place of its own.
+_CLUSTERS = -2
 _BRANCHES = 16
 _LANES = 32
 #: Arguments of `Orders.call`.
@@ -93,6 +97,11 @@ class Orders:
                 self._access(here, a, b, c)
             elif what == FENCE:
                 self._releases[here] = self._all_of(here, c + 1)
+            elif what == MEET:
+                self._write((a, _CLUSTERS), number, self._all_of(here, c))
+            elif what == PART:
+                own, every = self._knows[here]
+                self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
             elif what == ARRIVE:
                 self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # behind it all has c
                 if here in self._releases:
