@@ -3,7 +3,8 @@
 //
 // A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes of shared memory is in
 // flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, handed on
-// by the mbarrier. What a copy to global memory reads is in flight until its thread waits for its group.
+// by the mbarrier. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
+// until it waits for the group's end. Those that combine may do so beside each other.
 //
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
 // generic and by the asynchronous proxy are ordered where a proxy fence stands between them).
@@ -15,6 +16,8 @@ void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
 void tw_shadow_fence(TW_WHERE, uint32_t mask);
 void tw_shadow_turns_cluster(TW_ACCESSES);
+void tw_shadow_arrived(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t start,
+                       uint64_t bytes, uint64_t clock);
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                         uint32_t bytes, const char *map);
@@ -113,7 +116,7 @@ void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
 }
 
 // Follow a copy; where there are too many, nothing of it is in flight.
-static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *block, uint64_t start)
+static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *block, uint64_t start, bool strong)
 {
     struct tw_bulks *bulks = bulks_of(me->launch, block);
     if (bulks->count == TW_BULKS_MAX) {
@@ -130,9 +133,33 @@ static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *blo
         .end = (uint32_t)start + me->bytes,
         .clock = (uint32_t)me->block->clocks[w].now,
         .phase = NOT_COUNTED,
+        .strong = strong,
         .from = block == me->block ? 0 : rank_of(me->slot) + 1,
     };
     return bulk;
+}
+
+// Keep what a copy writes of global memory, some bytes or a box; whether it is in flight.
+static uint32_t keep_outgoing(const struct copy *me, uint32_t how, uint64_t start, uint64_t bytes,
+                              const struct tw_box *box)
+{
+    struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    const uint32_t w = me->warp->index;
+    _Static_assert(sizeof *box <= TW_BOX_WORDS * sizeof(uint64_t), "a box has room");
+    if (bulks->outgoing == TW_OUTGOING_MAX) {
+        __atomic_fetch_add(&me->launch->untracked, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+    struct tw_outgoing *out = &bulks->out[bulks->outgoing++];
+    out->group = bulks->groups[w].of[me->lane];
+    out->row = me->row;
+    out->thread = w << 5 | me->lane;
+    out->strong = (how & TW_IS_STRONG) != 0;
+    out->start = start;
+    out->bytes = bytes;
+    if (box)
+        __builtin_memcpy(out->box, box, sizeof *box);
+    return TW_IS_COPY;
 }
 
 // R of what a copy reads that belongs to a group.
@@ -150,6 +177,7 @@ static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *
 {
     uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX, size = launch->cell_bytes;
     uint64_t landed = clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | bulk->thread;
+    landed |= (uint64_t)bulk->strong << TW_STRONG_BIT;
     if (bulk->from)
         landed = far_cell(bulk->from - 1, clock, landed, bulk->thread);
     for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
@@ -192,10 +220,10 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
                   from ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (!to)  // the origin of a tensor's copy is its map
             tw_shadow_laid_out(launch, there, target, me.bytes, told ? 0 : (const char *)(uintptr_t)origin);
-        struct tw_bulk *bulk = follow(&me, there, barriers ? target : origin);
-        uint32_t how = bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES;
-        if (sides & TW_COMBINES)
-            how = TW_READS | TW_WRITES | TW_IS_STRONG;
+        struct tw_bulk *bulk = follow(&me, there, barriers ? target : origin, sides & TW_COMBINES);
+        uint32_t how = sides & TW_COMBINES ? TW_READS | TW_WRITES | TW_IS_STRONG : TW_WRITES;
+        how |= to && told ? keep_outgoing(&me, how, me.launch->base + target, me.bytes, 0)
+                          : bulk && !to ? TW_IS_COPY : 0;
         if (away)
             judge(&me, (uint64_t)rank_of(slot->target) << TW_RANK_SHIFT | target, how, tw_shadow_turns_cluster);
         else if (!to || told)
@@ -229,6 +257,15 @@ static void judge_bytes(const struct copy *me, uint64_t start, uint64_t end, uin
     }
 }
 
+// What a row of a box has of global memory: where it begins and ends.
+static uint64_t row_of_box(const struct tw_box *box, uint64_t number, uint64_t *end)
+{
+    const struct tw_box_row its = tw_box_row(box, number);
+    const uint64_t at = tw_box_place(box, &its, its.first);
+    *end = at + (uint64_t)(its.end - its.first) * box->map.element_bytes;
+    return at;
+}
+
 // Lanes have copied boxes: their side in global memory.
 void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t *corners, uint32_t rank, uint32_t how)
 {
@@ -236,11 +273,10 @@ void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t 
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
         const struct tw_box box = tw_box_of(maps[me.lane], corners, me.lane, rank);
-        const uint32_t size = box.map.element_bytes;
-        for (uint64_t number = 0; number < tw_box_rows(&box); number++) {
-            const struct tw_box_row its = tw_box_row(&box, number);
-            const uint64_t at = tw_box_place(&box, &its, its.first);
-            judge_bytes(&me, at, at + (uint64_t)(its.end - its.first) * size, how);
+        const uint32_t held = how & TW_WRITES ? keep_outgoing(&me, how, 0, 0, &box) : 0;
+        for (uint64_t number = 0, end; number < tw_box_rows(&box); number++) {
+            const uint64_t at = row_of_box(&box, number, &end);
+            judge_bytes(&me, at, end, how | held);
         }
     }
 }
@@ -283,20 +319,49 @@ void tw_shadow_bulk_commit(TW_WHERE, uint32_t mask)
     __builtin_memcpy(made->of, &groups, sizeof groups);
 }
 
-// All groups of a lane but the youngest so many have ended, or at least been read.
-void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+// What a copy has written of global memory is there.
+static void arrive(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t clock)
+{
+    struct tw_box box;
+    __builtin_memcpy(&box, out->box, sizeof box);
+    if (out->bytes) {
+        tw_shadow_arrived(launch, number, out, out->start, out->bytes, clock);
+        return;
+    }
+    for (uint64_t row = 0, end; row < tw_box_rows(&box); row++) {
+        const uint64_t at = row_of_box(&box, row, &end);
+        if (at < end)
+            tw_shadow_arrived(launch, number, out, at, end - at, clock);
+    }
+}
+
+// Whether a wait by lanes of a warp for all but so many of their groups covers a thread's.
+static bool is_covered(const struct tw_bulks *bulks, uint32_t warp, uint32_t mask, uint32_t groups, uint32_t thread,
+                       uint32_t group)
+{
+    const uint32_t lane = thread % TW_LANES;
+    return thread >> 5 == warp && mask >> lane & 1 && bulks->groups[warp].of[lane] > group + groups;
+}
+
+// All groups of a lane but the youngest so many have ended, or, where `read`, been read.
+void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read)
 {
     struct tw_shadow_launch *of = launch;
-    struct tw_bulks *bulks = bulks_of(of, block);
-    uint64_t *reads = (uint64_t *)((char *)block + of->shared_reads);
     struct tw_shadow_block *mine = block;
+    struct tw_bulks *bulks = bulks_of(of, mine);
+    uint64_t *reads = (uint64_t *)((char *)block + of->shared_reads), now = mine->clocks[warp->index].now;
     for (uint32_t i = bulks->count; i-- > 0;) {
         const struct tw_bulk *bulk = &bulks->of[i];
-        uint32_t lane = bulk->thread % TW_LANES, made = bulks->groups[warp->index].of[lane];
-        if (bulk->barrier || bulk->from || bulk->thread >> 5 != warp->index || !(mask >> lane & 1) || made <= bulk->group + groups)
+        if (bulk->barrier || bulk->from || !is_covered(bulks, warp->index, mask, groups, bulk->thread, bulk->group))
             continue;
-        land(of, mine, bulk, reads, mine->clocks[warp->index].now);
+        land(of, mine, bulk, reads, now);
         forget(bulks, i);
+    }
+    for (uint32_t i = bulks->outgoing; !read && i-- > 0;) {
+        if (!is_covered(bulks, warp->index, mask, groups, bulks->out[i].thread, bulks->out[i].group))
+            continue;
+        arrive(of, slot->block, &bulks->out[i], now);
+        bulks->out[i] = bulks->out[--bulks->outgoing];
     }
 }
 

@@ -14,8 +14,8 @@
 // Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
 // instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks,
 // all ones but the strong bit where one of them was not strong. W of shared memory into which an asynchronous copy may
-// still be writing has a clock that no warp comes to, the copy's site, and no thread. W of an mbarrier has another
-// such clock, and no site.
+// still be writing has a clock that no warp comes to, the copy's site, and no thread; strong where it combines. W of an
+// mbarrier has another such clock, and no site.
 //
 // In a cluster an access of another block's shared memory is told apart by its clock, which no warp comes to either:
 //
@@ -45,6 +45,7 @@ enum {
     TW_FAR_CLOCK_BITS = 24,
     TW_FAR_CLOCK_MAX = 16777200,
     TW_CLOCK_MAX = 65534,
+    TW_CLOCK_OUTGOING = 65535,  // of global memory into which a bulk copy may still be writing
     TW_BLOCK_MAX = 16777214,
 
     TW_WARPS_MAX = 32,
@@ -86,6 +87,7 @@ enum {
     TW_SHARED_BLOCKS = 16,
     TW_AWAY_EARLY = 17,
     TW_AWAY_LATE = 18,
+    TW_GLOBAL_IN_FLIGHT = 19,
 
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
@@ -110,6 +112,8 @@ enum {
 
     // Bulk copies of a block that are followed at once; and which of their sides is global memory.
     TW_BULKS_MAX = 256,
+    TW_OUTGOING_MAX = 64,  // to global memory
+    TW_BOX_WORDS = 24,
     TW_FROM_GLOBAL = 1,
     TW_TO_GLOBAL = 2,
     TW_IS_TENSOR = 4,  // of which the bytes are not told
@@ -264,15 +268,29 @@ struct tw_bulk {
     uint32_t end;
     uint32_t clock;
     uint32_t from;     // one more than the rank of another block that its thread is of; 0: it is of this one
-    uint32_t spare[7];
+    uint32_t strong;   // it combines what it brings with what is there
+    uint32_t spare[6];
+};
+
+// What a bulk copy of a thread writes of global memory, until the thread waits for its group to end.
+struct tw_outgoing {
+    uint32_t group;
+    uint32_t row;
+    uint32_t thread;
+    uint32_t strong;
+    uint64_t start;
+    uint64_t bytes;              // 0: of a box
+    uint64_t box[TW_BOX_WORDS];  // a struct tw_box
 };
 
 struct tw_bulks {
     uint32_t count;
-    uint32_t spare[31];
+    uint32_t outgoing;
+    uint32_t spare[30];
     struct tw_clocks proxied;  // of each warp the clock below which its stores are fenced from the asynchronous proxy
     struct tw_clocks groups[TW_WARPS_MAX];  // how many each lane has made
     struct tw_bulk of[TW_BULKS_MAX];
+    struct tw_outgoing out[TW_OUTGOING_MAX];
 };
 
 // Pieces of 16 bytes that some lanes of a warp read for a product of their warpgroup: where each is, how many groups the

@@ -34,6 +34,7 @@ _CODES = {
     cells.AWAY_EARLY: "TW108",
     cells.AWAY_LATE: "TW108",
     cells.SHARED_IN_FLIGHT: "TW306",
+    cells.GLOBAL_IN_FLIGHT: "TW306",
     cells.SHARED_SOURCE: "TW306",
     cells.NOT_FENCED: "TW412",
     cells.DESCRIPTOR: "TW415",
@@ -82,7 +83,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             copies = other is not None and other.asynchronous and site.asynchronous and wrote and other_wrote
             details |= {"how": "copies" if copies else "writes" if other_wrote or other is None else "reads"}
         if code in ("TW306", "TW307", "TW308"):
-            details |= {"space": "shared"}
+            details |= {"space": "global" if record.kind == cells.GLOBAL_IN_FLIGHT else "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)

@@ -58,11 +58,19 @@ static uint64_t of_blocks(const struct access *me, uint64_t cell, uint64_t mine)
     return least | site | (cell & mine & TW_STRONG) | TW_SEVERAL_RANKS;
 }
 
+// Whether a bulk copy of some thread may still be writing to a cell.
+static bool is_outgoing(uint64_t cell)
+{
+    return clock_of(cell) == TW_CLOCK_OUTGOING && block_of(cell) <= TW_BLOCK_MAX;
+}
+
 // 0, or the kind of race that the access has with that of a cell.
 static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 {
     if (!cell || (strong && cell & TW_STRONG))
         return 0;
+    if (is_outgoing(cell) && block_of(cell) == me->number)
+        return TW_GLOBAL_IN_FLIGHT;
     if (is_behind(me, cell, strong) || is_fenced(me, cell))
         return 0;
     if (block_of(cell) != me->number || is_of_ranks(cell))
@@ -74,7 +82,7 @@ static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint32_t kind = race_of(me, cell, false);
-    if (!kind)
+    if (!kind || kind == TW_GLOBAL_IN_FLIGHT)
         return mine;
     if (kind != TW_GLOBAL_BLOCKS)
         return both(me, cell, mine);
@@ -154,7 +162,7 @@ static void put_read(const struct access *me, uint64_t *cell, uint64_t mine)
 // before; what an atomic left is not known.
 static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t written)
 {
-    if (!me->writes || !me->values || written & TW_STRONG)
+    if (!me->writes || !me->values || written & TW_STRONG || is_outgoing(written))
         return false;
     return !(__atomic_load_n(&me->launch->stored[cell], __ATOMIC_SEQ_CST) >> TW_MIXED_BIT & 1);
 }
@@ -162,7 +170,8 @@ static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t wri
 static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
 {
     uint64_t *write = &me->launch->writes[cell], *read = &me->launch->reads[cell];
-    uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | me->low;
+    uint64_t clock = me->copies ? TW_CLOCK_OUTGOING : me->clock;
+    uint64_t mine = me->number << TW_BLOCK_SHIFT | clock << TW_CLOCK_SHIFT | me->low;
     uint64_t written, seen = 0;
     if (me->writes) {
         if (me->values) {
@@ -251,4 +260,18 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
             judge_lane(&me);
     }
     leave_behind(&me, heard);
+}
+
+// Bytes that a bulk copy of a thread has written are there: a write of its thread at a time.
+void tw_shadow_arrived(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t start,
+                       uint64_t bytes, uint64_t clock)
+{
+    uint64_t size = launch->cell_bytes, first = (start - launch->base) / size, site = out->row;
+    uint64_t low = (site < TW_SITE_MAX ? site : TW_SITE_MAX) << TW_SITE_SHIFT | out->thread;
+    low |= number << TW_BLOCK_SHIFT | (uint64_t)out->strong << TW_STRONG_BIT;
+    uint64_t now = low | (clock < TW_CLOCK_MAX ? clock : TW_CLOCK_MAX) << TW_CLOCK_SHIFT;
+    for (uint64_t c = first; c < (start - launch->base + bytes + size - 1) / size; c++) {
+        uint64_t outgoing = low | (uint64_t)TW_CLOCK_OUTGOING << TW_CLOCK_SHIFT;
+        __atomic_compare_exchange_n(&launch->writes[c], &outgoing, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
 }

@@ -13,6 +13,7 @@ _FILES = ("mbarriers.c", "bulk.c", "products.c", "descriptors.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
+_BULK_WAIT = CFunction("tw_shadow_bulk_wait", EventKind.BULK_WAIT, _PARTS)
 _TENSOR = CFunction("tw_shadow_tensor", EventKind.TENSOR, _PARTS)
 #: How a copy accesses what it combines with: each element is atomic.
 _COMBINES = cells.READS | cells.WRITES | cells.STRONG
@@ -20,7 +21,6 @@ _COMBINES = cells.READS | cells.WRITES | cells.STRONG
 _PLAIN = {
     EventKind.EXIT: "tw_shadow_mbarrier_exit",
     EventKind.BULK_COMMIT: "tw_shadow_bulk_commit",
-    EventKind.BULK_WAIT: "tw_shadow_bulk_wait",
     EventKind.FENCE: "tw_shadow_proxy_fence",
 }
 #: Of products of a warpgroup.
@@ -74,6 +74,9 @@ def handler(site: Site) -> Handler | None:
         sides |= cells.FROM_REGISTERS * (form.row.kind in ("counted", "fill"))
         sides |= cells.IS_TENSOR * form.has("tensor") | cells.COMBINES * bool(form["op"])
         return _BULK.handler(f"tw.memory.bulk.{sides}", [f"i32 {sides}"])
+    if site.kind is EventKind.BULK_WAIT:
+        read = int(form.has("read"))
+        return _BULK_WAIT.handler(f"tw.memory.bulk_wait.{read}", [f"i32 {read}"])
     if site.kind is EventKind.TENSOR:
         does = {"store": cells.WRITES, "load": cells.READS}.get(site.access, _COMBINES)
         return _TENSOR.handler(f"tw.memory.tensor.{does}", [f"i32 {does}"])

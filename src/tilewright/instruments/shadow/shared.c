@@ -90,7 +90,7 @@ static void leave(const struct access *me, const struct cell *cell, uint64_t wri
 {
     uint64_t mine = me->clock << TW_CLOCK_SHIFT | me->low;
     if (me->copies) {
-        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
+        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & (TW_SITES | TW_STRONG)) | TW_FLIGHT_WHO;
     } else if (me->writes) {
         // of two strong writes that nothing orders, a weak access may race with either
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
@@ -138,7 +138,7 @@ static void leave_shared(const struct access *me, const struct cell *cell, uint6
     uint64_t mine = far_cell(me->rank, me->clock, me->low, me->who), read = *cell->read;
     bool covers = !(me->strong && written && !(written & TW_STRONG) && apart(me, written, false));
     if (me->copies) {
-        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
+        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & (TW_SITES | TW_STRONG)) | TW_FLIGHT_WHO;
     } else if (me->writes) {
         bool beside = me->strong && written & TW_STRONG && apart(me, written, false);
         uint64_t next = covers ? beside ? together(me, written, mine) : mine : written;
@@ -194,10 +194,12 @@ static bool judge_cell(const struct access *me, const struct cell *cell, const u
     uint64_t written = *cell->write, read = *cell->read;
     if (written == TW_GAP)
         report(me, TW_SHARED_GAP, 0, false);
-    else if (in_flight(written))
+    else if (in_flight(written) && !(me->strong && written & TW_STRONG))
         report(me, TW_SHARED_IN_FLIGHT, written, true);
     else if (me->writes && in_flight(read))
         report(me, TW_SHARED_SOURCE, read, false);
+    else if (in_flight(written))  // two that combine, in either order
+        return true;
     else if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK)
         report(me, TW_SHARED_OBJECT, 0, false);
     else

@@ -123,7 +123,8 @@ def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
     maps, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _CORNERS))
     action = "atomic" if op.form["op"] else "store" if stores else "load"
     what = ("global", action, bulk.UNIT)
-    site = Site(EventKind.TENSOR, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
+    source = emitter.source_of(item)
+    site = Site(EventKind.TENSOR, item.ptx_line, source, item.name, 1, *what, asynchronous=stores)
     emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
     for type_ in ("b128", "b8"):
         access = Access(op, "global", tree.Immediate(0), 0, 1, type_, stores, False)

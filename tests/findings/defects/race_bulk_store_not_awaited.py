@@ -1,0 +1,38 @@
+"""What a bulk copy wrote is read behind a wait for what it has read: it may not be there yet."""
+
+from case import Case, cuda_cpp, numbers
+
+SOURCE = r"""
+#include "mbarriers.cuh"
+
+template <bool ended>
+__global__ void reads_back(int *x, int *out) {
+    __shared__ alignas(16) int tile[64];
+    const int t = threadIdx.x;
+    tile[t] = 3 * x[t];
+    FENCE_PROXY;
+    __syncthreads();
+    if (t == 0) {
+        STORE_BULK(x, tile, 256);
+        COMMIT_BULK;
+        if (ended) {
+            WAIT_BULK();
+        } else {
+            WAIT_BULK(.read);
+        }
+    }
+    __syncthreads();
+    out[t] = x[63 - t];  // finds: TW306
+}
+"""
+
+
+def tripled(x, out):
+    """The numbers times three, and backwards."""
+    return {0: 3 * x, 1: 3 * x[::-1]}
+
+
+CASES = (
+    Case("reads_back", cuda_cpp(__file__, SOURCE, "reads_back<false>"), 1, 64, numbers(64), defective=True),
+    Case("waits_for_the_end", cuda_cpp(__file__, SOURCE, "reads_back<true>"), 1, 64, numbers(64), tripled),
+)
