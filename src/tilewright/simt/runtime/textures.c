@@ -42,6 +42,14 @@ static void fault(struct fetch *f, uint64_t address, uint32_t bytes)
     f->failed = true;
 }
 
+// Whether a record can be read: any kernel may write one, and what follows divides by its extents and copies its bits.
+static bool is_whole(const struct tw_texture *of)
+{
+    const bool sized = of->bits == 8 || of->bits == 16 || of->bits == 32;
+    const bool filled = of->channels >= 1 && of->channels <= CHANNELS;
+    return of->magic == TW_TEXTURE_MAGIC && sized && filled && of->extents[0] && of->extents[1] && of->extents[2];
+}
+
 static struct fetch begun(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t lane,
                           uint64_t handle, uint64_t base)
 {
@@ -51,7 +59,7 @@ static struct fetch begun(struct tw_context *context, const struct tw_warp *warp
         return f;
     }
     __builtin_memcpy(&f.of, context->global_base + (handle - base), sizeof f.of);
-    if (f.of.magic != TW_TEXTURE_MAGIC || f.of.channels > CHANNELS)
+    if (!is_whole(&f.of))
         fault(&f, handle, 1);
     return f;
 }
@@ -163,7 +171,7 @@ static struct point point_of(const struct fetch *f, float x, uint32_t axis, bool
     return (struct point){{within(first, extent, mode), within(first + 1, extent, mode)}, share};
 }
 
-// An element by integers, or zeros: of no others are there any.
+// An element by its number; beyond the ends it is the border.
 static struct point point_at(const struct fetch *f, uint32_t bits, uint32_t axis)
 {
     const int64_t number = within((int32_t)bits, f->of.extents[axis], TW_BORDER);
@@ -276,14 +284,14 @@ bool tw_texture_read(struct tw_context *context, const struct tw_warp *warp, uin
 }
 
 // Where a lane's access of a surface lies; `NONE` where it is left out. The first coordinate counts bytes.
-static int64_t place_of(struct fetch *f, const uint32_t *coordinates, uint32_t axes, uint32_t bytes, uint32_t does)
+static int64_t place_of(struct fetch *f, const uint32_t *coordinates, uint32_t bytes, uint32_t does)
 {
     int64_t at[TW_TEXTURE_AXES] OWN = {0};
     const int64_t ends[TW_TEXTURE_AXES] OWN = {(int64_t)f->of.extents[0] * element_bytes(f) - bytes,
                                            (int64_t)f->of.extents[1] - 1, (int64_t)f->of.extents[2] - 1};
     bool outside = false;
     for (uint32_t axis = 0; axis < TW_TEXTURE_AXES; axis++) {
-        at[axis] = axis < axes || coordinates[axis] ? (int32_t)coordinates[axis] : 0;
+        at[axis] = (int32_t)coordinates[axis];
         outside |= at[axis] < 0 || at[axis] > ends[axis];
         if (does & TW_SURFACE_CLAMP)
             at[axis] = at[axis] < 0 ? 0 : at[axis] > ends[axis] ? ends[axis] : at[axis];
@@ -331,7 +339,7 @@ bool tw_surface_access(struct tw_context *context, const struct tw_warp *warp, u
             at[axis] = coordinates[(axis + layered) * TW_LANES + lane];
         if (layered)
             at[2] = coordinates[lane];
-        const int64_t place = place_of(&f, at, TW_TEXTURE_AXES, bytes, does);
+        const int64_t place = place_of(&f, at, bytes, does);
         if (f.failed)
             return true;
         move_element(&f, place, does, values);
