@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -102,7 +103,7 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
         return None
     if name == "compute_capability":
         known = {".".join(map(str, one.compute_capability)): one.compute_capability for one in gpus().values()}
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise wrong(f"one of {', '.join(map(repr, known))}, as text")
         return known[value]
     if kind == "str":
@@ -114,7 +115,7 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
             raise wrong("a whole number of at least 1")
         return value
     if kind in _RATES:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             raise wrong("a number above 0")
         return value
     if name == "shared_steps_kib":

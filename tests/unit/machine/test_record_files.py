@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,10 @@ def test_one_that_is_like_another_and_a_file_that_changes(tmp_path: Path) -> Non
         ({"like": "h100", "multiprocessors": True}, "'multiprocessors' must be a whole number of at least 1"),
         ({"like": "h100", "l2_bytes": 0}, "'l2_bytes' must be a whole number of at least 1 (got 0)"),
         ({"like": "h100", "peak_fp32_tflops": -1}, "'peak_fp32_tflops' must be a number above 0 (got -1)"),
+        ({"like": "h100", "peak_fp32_tflops": math.nan}, "'peak_fp32_tflops' must be a number above 0 (got nan)"),
+        ({"like": "h100", "peak_fp32_tflops": math.inf}, "must be a number above 0 (got inf)"),
         ({"like": "h100", "compute_capability": "3.5"}, "'compute_capability' must be one of '7.0', "),
+        ({"like": "h100", "compute_capability": [9, 0]}, "'compute_capability' must be one of '7.0', "),
         ({"like": "h100", "name": ""}, "'name' must be text (got '')"),
         ({"like": "h100", "shared_steps_kib": [8, 0]}, "'shared_steps_kib' must be a list of whole numbers, the least"),
         ({"like": "h100", "tensor_per_clock": {"f16": 0.5}}, "'tensor_per_clock' must be an object of formats"),
