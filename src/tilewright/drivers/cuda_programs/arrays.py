@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.drivers.gpu import DriverError
-from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD
+from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD, TEXTURES
 
 if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.protocol import Caller
 
-#: How coordinates beyond the ends are read where nothing else is said: `cudaAddressModeClamp`.
-CLAMP = 1
+_KINDS = tuple(TEXTURES[f"elements_{name}"] for name in ("signed", "unsigned", "float"))
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,16 @@ class Elements:
     extent: tuple[int, int, int]  #: Elements along each axis; 0 along those that an array has not.
     row_bytes: int
     flags: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no format: channels of several widths, or of none that textures have.
+
+        Raises DriverError.
+        """
+        *channels, kind = self.format
+        widths = {bits for bits in channels if bits}
+        if len(widths) != 1 or not widths <= {8, 16, 32} or kind not in _KINDS:
+            raise DriverError("cudaErrorInvalidChannelDescriptor")
 
     @property
     def element_bytes(self) -> int:
@@ -47,7 +56,7 @@ class Elements:
         fields = {
             "address": self.address, "row_bytes": self.row_bytes, "plane_bytes": self.plane_bytes,
             "extents": [max(one, 1) for one in self.extent], "channels": len(channels), "bits": channels[0],
-            "elements": self.format[4], "modes": [CLAMP] * 3, "magic": TEXTURE_NUMBERS["magic"], **how,
+            "elements": self.format[4], "modes": [TEXTURES["clamp"]] * 3, "magic": TEXTURE_NUMBERS["magic"], **how,
         }  # fmt: skip
         for name, value in fields.items():
             record[name] = value

@@ -93,9 +93,11 @@ MAP_FIELDS: Final = dict(
         strict=True,
     )
 )
-#: How an instruction names an element of a texture or surface and what it does there, as bits, by their names.
+#: How an instruction names an element of a texture or surface and what it does there, as bits, by their names; and how
+#: coordinates beyond the ends are read, and elements, as the driver numbers them.
 _TEXTURES: Final = (
-    "layered cube integers gathers gather_shift surface_count_shift surface_stores surface_clamp surface_zero"
+    "layered cube integers gathers gather_shift surface_count_shift surface_stores surface_clamp surface_zero "
+    "clamp border elements_signed elements_unsigned elements_float"
 )
 TEXTURES: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in _TEXTURES.split()}
 TEXTURE_RECORD: Final = _STRUCTS["tw_texture"].dtype

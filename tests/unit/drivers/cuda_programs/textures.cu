@@ -110,6 +110,13 @@ int main() {
     cudaMemcpy2DFromArray(host, W * 4, array, 0, 1, W * 4, 1, cudaMemcpyDeviceToHost);
     printf("row %g %g %g\n", host[0], host[3], host[4]);
     printf("%s\n", cudaGetErrorName(cudaMemcpy2DFromArray(host, W * 4, array, 8, 0, W * 4, 1, cudaMemcpyDeviceToHost)));
+    linear.res.linear.desc.y = 8;
+    texture(linear, 1, false, false);
+    linear.res.linear.desc.y = 0;
+    cudaTextureDesc curved = {};
+    curved.sRGB = 1;
+    cudaTextureObject_t none;
+    puts(cudaGetErrorName(cudaCreateTextureObject(&none, &linear, &curved, nullptr)));
     outside<<<1, 6>>>(object, device);
     printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
 }

@@ -9,17 +9,18 @@ the vendor's `driver_types.h` and `texture_types.h`.
 
 from __future__ import annotations
 
-from tilewright.drivers.cuda_programs.arrays import CLAMP, Elements, array_of
+from dataclasses import replace
+
+from tilewright.drivers.cuda_programs.arrays import Elements, array_of
 from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemcpy2D
 from tilewright.drivers.cuda_programs.errors import LaunchFailedError
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
-from tilewright.simt.translate.state import TEXTURE_NUMBERS
+from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
 
 #: `cudaChannelFormatDesc`, `cudaTextureDesc` as far as it is read, and `cudaResourceDesc`.
 _FORMAT, _TEXTURE, _RESOURCE_BYTES, _TEXTURE_BYTES = "5i", "3i3i4fi", 144, 76
 _ARRAY, _LINEAR, _PITCHED = 0, 2, 3
-_KINDS = (0, 1, 2)  # signed, unsigned, float
 
 
 def cudaMallocArray(call: Caller, array: int, form: int, width: int, height: int, flags: int) -> None:
@@ -32,12 +33,9 @@ def cudaMalloc3DArray(call: Caller, array: int, form: int, extent: tuple[int, in
     if not array or not form or not extent[0]:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     found = call.unpacked(_FORMAT, form)
-    widths = {bits for bits in found[:4] if bits}
-    if len(widths) != 1 or not widths <= {8, 16, 32} or found[4] not in _KINDS:
-        raise DriverError("cudaErrorInvalidChannelDescriptor")
-    row = extent[0] * sum(found[:4]) // 8
-    address = call.gpu.allocate(row * max(extent[1], 1) * max(extent[2], 1))
-    call.runtime.arrays[address] = Elements(address, found, extent, row, flags)
+    made = Elements(0, found, extent, extent[0] * sum(found[:4]) // 8, flags)
+    address = call.gpu.allocate(made.plane_bytes * max(extent[2], 1))
+    call.runtime.arrays[address] = replace(made, address=address)
     call.pack("Q", array, address)
 
 
@@ -148,12 +146,14 @@ def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int
         raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not answered")
     data = call.read(resource, _RESOURCE_BYTES)
     elements = _elements(call, resource)
-    *modes, linear, fractions, _, b0, b1, b2, b3, normalized = call.unpacked(_TEXTURE, texture)
-    counts = elements.format[4] == 2
+    *modes, linear, fractions, curved, b0, b1, b2, b3, normalized = call.unpacked(_TEXTURE, texture)
+    if curved:
+        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not answered")
+    floats = elements.format[4] == TEXTURES["elements_float"]
     does = TEXTURE_NUMBERS["normalized"] * bool(normalized)
-    does |= TEXTURE_NUMBERS["fractions"] * (bool(fractions) and not counts)
-    does |= TEXTURE_NUMBERS["linear"] * (bool(linear) and (counts or bool(fractions)))
-    modes = [mode if normalized or mode == 3 else CLAMP for mode in modes]
+    does |= TEXTURE_NUMBERS["fractions"] * (bool(fractions) and not floats)
+    does |= TEXTURE_NUMBERS["linear"] * (bool(linear) and (floats or bool(fractions)))
+    modes = [mode if normalized or mode == TEXTURES["border"] else TEXTURES["clamp"] for mode in modes]
     record = elements.record(does=does, modes=modes, border=(b0, b1, b2, b3))
     _object(call, made, record, data, call.read(texture, _TEXTURE_BYTES))
 
