@@ -36,6 +36,7 @@ class Row:
     #: limits.
     own_kernels: bool = False
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
+    tuned: bool = False  #: Whether `tilewright tune` times its kernels.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
     interface: str = ""  #: The attribute by which arrays that lie on it are known, whatever their library.
@@ -86,7 +87,8 @@ BACKENDS = (
         multiplies=True, several=True, arrays=("pyopencl.array", "Array"),
     ),
     Row(
-        "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True, several=True
+        "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True, tuned=True,
+        several=True,
     ),
 )  # fmt: skip
 

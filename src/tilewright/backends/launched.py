@@ -1,6 +1,7 @@
 """Products of the host's arrays by the catalogue's kernels: which kernel, cut how, launched how often.
 
-What launches them is a GPU, real or simulated; all else is the same. Which kernel it is says `ranking`.
+What launches them is a GPU, real or simulated; all else is the same. Which kernel it is says `ranking`, and of a
+simulated GPU what a tuner found before (`winners`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import ranking
+from tilewright.backends import ranking, winners
 from tilewright.backends.protocol import Planned, Strided
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu
@@ -97,7 +98,10 @@ class LaunchedProducts:
                 out[i] = rounded(c, out.dtype)
 
     def _chosen(self, kind: Kind, m: int, n: int, k: int) -> ranking.Choice:
-        return ranking.chosen(kind, m, n, k, self.gpu, self.cc, () if self.simulated else ("boxes",))
+        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, () if self.simulated else ("boxes",))
+        if not self.simulated:
+            return found
+        return winners.first(found, winners.key(kind, m, n, k, self.gpu), m, n, k, self.gpu)
 
     def run(
         self, record: Record, program: Program, a: Array, b: Array, c: Array, more: Sequence[Array] = (), **options: Any

@@ -80,7 +80,7 @@ class Ranked:
     seconds: float  #: For one matrix.
     limiter: str  #: What the time goes to.
     waves: float  #: Blocks over those that the device holds at once.
-    source: str  #: Where the time comes from: "estimated", "predicted", "measured".
+    source: str  #: Where the time comes from: "estimated"; "tuned", where `tilewright tune` timed it.
     bound: str = ""  #: How far a result may be from the exact one; "" where it has the canonical bits.
 
 

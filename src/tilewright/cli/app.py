@@ -21,6 +21,7 @@ from tilewright.cli import (
     profile,
     program,
     report,
+    tune,
 )
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
@@ -162,6 +163,19 @@ COMMANDS = (
             ("monday.jsonl -o page.html --kernel warp_tiled", "another kernel, and a sweep's charts"),
             ("monday.jsonl", "the sweep's charts in the terminal"),
             ("monday.jsonl -o page.html --charts charts", "and each chart as SVG and PNG"),
+        ),
+    ),
+    Command(
+        "tune",
+        tune.tune,
+        "Time the first kernels of a ranking; the quickest multiplies.",
+        (
+            ("--size 4096 --device simulated:h100", "five kernels, predicted; plans and products use the quickest"),
+            (
+                "--shape 64,4096,512 --shape 16,16,2048 --order fast --dtype float16",
+                "two products, by tensor cores too",
+            ),
+            ("--kernels 8 --again --json", "more of them, known or not, for a program"),
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),

@@ -24,6 +24,13 @@ def algebras() -> list[str]:
     return list(ALGEBRAS)
 
 
+def orders() -> list[str]:
+    """Of sums."""
+    from tilewright.engine.promotion import ORDERS
+
+    return list(ORDERS)
+
+
 def formats() -> list[str]:
     """Forms of a report."""
     from tilewright.cli.formats import FORMATS

@@ -84,8 +84,8 @@ class Plan(Shown, Planned):
         few = self.ranking[:_SHOWN]
         width = max((len(one.name) for one in few), default=0)
         return {
-            f"choice {i}": f"{one.name:<{width}}  {1e6 * one.seconds:,.1f} us {one.source}: {one.limiter}, "
-            f"{one.waves:.2g} waves"
+            f"choice {i}": f"{one.name:<{width}}  {1e6 * one.seconds:,.1f} us {one.source}: {one.limiter}"
+            + f", {one.waves:.2g} waves" * (one.source == "estimated")  # a tuner's limiters have longer names
             for i, one in enumerate(few, 1)
         }
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from tilewright.native.interrupts import HeldBack
 
 #: Folders of a cache: a folder with these alone is one of ours, and is made private where it is not.
-ROOMS = ("translations", "cpu", "resources", "pocl", "programs")
+ROOMS = ("translations", "cpu", "resources", "pocl", "programs", "winners")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OWN = 0o700
 #: As many as Linux follows.

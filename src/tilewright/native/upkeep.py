@@ -1,6 +1,6 @@
 """The size of the cache on disk: what is in it, and removing what was not used for longest.
 
-Only files that `store` writes are looked at, in the folders it writes to: a cache folder that holds something
+Only files that `store` and tuners write are looked at, in the folders it writes to: a cache folder that holds something
 else keeps it. Any number of processes may do this at once: an entry that another has removed is none, and whoever asks
 for it next makes it anew.
 """
@@ -18,17 +18,17 @@ from pathlib import Path
 
 from tilewright.native import private
 
-#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, what the assembler says of kernels, and the
-#: library that CUDA programs run with.
+#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, what the assembler says of kernels, the library
+#: that CUDA programs run with, and what a tuner found.
 #: PoCL has one too, whose files it names and counts itself.
-TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS = private.ROOMS
+TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS = private.ROOMS
 #: How full the cache is left, so that not every entry removes another.
 _LEAVE = 0.9
 #: A use is noted on disk when the last note is older: reading an entry writes nothing as a rule.
 _NOTE_SECONDS = 3600
 #: A half-written file of a process that is no more; none is written for that long.
 _ABANDONED_SECONDS = 3600
-_ENTRY = re.compile(r"[0-9a-f]{64}\.bin")
+_ENTRY = re.compile(r"[0-9a-f]{64}\.(bin|json)")
 _UNFINISHED = ".new-"
 
 
@@ -70,7 +70,7 @@ def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
 
 def entries(root: Path) -> list[Entry]:
     """Everything that the cache of a root folder holds; nothing where there is none that is the user's alone."""
-    return [entry for name in (TRANSLATIONS, CPU, RESOURCES, PROGRAMS) for entry in _scan(root, name)]
+    return [entry for name in private.ROOMS if name != POCL for entry in _scan(root, name)]
 
 
 def note_use(path: Path) -> None:

@@ -41,6 +41,7 @@ def test_version(tilewright: Run) -> None:
         ["ptx-support"],
         ["bench"],
         ["compare"],
+        ["tune"],
     ],
 )
 def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:

@@ -1,0 +1,63 @@
+"""`tilewright tune`: times the first kernels of a product's ranking, and keeps the quickest for later products."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tilewright.cli import completion
+from tilewright.cli.statuses import DEFECT, INTERRUPTED
+from tilewright.errors import ArgumentValueError
+
+_SIZE = 1024
+
+
+def tune(
+    size: Annotated[
+        str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(_SIZE))
+    ] = None,
+    shape: Annotated[
+        list[str] | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N; once or more.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of both operands.")] = "float32",
+    order: Annotated[
+        str, typer.Option(metavar="ORDER", help="Of sums: canonical, tf32x3 or fast.", autocompletion=completion.orders)
+    ] = "canonical",
+    device: Annotated[str, typer.Option(metavar="NAME", help="A simulated GPU: simulated:h100.")] = "simulated",
+    kernels: Annotated[
+        str | None, typer.Option(metavar="COUNT", help="So many of the ranking's first.", show_default="5")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Time those too whose times are kept.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Time the first kernels of a product's ranking, and keep what is found: the quickest multiplies from then on.
+
+    On a simulated GPU a time is predicted, which takes some ten seconds a kernel. Each is kept as soon as it is known;
+    after Ctrl-C the same command goes on. Exit status 4 where times could not be kept.
+    """
+    from tilewright.cli import values
+    from tilewright.engine.promotion import ORDERS, as_dtype
+    from tilewright.rates import tuner
+    from tilewright.report import console, terminal, tuning as report
+
+    if size is not None and shape:
+        raise ArgumentValueError("--size and --shape exclude each other (got both); keep one")
+    edge = _SIZE if size is None else values.whole("--size", size, 1, str(_SIZE))
+    extents = [values.extents("--shape", text) for text in shape or ()] or [(edge, edge, edge)]
+    few = tuner.FEW if kernels is None else values.whole("--kernels", kernels, 1, str(tuner.FEW), 1000)
+    order, name = values.one_of("--order", order, ORDERS), as_dtype(dtype, "--dtype")
+    found = []
+    try:
+        for each in extents:
+            found.append(tuner.tune(device, each, name, order, few, again=again))
+            if not json:
+                terminal.show(report.blocks(found[-1]), console.output())
+    except KeyboardInterrupt:
+        console.note("stopped by Ctrl-C; the times that were found are kept, and the same command goes on")
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        console.document({"products": [report.document(one) for one in found]})
+    if unkept := next((one.unkept for one in found if one.unkept), ""):
+        console.error(f"times could not be kept ({unkept}); free room, or ask for access, and tune again")
+        raise typer.Exit(DEFECT)

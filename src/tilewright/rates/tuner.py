@@ -1,0 +1,148 @@
+"""Times the first kernels of a ranking, and keeps what it finds: the quickest multiplies from then on.
+
+A kernel's time on a simulated GPU is predicted in full: compiled, profiled, its multiprocessor simulated. Each time is
+kept as soon as it is known, so that a tuner that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.backends import inventory, ranking, winners
+from tilewright.backends.launched import LaunchedProducts
+from tilewright.backends.protocol import Ranked, require
+from tilewright.backends.winners import Extents, Timed
+from tilewright.engine.promotion import Order, kind_of, types
+from tilewright.errors import ArgumentValueError, DeviceError, KernelError, MissingExtraError
+from tilewright.machine import Gpu
+from tilewright.problem.kind import Kind
+from tilewright.settings import Settings
+from tilewright.waiting import announced
+
+#: So many of a ranking are timed: one near the best is among them (`benchmarks/ranking.py`).
+FEW = 5
+
+Measure = Callable[[ranking.Candidate, Extents, Gpu], Timed]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A kernel of the ranking."""
+
+    ranked: Ranked  #: As it was estimated.
+    timed: Timed | None  #: None where the model has no time of it.
+    refused: str = ""  #: Why it has none.
+    known: bool = False  #: Whether its time was kept before.
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a tuner found for one product."""
+
+    device: str  #: For people.
+    kind: Kind
+    extents: Extents  #: m, n and k.
+    tried: tuple[Tried, ...]  #: In the order of the estimates.
+    unkept: str = ""  #: Why times could not be kept; "" where they were.
+
+    @property
+    def best(self) -> Timed | None:
+        """The quickest; None where no kernel has a time."""
+        return min((one.timed for one in self.tried if one.timed), key=lambda timed: timed.seconds, default=None)
+
+
+def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+    """The time of a kernel on a GPU that is not there.
+
+    Raises as :func:`tilewright.prediction.products.predict_product`.
+    """
+    from tilewright.prediction.products import Product, predict_product
+
+    found = predict_product(one.record, Product(*extents, one.dtype), gpu, changes=False)
+    return Timed(one.record.name, found.seconds, found.limiter, extents)
+
+
+def tune(
+    device: str, extents: Extents, dtype: np.dtype[Any], order: Order = "canonical", few: int = FEW, *,
+    again: bool = False, measure: Measure = predicted,
+) -> Tuned:  # fmt: skip
+    """Time the first kernels of a product's ranking, and keep the times.
+
+    Parameters
+    ----------
+    device : str
+        A simulated GPU, as `tw.matmul` takes it, or the name of its record.
+    extents : tuple of int
+        m, n and k.
+    dtype : numpy.dtype
+        Of A and B; that of C follows.
+    order : {"canonical", "tf32x3", "fast"}
+    few : int
+        How many kernels.
+    again : bool
+        Whether to time those too that have a time of these extents.
+    measure : callable
+        `(candidate, extents, gpu) -> Timed`.
+
+    Raises
+    ------
+    DeviceError
+        The device is none whose kernels are timed, it cannot multiply these, or nothing can be kept.
+    """
+    opened = _device(device)
+    kind = kind_of(types(dtype, dtype, None, None, "result", order, "same_kind"), extents[-1], None)
+    require(opened, kind)
+    winners.room()
+    found = ranking.chosen(kind, *extents, opened.gpu, opened.cc)
+    asked = winners.key(kind, *extents, opened.gpu)
+    assert asked is not None, "the kind is plain"
+    known = {} if again else winners.kept(asked, Settings.from_environ().cache_dir)
+    tried: list[Tried] = []
+    unkept = ""
+    pairs = list(zip(found.candidates, found.ranking, strict=True))[:few]
+    product = "{:,} x {:,} x {:,}".format(*extents)
+    with announced("tuning", product, len(pairs), "kernels", lambda: len(tried)):
+        for one, told in pairs:
+            kept = known.get(told.name)
+            if kept is not None and kept.extents == extents:
+                tried.append(Tried(told, kept, known=True))
+                continue
+            made = _timed(one, told, extents, opened.gpu, measure)
+            tried.append(made)
+            if made.timed is not None:
+                unkept = _kept(asked, made.timed) or unkept
+    return Tuned(opened.name, kind, extents, tuple(tried), unkept)
+
+
+def _timed(one: ranking.Candidate, told: Ranked, extents: Extents, gpu: Gpu, measure: Measure) -> Tried:
+    try:
+        return Tried(told, measure(one, extents, gpu))
+    except MissingExtraError:  # of compilers: no other kernel will have a time
+        raise
+    except (ArgumentValueError, KernelError) as error:
+        return Tried(told, None, str(error).splitlines()[0])
+
+
+def _kept(asked: winners.Key, timed: Timed) -> str:
+    """Keep a time; returns why it could not be kept, "" where it was: the search for others goes on."""
+    try:
+        winners.keep(asked, timed)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _device(name: str) -> LaunchedProducts:
+    row = inventory.row_of(name)
+    if row is None or row.tuned:
+        opened = inventory.for_plans(name)
+        assert isinstance(opened, LaunchedProducts)
+        return opened
+    tuned = " and ".join(row.title for row in inventory.BACKENDS if row.tuned)
+    raise DeviceError(
+        f"kernels are timed for {tuned} (got {name!r}: no kernel of {row.title} is); try --device simulated:h100"
+    )

@@ -1,0 +1,297 @@
+"""What a tuner keeps: it changes the order of a ranking alone, and survives whatever ends or disturbs who writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import machine
+from tilewright.backends import ranking, winners
+from tilewright.backends.winners import Key, Timed
+from tilewright.errors import DeviceError, TilewrightWarning
+from tilewright.problem.kind import Kind
+
+SINGLE = Kind(*["float32"] * 4)
+SHAPE = (1000, 1024, 900)
+GPU = machine.gpu("a100")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    winners.kept.cache_clear()
+    yield tmp_path
+    winners.kept.cache_clear()
+
+
+def key() -> Key:
+    found = winners.key(SINGLE, *SHAPE, GPU)
+    assert found is not None
+    return found
+
+
+def plan(shape: tuple[int, int, int] = SHAPE) -> Any:
+    m, n, k = shape
+    return tw.plan((m, k), (k, n), "float32", device="simulated:a100")
+
+
+def kept(root: Path) -> dict[str, Timed]:
+    winners.kept.cache_clear()
+    return dict(winners.kept(key(), root))
+
+
+def entry(root: Path) -> Path:
+    (path,) = (root / "winners").iterdir()
+    return path
+
+
+def test_the_quickest_that_was_timed_multiplies(cache: Path) -> None:
+    before = plan()
+    assert {one.source for one in before.ranking} == {"estimated"}
+    few = [one.name for one in before.ranking[2:5]]
+    for name, seconds in zip(few, (3e-4, 1e-4, 2e-4), strict=True):
+        winners.keep(key(), Timed(name, seconds, "memory", SHAPE))
+    after = plan()
+    order = [few[1], few[2], few[0]]
+    assert after.path == after.kernel.name == few[1]
+    assert [(one.name, one.seconds, one.source) for one in after.ranking[:3]] == [
+        (name, seconds, "tuned") for name, seconds in zip(order, (1e-4, 2e-4, 3e-4), strict=True)
+    ]
+    assert after.ranking[3:] == tuple(one for one in before.ranking if one.name not in few)
+    (line,) = (line for line in str(after).splitlines() if line.startswith("choice 1"))
+    assert line.split(maxsplit=3)[2:] == [few[1], "100.0 us tuned: memory"]
+    winners.keep(key(), Timed(few[0], 5e-5, "memory", SHAPE))  # replaces its time
+    assert plan().path == few[0]
+    assert len(kept(cache)) == 3
+    elsewhere = tw.plan(SHAPE[::2], (SHAPE[2], SHAPE[1]), "float32", device="simulated:h100")
+    assert {one.source for one in elsewhere.ranking} == {"estimated"}
+
+
+def test_a_time_counts_for_its_class_of_extents() -> None:
+    last = plan().ranking[-1].name
+    winners.keep(key(), Timed(last, 1e-9, "memory", SHAPE))
+    near, far = (900, 1023, 1000), (800, 1024, 900)
+    found = plan(near).ranking[0]
+    assert (found.name, found.source) == (last, "tuned")
+    candidate = next(one for one in chosen().candidates if one.record.name == last)
+    scale = ranking.estimate(candidate, *near, GPU).seconds / ranking.estimate(candidate, *SHAPE, GPU).seconds
+    assert found.seconds == pytest.approx(1e-9 * scale)
+    assert plan(far).ranking[0].source == "estimated"
+
+
+def chosen() -> ranking.Choice:
+    return ranking.chosen(SINGLE, *SHAPE, GPU, GPU.compute_capability)
+
+
+def test_what_may_not_multiply_is_not_taken() -> None:
+    before = plan()
+    for name in ("tensor_core_tf32", "no_such_kernel"):  # one of another chain, and one that is gone
+        winners.keep(key(), Timed(name, 1e-9, "memory", SHAPE))
+    assert plan().ranking == before.ranking
+
+
+def test_no_epilogue_and_no_algebra_has_times() -> None:
+    found = tw.problem.algebra.semiring("min-plus", "float32")
+    assert winners.key(SINGLE._replace(algebra=found), *SHAPE, GPU) is None
+
+
+def test_other_data_of_a_gpu_have_another_key() -> None:
+    other = replace(GPU, memory_gb_per_s=GPU.memory_gb_per_s + 1)
+    assert winners.key(SINGLE, *SHAPE, other) != key()
+    assert winners.key(SINGLE._replace(order="fast"), *SHAPE, GPU) != key()
+
+
+def spoiled(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    def spoil(path: Path) -> None:
+        found = json.loads(path.read_text())
+        change(found)
+        path.write_text(json.dumps(found))
+
+    return spoil
+
+
+def linked(path: Path) -> None:
+    real = path.rename(path.parent.parent / "elsewhere.json")
+    path.symlink_to(real)
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    lambda path: path.write_bytes(b"\xff\xfe"),
+    lambda path: path.write_text("[" * 100_000),
+    lambda path: path.write_text("[]"),
+    lambda path: path.chmod(0o620),
+    linked,
+    spoiled(lambda found: found["key"].update(version="another's")),
+    spoiled(lambda found: found["key"].update(extents=[8, 8, 8])),
+    spoiled(lambda found: found.update(times=None)),
+    spoiled(lambda found: found["times"][0].pop("limiter")),
+    spoiled(lambda found: found["times"][0].update(seconds=-1.0)),
+    spoiled(lambda found: found["times"][0].update(seconds=float("nan"))),
+    spoiled(lambda found: found["times"][0].update(seconds="1")),
+    spoiled(lambda found: found["times"][0].update(extents=[0, 1024, 900])),
+    spoiled(lambda found: found["times"][0].update(extents=[8, 8])),
+    spoiled(lambda found: found["times"][0].update(kernel=["warp_tiled"])),
+])  # fmt: skip
+def test_an_entry_that_is_not_sound_is_ignored_with_one_warning(cache: Path, spoil: Callable[[Path], object]) -> None:
+    before = plan().ranking
+    winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))
+    assert plan().ranking != before, "the clean twin is read"
+    spoil(entry(cache))
+    winners.kept.cache_clear()
+    with pytest.warns(TilewrightWarning) as told:
+        assert plan().ranking == before
+        assert plan().ranking == before
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))
+    assert plan().ranking != before, "a tuner writes it anew"
+
+
+def test_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
+    with pytest.raises(DeviceError, match="TILEWRIGHT_CACHE_BYTES is 0"):
+        winners.keep(key(), Timed("warp_tiled", 1e-4, "memory", SHAPE))
+
+
+#: Functions for the programs below, which fork: a test's own process has threads.
+_PRELUDE = """
+import itertools, os, resource, signal, sys, warnings
+from pathlib import Path
+from tilewright.backends import winners
+from tilewright.backends.winners import Key, Timed
+
+warnings.simplefilter("error")
+root = Path(os.environ["TILEWRIGHT_CACHE_DIR"])
+asked = Key("a GPU", "float32", (8, 8, 8), "1")
+
+def keep(name, seconds):
+    winners.keep(asked, Timed(name, seconds, "memory " * 500, (8, 8, 8)))  # several blocks of a file
+
+def kept():
+    winners.kept.cache_clear()
+    return {name: one.seconds for name, one in winners.kept(asked, root).items()}
+
+def child(work):
+    process = os.fork()
+    if process == 0:
+        try:
+            work()
+        except BaseException as error:
+            sys.stderr.write(repr(error))
+            os._exit(1)
+        os._exit(0)
+    return process
+
+def ended(process):
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+"""
+
+
+def program(text: str, root: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _PRELUDE + text], env={**os.environ, "TILEWRIGHT_CACHE_DIR": str(root)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
+def test_kill_9_at_any_line_of_a_write_leaves_the_old_times_or_the_new(tmp_path: Path) -> None:
+    told = program(
+        """
+def killed_at(line):
+    left = itertools.count()
+    def trace(frame, event, value):
+        if not frame.f_code.co_filename.endswith(("private.py", "winners.py", "pathlib.py")):
+            return None
+        if "write" in (frame.f_code.co_name, frame.f_back.f_code.co_name):
+            if event == "line" and next(left) == line:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+    def work():
+        sys.settrace(trace)
+        keep("new", 2.0)
+    return ended(child(work))
+
+seen = []
+for line in itertools.count():
+    keep("old", 1.0)
+    for path in (root / "winners").glob("*.json"):
+        before = path.read_bytes()
+    status = killed_at(line)
+    seen.append(sorted(kept()))
+    if status == 0:
+        break
+    assert status == -signal.SIGKILL, status
+    path.write_bytes(before)
+print(len(seen), seen.count(["old"]), seen.count(["new", "old"]))
+""",
+        tmp_path,
+    )
+    lines, old, new = map(int, told.split())
+    assert old + new == lines
+    assert old > 8, "lines of `private.write` before the file is in its place"
+    assert new >= 1
+
+
+def test_tuners_at_once_lose_none_of_each_others_times(tmp_path: Path) -> None:
+    told = program(
+        """
+def tuner(number):
+    return lambda: [keep(f"{number} {i}", 1.0 + i) for i in range(20)]
+
+before, running = {}, {child(tuner(number)) for number in range(2)}
+while running:
+    now = kept()  # whole at any moment, and never less than before
+    assert before.items() <= now.items()
+    before = now
+    process, status = os.waitpid(-1, os.WNOHANG)
+    assert status == 0
+    running -= {process}
+print(len(kept()))
+""",
+        tmp_path,
+    )
+    assert told == "40"
+
+
+def test_a_full_disk_leaves_the_old_times(tmp_path: Path) -> None:
+    told = program(
+        """
+keep("old", 1.0)
+def work():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+    try:
+        keep("new", 2.0)
+    except OSError as error:
+        print(type(error).__name__, flush=True)
+assert ended(child(work)) == 0
+print(*kept(), len(list((root / "winners").iterdir())))
+""",
+        tmp_path,
+    )
+    assert told.split() == ["OSError", "old", "1"]
+
+
+def test_an_entry_says_what_it_is_of(cache: Path) -> None:
+    one = Timed("warp_tiled", 1e-4, "memory", SHAPE)
+    winners.keep(key(), one)
+    found = json.loads(entry(cache).read_text())
+    assert found["key"]["extents"] == [1024, 1024, 1024]
+    assert found["times"] == [{**asdict(one), "extents": list(SHAPE)}]
+    assert kept(cache) == {"warp_tiled": one}

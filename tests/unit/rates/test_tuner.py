@@ -1,0 +1,147 @@
+"""The tuner, with a clock that is a table: what it times, what it keeps, and what it does where something fails."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.backends import ranking, winners
+from tilewright.backends.winners import Extents, Timed
+from tilewright.errors import ArgumentValueError, DeviceError
+from tilewright.machine import Gpu
+from tilewright.native import private
+from tilewright.rates import tuner
+
+DEVICE = "simulated:a100"
+SHAPE = (512, 384, 640)
+SINGLE = np.dtype("float32")
+
+
+class Clock:
+    """Says that each kernel is quicker than the one before; the third has no time, and Ctrl-C comes at one."""
+
+    def __init__(self, stop_at: int = 99) -> None:
+        self.asked: list[str] = []
+        self.stop_at = stop_at
+
+    def __call__(self, one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+        if len(self.asked) == self.stop_at:
+            raise KeyboardInterrupt
+        self.asked.append(one.record.name)
+        if len(self.asked) == 3:
+            raise ArgumentValueError("the model must know it (got another)\nmore")
+        return Timed(one.record.name, 1e-4 / len(self.asked), "memory", extents)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    winners.kept.cache_clear()
+    yield tmp_path
+    winners.kept.cache_clear()
+
+
+def plan(name: str = "float32", order: Any = "canonical") -> Any:
+    m, n, k = SHAPE
+    return tw.plan((m, k), (k, n), name, device=DEVICE, order=order)
+
+
+@pytest.mark.parametrize(("name", "order"), [("float32", "canonical"), ("float16", "fast"), ("int8", "canonical")])
+def test_it_times_the_first_of_the_ranking_and_plans_take_the_quickest(name: str, order: Any) -> None:
+    few = [one.name for one in plan(name, order).ranking[:5]]
+    clock = Clock()
+    found = tuner.tune(DEVICE, SHAPE, np.dtype(name), order, measure=clock)
+    assert [one.ranked.name for one in found.tried] == clock.asked == few
+    assert [one.refused for one in found.tried if one.timed is None] == ["the model must know it (got another)"]
+    after = plan(name, order)
+    assert found.best is not None
+    timed = [name for name in few if name != few[2]]
+    assert found.best.kernel == after.path == timed[-1]
+    assert [one.name for one in after.ranking if one.source == "tuned"] == timed[::-1]
+
+
+def test_ctrl_c_loses_nothing_and_the_next_one_goes_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tuner.tune(DEVICE, SHAPE, SINGLE, measure=Clock(stop_at=2))
+    again = Clock()
+    found = tuner.tune(DEVICE, SHAPE, SINGLE, measure=again)
+    assert [one.known for one in found.tried] == [True, True, False, False, False]
+    assert again.asked == [one.ranked.name for one in found.tried[2:]]
+    anew = Clock()
+    tuner.tune(DEVICE, SHAPE, SINGLE, again=True, measure=anew)
+    assert len(anew.asked) == 5
+    elsewhere = Clock()  # the same class, but other extents
+    tuner.tune(DEVICE, (510, 384, 640), SINGLE, few=2, measure=elsewhere)
+    assert len(elsewhere.asked) == 2
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private, "write", full)
+    found = tuner.tune(DEVICE, SHAPE, SINGLE, measure=Clock())
+    assert found.unkept == "No space left on device"
+    assert found.best is not None
+    assert {one.source for one in plan().ranking} == {"estimated"}
+
+
+@pytest.mark.parametrize(("device", "told"), [
+    ("cpu", "kernels are timed for the simulated GPU (got 'cpu': no kernel of the CPU is)"),
+    ("opencl:1", "kernels are timed for the simulated GPU (got 'opencl:1'"),
+    ("cuda", "kernels are timed for the simulated GPU (got 'cuda'"),
+])  # fmt: skip
+def test_what_is_not_timed_is_refused(device: str, told: str) -> None:
+    clock = Clock()
+    with pytest.raises(DeviceError) as refused:
+        tuner.tune(device, SHAPE, SINGLE, measure=clock)
+    assert told in str(refused.value)
+    assert not clock.asked
+
+
+def test_nothing_is_timed_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
+    clock = Clock()
+    with pytest.raises(DeviceError, match="must be kept on disk"):
+        tuner.tune(DEVICE, SHAPE, SINGLE, measure=clock)
+    assert not clock.asked
+
+
+@pytest.fixture
+def command(tilewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The command line, with a clock in the place of the model."""
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock()})
+    return lambda *words: tilewright("tune", "--device", DEVICE, "--shape", ",".join(map(str, SHAPE)), *words)
+
+
+def test_the_command_prints_what_it_keeps(command: Callable[..., Any]) -> None:
+    done = command()
+    assert (done.status, done.err) == (0, "")
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    assert f"{plan().path} multiplies such products from now on" in done.out
+    found = json.loads(command("--json").out)["products"][0]
+    assert found["best"] == plan().path
+    assert [one["kept_before"] for one in found["kernels"]] == [True, True, False, True, True]
+
+
+def test_the_command_says_what_was_not_kept(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private, "write", full)
+    done = command()
+    assert done.status == 4
+    assert "No space left on device" in done.err
+    assert "multiplies such products" not in done.out
+
+
+def test_the_command_tells_of_ctrl_c(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock(stop_at=2)})
+    done = command()
+    assert done.status == 130
+    assert "are kept" in done.err
