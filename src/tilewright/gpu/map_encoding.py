@@ -24,6 +24,11 @@ TYPES: Final = {
     "UINT8": 1, "UINT16": 2, "UINT32": 4, "INT32": 4, "UINT64": 8, "INT64": 8, "FLOAT16": 2, "FLOAT32": 4,
     "FLOAT64": 8, "BFLOAT16": 2, "FLOAT32_FTZ": 4, "TFLOAT32": 4,
 }  # fmt: skip
+#: Their names in the order of the numbers that instructions have. Source: PTX ISA, `tensormap.replace`, `.elemtype`.
+TYPES_OF_PTX: Final = (
+    "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT32_FTZ", "FLOAT64",
+    "BFLOAT16", "TFLOAT32",
+)  # fmt: skip
 _NUMBERS: Final = {name: number for number, name in enumerate(TYPES)}
 #: What fills all of an element outside the tensor: zeros, or a NaN by its bytes. Source: CUtensorMapFloatOOBfill.
 _NANS: Final = {2: 0x7FFF7FFF7FFF7FFF, 4: 0x7FFFFFFF7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}

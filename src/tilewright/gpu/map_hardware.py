@@ -19,13 +19,10 @@ from __future__ import annotations
 
 import struct
 
-from tilewright.gpu.map_encoding import SWIZZLES, Encoding
+from tilewright.gpu.map_encoding import SWIZZLES, TYPES_OF_PTX, Encoding
 
-#: Types of elements by their number; FLOAT32 with the bit of rounding is TFLOAT32.
-_TYPES = (
-    "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT32_FTZ", "FLOAT64",
-    "BFLOAT16",
-)  # fmt: skip
+#: Types of elements by their number; FLOAT32 with the bit of rounding is TFLOAT32, which has none of its own.
+_TYPES = TYPES_OF_PTX[:-1]
 _FLOAT32, _ROUNDED = 7, 1 << 16
 #: Bits of the flags that are known: version, rank, type, swizzle, rounding, promotion in L2, and whether it is large.
 _VERSION, _KNOWN = 2, 0xF | 7 << 4 | 15 << 7 | 3 << 13 | _ROUNDED | 3 << 17 | 1 << 21

@@ -12,10 +12,8 @@ from itertools import chain
 from typing import Any
 
 from tilewright.drivers.launching import driver_error
-from tilewright.gpu.map_encoding import SWIZZLES, TYPES, Encoding
+from tilewright.gpu.map_encoding import SWIZZLES, TYPES_OF_PTX, Encoding
 
-#: The compiler numbers element types as the PTX instruction does, whose order of three differs from the driver's.
-_DRIVER_NUMBERS = {8: 10, 9: 8, 10: 9}
 #: Attributes of a descriptor that a kernel without tensor maps is told, by the releases that have them; what is true.
 _FLAGS = (("padding", "nan"), ("round_f32_to_tf32", True))
 
@@ -48,10 +46,8 @@ def _of(value: Any, described: Mapping[str, Any]) -> bytes:
         raise NotImplementedError("tensor descriptors of images (im2col) are not implemented; tiled ones are")
     extents = list(value.shape)
     extents[-1] *= 2 if described["fp4_padded"] else 1
-    number = described["elem_type"]
-    kind = (
-        "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else list(TYPES)[_DRIVER_NUMBERS.get(number, number)]
-    )
+    # the compiler numbers types as the instruction does
+    kind = "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else TYPES_OF_PTX[described["elem_type"]]
     return tensor_map(
         kind, value.base.data_ptr(), described["swizzle"], described["elem_size"], described["block_size"], extents,
         value.strides, nan=getattr(value, "padding", "zero") == "nan",
