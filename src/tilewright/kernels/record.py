@@ -240,7 +240,8 @@ class Record:
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
         ArgumentValueError: it is not.
         """
-        return *self._operands(a, b, c), *functors.operands(more)
+        stored = c.view(np.uint8) if c.dtype == np.bool_ else c  # kernels' truth values are bytes
+        return *self._operands(a, b, stored), *functors.operands(more)
 
     def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The arguments of a product without an epilogue."""

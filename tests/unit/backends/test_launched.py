@@ -197,6 +197,18 @@ def test_epilogues_have_the_bits_of_the_processor() -> None:
     assert same(tw.matmul(a[..., :0], b[:0], device="simulated", **asked), tw.matmul(a[..., :0], b[:0], **asked))
 
 
+def test_an_epilogue_may_tell_truth_values() -> None:
+    a, b = drawn((3, 5), "float32"), drawn((5, 70), "float32", 1)
+    wanted, out = tw.matmul(a, b) < 0.5, np.ones((3, 140), np.bool_)[:, ::2]
+    found = tw.matmul(a, b, device="simulated", epilogue=lambda total: total < 0.5)
+    tw.matmul(a, b, device="simulated", epilogue=lambda total: total < 0.5, out=out)
+    assert found.dtype == np.bool_
+    assert (found == wanted).all()
+    assert (out == wanted).all()
+    assert wanted.any()
+    assert not wanted.all()
+
+
 def test_tensor_cores_have_epilogues_where_the_order_allows_them() -> None:
     a, b, row = drawn((33, 40), "float16"), drawn((40, 50), "float16", 1), drawn((50,), "float32", 2)
     asked: dict[str, Any] = {"order": "fast", "device": "simulated:a100"}

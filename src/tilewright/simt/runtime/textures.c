@@ -6,6 +6,7 @@
 #include "runtime.h"
 
 enum { CHANNELS = 4, COORDINATES = 4, NONE = -1 };
+static const float MOST = 1 << 30;  // whole numbers of coordinates end here
 
 // Targets align arrays of a function's own in different ways, unless they are told.
 #define OWN __attribute__((aligned(16)))
@@ -85,11 +86,10 @@ static uint32_t as_bits(float value)
 
 static int64_t floor_of(float x)
 {
-    const float most = 1 << 30;
-    if (!(x > -most))
-        return x < 0 ? -(1 << 30) : 0;
-    if (x > most)
-        return 1 << 30;
+    if (!(x > -MOST))
+        return x < 0 ? (int64_t)-MOST : 0;
+    if (x > MOST)
+        return (int64_t)MOST;
     const int64_t whole = (int64_t)x;
     return (float)whole > x ? whole - 1 : whole;
 }
@@ -159,7 +159,7 @@ static struct point point_of(const struct fetch *f, float x, uint32_t axis, bool
     if (f->of.does & TW_TEXTURE_NORMALIZED) {
         const int64_t turns = floor_of(x);
         if (mode == TW_WRAP || mode == TW_MIRROR)
-            x -= (float)turns;
+            x = x >= MOST || x <= -MOST ? 0 : x - (float)turns;  // so large a number has no fraction
         if (mode == TW_MIRROR && turns & 1)
             x = 1 - x;
         x *= (float)extent;
@@ -167,7 +167,8 @@ static struct point point_of(const struct fetch *f, float x, uint32_t axis, bool
     if (linear)
         x -= 0.5f;
     const int64_t first = floor_of(x);
-    const float share = linear ? (float)floor_of((x - (float)first) * 256 + 0.5f) / 256 : 0;
+    const float rest = x - (float)first;  // none where `x` is NaN, or beyond what `floor_of` gives
+    const float share = linear && rest > 0 && rest < 1 ? (float)floor_of(rest * 256 + 0.5f) / 256 : 0;
     return (struct point){{within(first, extent, mode), within(first + 1, extent, mode)}, share};
 }
 
