@@ -70,6 +70,7 @@ class FakeRecord:
     edge: int = 16
     form: str = ""
     operands: str = "abc"
+    takes: tuple[str, ...] = ()
     counts: dict[str, Any] = field(default_factory=dict)
 
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:

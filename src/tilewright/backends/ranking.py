@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tilewright.backends.protocol import Ranked
 from tilewright.errors import DeviceError
-from tilewright.kernels.catalogue import records
+from tilewright.kernels import catalogue
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu, launch_limits
 from tilewright.machine.gpu import WARP_LANES
@@ -102,7 +102,7 @@ def rows_of(record: Record, m: int) -> int:
 def _allowed(kind: Kind, cc: tuple[int, int], lacks: tuple[str, ...]) -> tuple[Candidate, ...]:
     """The kernels that an order of sums and a compute capability allow, the top of the ladder first."""
     found = []
-    for record in reversed(records()):
+    for record in reversed(catalogue.records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
             continue
         if any(record.columns) or record.operands.rpartition(" ")[2] in lacks:  # operands come by rows
@@ -133,7 +133,7 @@ def _taken(record: Record, kind: Kind) -> str:
 
 def dtypes_of_sums() -> tuple[str, ...]:
     """The dtypes in which canonical kernels sum on every GPU."""
-    kinds = (record for record in records() if record.backend == "gpu" and record.chain == "canonical")
+    kinds = (record for record in catalogue.records() if record.backend == "gpu" and record.chain == "canonical")
     return tuple(dict.fromkeys(name for record in kinds for name in record.dtypes if name == record.sums(name)))
 
 

@@ -166,7 +166,7 @@ def matmul(
         Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
         GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them; "cuda" for
         its NVIDIA GPU; "simulated" or "simulated:h100" for a simulated one. The bits are the same everywhere. GPUs take
-        no epilogue, no other algebra, and sums in float32, float64 and 32-bit integers alone.
+        no complex numbers.
     casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
         What operands may be cast to `dtype`, and the product to `out`'s dtype, as `numpy.can_cast` has it.
     axes : list of three tuples of int, optional

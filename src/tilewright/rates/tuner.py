@@ -17,7 +17,7 @@ from tilewright.backends.launched import LaunchedProducts
 from tilewright.backends.protocol import Ranked, require
 from tilewright.backends.winners import Extents, Timed
 from tilewright.engine.promotion import Order, kind_of, types
-from tilewright.errors import ArgumentValueError, DeviceError, KernelError, MissingExtraError
+from tilewright.errors import ArgumentValueError, CompileError, DeviceError, KernelError, MissingExtraError
 from tilewright.machine import Gpu
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
@@ -123,7 +123,7 @@ def _timed(one: ranking.Candidate, told: Ranked, extents: Extents, gpu: Gpu, mea
         return Tried(told, measure(one, extents, gpu))
     except MissingExtraError:  # of compilers: no other kernel will have a time
         raise
-    except (ArgumentValueError, KernelError) as error:
+    except (ArgumentValueError, CompileError, KernelError) as error:  # clusters, for one, have no model
         return Tried(told, None, str(error).splitlines()[0])
 
 

@@ -263,7 +263,7 @@ def test_graphs_can_be_sent() -> None:
         (lambda x: tw.matmul(x, x.T.astype(object)), "object"),
         (lambda x: tw.matmul(x, da.ma.masked_array(x.T, x.T > 0.5)), r"`b` must have NumPy arrays .*MaskedArray"),
         (lambda x: tw.matmul(X, Y, epilogue=lambda t, x: t + x, epilogue_args=[x[0, :1]]), r"pass .*\.compute\(\)"),
-        (lambda x: tw.matmul(x, x.T, epilogue=lambda t: t, device="simulated"), "simulated"),
+        (lambda x: tw.matmul(x * 1j, x.T, device="simulated"), "simulated"),
     ],
     ids=["out", "beta", "unknown", "extents", "scalar", "object", "masked", "operand", "device"],
 )

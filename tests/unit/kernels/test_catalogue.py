@@ -64,6 +64,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "tensor_core_fp8",
         ],
+        "SR": ["semiring"],
         "S4": ["opencl_naive", "opencl_tiled"],
         "OpenCL": ["opencl_register_tiled"],
     }  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 import tilewright as tw
 from tilewright.backends import ranking, winners
 from tilewright.backends.winners import Extents, Timed
-from tilewright.errors import ArgumentValueError, DeviceError
+from tilewright.errors import CompileError, DeviceError
 from tilewright.machine import Gpu
 from tilewright.native import private
 from tilewright.rates import tuner
@@ -36,7 +36,7 @@ class Clock:
             raise KeyboardInterrupt
         self.asked.append(one.record.name)
         if len(self.asked) == 3:
-            raise ArgumentValueError("the model must know it (got another)\nmore")
+            raise CompileError("the model must know it (got another)\nmore")
         return Timed(one.record.name, 1e-4 / len(self.asked), "memory", extents)
 
 
