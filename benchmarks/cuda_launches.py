@@ -89,7 +89,8 @@ def left_by_a_killed_program(folder: Path) -> list[str]:
 
 
 def _names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    """The files there, but for semaphores of Python's own, which other processes of the host make and take away."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith("sem.mp-")}
 
 
 def main() -> None:

@@ -171,10 +171,7 @@ COMMANDS = (
         "Time the first kernels of a ranking; the quickest multiplies.",
         (
             ("--size 4096 --device simulated:h100", "five kernels, predicted; plans and products use the quickest"),
-            (
-                "--shape 64,4096,512 --shape 16,16,2048 --order fast --dtype float16",
-                "two products, by tensor cores too",
-            ),
+            ("--shape 64,4096,512 --order fast --dtype float16", "by tensor cores too"),
             ("--kernels 8 --again --json", "more of them, known or not, for a program"),
         ),
     ),

@@ -47,5 +47,5 @@ def tripled(given, x, out):
 
 CASES = (
     Case("read_back", cuda_cpp(__file__, SOURCE, "box_read_back<false>"), 1, 64, numbers, defective=True),
-    Case("waits_for_the_end", cuda_cpp(__file__, SOURCE, "box_read_back<true>"), 1, 64, numbers, tripled),
+    Case("box_waits_for_the_end", cuda_cpp(__file__, SOURCE, "box_read_back<true>"), 1, 64, numbers, tripled),
 )

@@ -23,6 +23,6 @@ __global__ void adds(const int *x, int *out) {
 """
 
 CASES = (
-    Case("early", cuda_cpp(__file__, SOURCE, "adds<false>"), 1, 64, numbers(64), defective=True),
-    Case("awaited", cuda_cpp(__file__, SOURCE, "adds<true>"), 1, 64, numbers(64), lambda x, out: {1: x + 12}),
+    Case("reduction_early", cuda_cpp(__file__, SOURCE, "adds<false>"), 1, 64, numbers(64), defective=True),
+    Case("reduction_awaited", cuda_cpp(__file__, SOURCE, "adds<true>"), 1, 64, numbers(64), lambda x, out: {1: x + 12}),
 )

@@ -16,8 +16,9 @@ if shutil.which("g++") is None:
 SCRIPT = Path(__file__).parents[4] / "benchmarks" / "cuda_launches.py"
 
 
+@pytest.mark.volume  # of fewer launches a leak is no larger than what the allocator keeps by chance
 def test_launches_and_programs_leave_nothing() -> None:
-    command = [sys.executable, SCRIPT, "--launches", "800", "--warm", "300", "--slack", "262144"]
+    command = [sys.executable, SCRIPT, "--launches", "4000", "--warm", "300", "--slack", "1048576"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "left by a program that is killed: nothing" in ran.stdout
