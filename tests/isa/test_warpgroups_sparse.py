@@ -196,6 +196,12 @@ def refused_here(line: str) -> bool:
     return False
 
 
+def test_the_widest_has_room_for_its_metadata():
+    """They were written behind the room for registers, over the host's stack."""
+    widest = [line for line in lines() if "n256k32.f32.f16.f16" in line and ".sp.sync" in line]
+    assert [refused_here(line) for line in widest[:2]] == [False, False]
+
+
 @pytest.mark.skipif(not vendor.present(), reason="needs the vendor's assembler")
 @pytest.mark.parametrize("share", [16, pytest.param(1, marks=pytest.mark.volume)])
 def test_the_vendors_assembler_takes_and_refuses_the_same(tmp_path, share):

@@ -22,7 +22,6 @@ from tilewright.simt.translate.state import WGMMA
 _REGISTER_BYTES = 4 * LANES
 #: Of the atoms that a matrix in shared memory is made of.
 _ATOM_LINES = 8
-_A_REGISTERS = 4
 #: Of a warpgroup.
 _WARPS = 4
 #: Operands that are negated and turned by literals.
@@ -46,7 +45,7 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     metadata, selector = "null", 0
     if is_sparse(op.form):
         selector = _selector(emitter, op, given["selector"])
-        metadata = _place(emitter, len(old.items) + _A_REGISTERS).text
+        metadata = "%addresses"  # scratch memory has room for the lists of registers alone
         code.store(code.splat(emitter.read(given["e"], "b32")), metadata)
     signs = [operand for name, operand in given.items() if name in _LITERALS]
     keeps = emitter.first_lane(emitter.read(given["scale"], "pred"))
