@@ -28,8 +28,8 @@ from tilewright.settings import Settings
 _MAGIC = b"tilewright-code 1\n"
 #: The cache's size is looked at after every sixteenth write: digests that begin so are as many.
 _LOOKS = "0"
-#: Files that code is made from.
-_SOURCES = (".py", ".ptx", ".h", ".bc")
+#: Files that code and its times are made from.
+_SOURCES = (".py", ".ptx", ".h", ".bc", ".cl", ".cu", ".cuh", ".hpp", ".toml")
 _T = TypeVar("_T")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -19,6 +20,7 @@ from tilewright import machine
 from tilewright.backends import ranking, winners
 from tilewright.backends.winners import Key, Timed
 from tilewright.errors import DeviceError, TilewrightWarning
+from tilewright.native import store
 from tilewright.problem.kind import Kind
 
 SINGLE = Kind(*["float32"] * 4)
@@ -295,3 +297,21 @@ def test_an_entry_says_what_it_is_of(cache: Path) -> None:
     assert found["key"]["extents"] == [1024, 1024, 1024]
     assert found["times"] == [{**asdict(one), "extents": list(SHAPE)}]
     assert kept(cache) == {"warp_tiled": one}
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("kernels/warp_tiled.cu", True), ("kernels/tiles.cuh", True), ("prediction/opcodes.toml", True),
+     ("prediction/multiprocessor.bc", True), ("kernels/notes.txt", False)],
+)  # fmt: skip
+def test_times_are_of_the_sources_that_made_them(
+    name: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in winners._SOURCES:
+        shutil.copytree(Path(tw.__file__).parent / room, tmp_path / room)
+    (tmp_path / "kernels/notes.txt").touch()
+    monkeypatch.setattr(store, "_PACKAGE", tmp_path)
+    before = store.fingerprint.__wrapped__(*winners._SOURCES)
+    with (tmp_path / name).open("ab") as source:
+        source.write(b" ")
+    assert (store.fingerprint.__wrapped__(*winners._SOURCES) != before) is counts
