@@ -44,7 +44,6 @@ class OpenclDevice:
     vector_bytes: int  #: Of the device's own vectors of float32.
     doubles: bool  #: 64-bit floats (cl_khr_fp64).
     divides: bool  #: Division and square root of float32 are rounded correctly on request.
-    subnormals: bool  #: float32 keeps them.
     unified: bool  #: Host and device share memory, so that arrays need not be copied.
     handle: Any = field(repr=False, compare=True)  #: pyopencl.Device.
 
@@ -131,10 +130,17 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
         raise _none(str(error)) from error
     for platform in platforms:
         try:
-            found += (handles := [describe(handle) for handle in platform.get_devices()])
+            handles = [describe(handle) for handle in platform.get_devices()]
         except cl.Error as error:
             reasons.append(f"{platform.name.strip()}: {error}")
             continue
+        compiling = [device for device in handles if compiles(device.version)]
+        found += compiling
+        if len(compiling) < len(handles):
+            reasons.append(
+                f"{platform.name.strip()} compiles nothing for this processor, which its LLVM does not know; "
+                "install a newer PoCL"
+            )
         if not handles:
             hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if is_pocl(platform.name) else ""
             reasons.append(f"{platform.name.strip()} has no devices{hint}")
@@ -145,8 +151,8 @@ def vector_bytes(version: str, reported: int) -> int:
     """Bytes of a vector that a device computes at once, by what it reports and by its version text.
 
     PoCL reports what the processor has, but compiles for the last one that its LLVM knows, which its version names. A
-    Zen 4 or 5 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the process at some vectors
-    of 64 ("Do not know how to scalarize this operator's operand!").
+    Zen 4 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the process at some vectors of
+    64 ("Do not know how to scalarize this operator's operand!").
 
     Source: LLVM 14, `llvm/lib/Target/X86/X86.td`: `znver1` to `znver3` have no AVX-512.
 
@@ -156,6 +162,22 @@ def vector_bytes(version: str, reported: int) -> int:
     64
     """
     return min(reported, 32) if re.search(r"PoCL.*-znver[123]$", version) else reported
+
+
+def compiles(version: str) -> bool:
+    """Whether a device's driver can compile for it at all, by its version text.
+
+    PoCL hands the name of the processor that its LLVM recognizes to its compiler. LLVM 14 calls a Zen 5 `generic`,
+    which clang takes on ARM but refuses for x86 ("unknown target CPU 'generic'").
+
+    Source: PoCL, issues 512 and 1049.
+
+    >>> compiles("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic")
+    False
+    >>> compiles("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3")
+    True
+    """
+    return not re.search(r"PoCL.*-x86_64-.*-generic$", version, re.IGNORECASE)
 
 
 def is_pocl(platform: str) -> bool:
@@ -204,7 +226,6 @@ def describe(handle: Any) -> OpenclDevice:
         ),
         doubles="cl_khr_fp64" in extensions,
         divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
-        subnormals=bool(config & cl.device_fp_config.DENORM),
         unified=bool(handle.host_unified_memory),
         handle=handle,
     )

@@ -23,7 +23,7 @@ from tilewright.backends.opencl.devices import OpenclDevice, binding, describe
 from tilewright.backends.opencl.programs import CONTEXTS, driver_errors, kernel
 from tilewright.backends.opencl.source import Form, Layout, Tile, needs_double
 from tilewright.backends.opencl.tiles import of_form, tile as tile_of
-from tilewright.backends.protocol import Planned, Strided
+from tilewright.backends.protocol import IN_WORDS, Planned, Strided
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.native.once import bounded
 from tilewright.problem.dtypes import element
@@ -101,6 +101,8 @@ def lacks(device: OpenclDevice, kind: Kind) -> str:
     """What a device lacks for products of a kind; "" where it can multiply them."""
     if kind.continues:
         return "no OpenCL kernel goes on from sums that it is given; multiply the whole of k at once"
+    if kind.accumulator == "bool":
+        return IN_WORDS
     if device.doubles or not needs_double(kind, device.divides):
         return ""
     division = " and leave out divisions and roots, which it does not round correctly" * (not device.divides)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import importlib
 import os
 import signal
 import time
@@ -163,6 +164,24 @@ def test_a_platform_without_devices_is_told(monkeypatch: pytest.MonkeyPatch, dev
     assert [found.name for found in devices()] == [device.name]
     assert missing() == ("Broken: DEVICE_NOT_FOUND",)
     assert [found.missing for found in inventory.devices() if found.device == "opencl"] == ["Broken: DEVICE_NOT_FOUND"]
+
+
+@pytest.mark.usefixtures("searched_anew")
+def test_a_device_whose_driver_compiles_nothing_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyopencl")
+    known, unknown = (
+        types.SimpleNamespace(version=f"PoCL HSTR: pthread-x86_64-linux-gnu-{n}") for n in ("znver3", "generic")
+    )
+    known.kind = unknown.kind = "cpu"
+    module = importlib.import_module("tilewright.backends.opencl.devices")
+    monkeypatch.setattr(module, "describe", lambda handle: handle)
+    platform = types.SimpleNamespace(name="Portable Computing Language", get_devices=lambda: [unknown, known])
+    monkeypatch.setattr(binding(), "get_platforms", lambda: [platform])
+    assert devices() == (known,)
+    assert missing() == (
+        "Portable Computing Language compiles nothing for this processor, which its LLVM does not know; install a "
+        "newer PoCL",
+    )
 
 
 def _lost() -> Any:
