@@ -70,7 +70,7 @@ def test_records_are_chosen_by_name_source_and_pattern_in_their_own_order() -> N
         (np.ones((3, 3)), np.ones((3, 3, 3)), ArgumentValueError, "`b` must be a matrix"),
         (np.ones((2, 48)), np.ones((64, 2)), ArgumentValueError, r"`b.shape\[0\]` must equal .* \(got 64 and 48\)"),
         (np.ones((2, 3)), np.ones((3, 2), int), ArgumentTypeError, "`b.dtype` must equal `a.dtype`"),
-        (np.ones((2, 3), bool), np.ones((3, 2), bool), ArgumentTypeError, r"`a.dtype` .* \(got bool\)"),
+        (np.ones((2, 3), complex), np.ones((3, 2), complex), ArgumentTypeError, r"`a.dtype` .* \(got complex128\)"),
         (np.ones((0, 3)), np.ones((3, 2)), ArgumentValueError, "extent of 0"),
     ],
 )

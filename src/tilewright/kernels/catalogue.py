@@ -117,6 +117,14 @@ def _cuda(
     return Program.from_cuda(text, entry, cc, (*options, *functors.OPTIONS), path=str(path))
 
 
+def _bits(
+    dtype: str, cc: tuple[int, int], *, finish: Expression | None = None, algebra: Semiring | None = None
+) -> Program:
+    """Compile the kernel of truth values for one of its algebras."""
+    parity = algebra is not None and algebra.name == "xor-and"
+    return _cuda("tensor_core_bits.cu", f"tensor_core_bits<{str(parity).lower()}>", dtype, cc)
+
+
 #: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
 _NUMBERS = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
 
@@ -313,7 +321,7 @@ _RECORDS = (
     ),
     Record(
         "semiring", "CUDA C++: any algebra and any epilogue, 4x4 results a thread, 64x64x16", "SR", "gpu", _COMPUTED,
-        tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=_ALL,
+        tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=_ALL, beside=24,
         notes="its operations come from traced expressions, as the processor's and OpenCL's do",
         compiler=functools.partial(_cuda, "semiring.cu", "semiring<TYPE, PlusTimes<TYPE>, 64, 64, 16, 4, 4>"),
     ),
@@ -392,6 +400,12 @@ _RECORDS = (
         Bound.of_cut_tiles(tile=64, group=16, fraction=13),
         "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
         tensor="f8", depth=64,
+    ),
+    Record(
+        "tensor_core_bits", "CUDA C++: tensor cores, truth values", "TC", "gpu", ("bool",), cc=_AMPERE, compiler=_bits,
+        notes="exact in any order; blocks pack bytes in bits as they read them, 256 steps of k at a time",
+        tile=(128, 128), block=(256, 1), results=(8, 8), operands="abc m n k ld", tensor="b1", depth=256, stages=2,
+        algebras=("or-and", "xor-and"),
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

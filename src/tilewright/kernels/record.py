@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import functors
 from tilewright.machine import launch_limits
-from tilewright.problem.algebra import Semiring
+from tilewright.problem.algebra import Semiring, semiring
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Expression
@@ -102,12 +102,15 @@ class Record:
     depth: int = 16  #: Steps of k that a block has read before it multiplies them.
     stages: int = 1  #: Of these on their way at once.
     reads: int = 1  #: What a warp's read of an operand costs, in reads of lanes that lie side by side.
+    beside: int = 0  #: Instructions of a step of k beside reads and multiply-adds, where its loop is not unrolled.
     tensor: str = ""  #: The format in which tensor cores multiply, as GPUs' records name them; "" outside them.
     passes: int = 1  #: Their products for one of C's.
     alike: str = ""  #: The kernel whose sums are made as this one's, where theirs is no order that has a name.
     #: What it can be compiled with: an "epilogue", a traced expression of its sums, which are rounded once then; an
     #: "algebra", operations in the places of + and x.
     takes: tuple[Literal["epilogue", "algebra"], ...] = ()
+    #: Names of the algebras that it has instructions of, in place of plus-times; without one given it is the first.
+    algebras: tuple[str, ...] = ()
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
@@ -148,17 +151,34 @@ class Record:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
         if refused := self.unfit(cc):
             raise ArgumentValueError(f"kernel {self.name!r} {refused}; choose another GPU")
-        given = {"epilogue": finish, "algebra": algebra}
+        given = {"epilogue": finish, "algebra": None if self.algebras else algebra}
         if lacks := [name for name, what in given.items() if what is not None and name not in self.takes]:
             raise ArgumentValueError(f"kernel {self.name!r} takes no {lacks[0]}; choose one whose record says so")
+        if algebra is not None and not self.has(algebra):
+            raise ArgumentValueError(f"kernel {self.name!r} has {', '.join(self.algebras)} only (got {algebra.name})")
         of = (None if finish is None else finish.parameters[0][1], None if algebra is None else algebra.dtype)
-        if wrong := set(of) - {None, self.sums(dtype)}:
+        if wrong := set(of) - {None, self.sums(dtype), *((of[1],) if self.algebras else ())}:
             raise ArgumentTypeError(f"kernel {self.name!r} sums {dtype} in {self.sums(dtype)} (got {wrong.pop()})")
         return (
             self.compiler(dtype, cc, finish=finish, algebra=algebra)
-            if any(given.values())
+            if any(expression is not None for expression in (finish, algebra))
             else self.compiler(dtype, cc)
         )
+
+    def has(self, algebra: Semiring) -> bool:
+        """Whether it can be made for an algebra, or is of it by itself.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> from tilewright.problem.algebra import semiring
+        >>> [find("tensor_core_bits").has(semiring(name, "bool")) for name in ("xor-and", "min-max")]
+        [True, False]
+        """
+        if not self.algebras:
+            return "algebra" in self.takes
+        own = (semiring(name, dtype) for name in self.algebras for dtype in self.dtypes)
+        return any(algebra in (one, one.in_words()) for one in own)
 
     def sums(self, dtype: str) -> str:
         """The dtype in which it sums products of a dtype: the host converts operands of other kernels to that of sums.
@@ -240,8 +260,25 @@ class Record:
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
         ArgumentValueError: it is not.
         """
-        stored = c.view(np.uint8) if c.dtype == np.bool_ else c  # kernels' truth values are bytes
-        return *self._operands(a, b, stored), *functors.operands(more)
+        a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels' truth values are bytes
+        return *self._operands(a, b, c), *functors.operands(more)
+
+    def takes_as_it_lies(self, operand: Array, by_columns: bool = False) -> bool:
+        """Whether :meth:`arguments` takes a matrix where it lies rather than a copy; `by_columns` is of `columns`.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> turned = np.zeros((20, 16), np.float16).T
+        >>> [find(name).takes_as_it_lies(turned) for name in ("tensor_core", "transposed")]
+        [False, True]
+        """
+        if self.operands == "boxes":
+            lying = operand.T if by_columns else operand
+            return _in_rows(lying) and lying.strides[0] % 16 == lying.ctypes.data % 16 == 0
+        if self.operands.startswith("abc m n k ld"):
+            return _in_rows(operand) or (self.operands.endswith("turned") and _in_rows(operand.T))
+        return operand.flags.c_contiguous and operand.flags.aligned
 
     def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The arguments of a product without an epilogue."""
@@ -335,6 +372,10 @@ class Record:
         """
         from tilewright.problem.reference import canonical
 
+        if a.dtype == np.bool_:  # as NumPy multiplies truth values: whether any step has both
+            counts: Array = canonical(a.astype(np.int64), b.astype(np.int64))
+            found: Array = counts != 0
+            return found
         if self.order == "rounded-product" and a.dtype != np.float64:
             return canonical(a, b, acc_dtype="float64", out_dtype=a.dtype, order="rounded-product")
         return canonical(a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from typing import Any
@@ -28,7 +29,8 @@ def _host_bytes() -> int:
 def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, Array]:
     """Return random operands of shapes (m, k) and (k, n); the same for the same arguments everywhere.
 
-    Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000).
+    Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000). Of
+    truth values about half of a product's are true.
 
     Raises
     ------
@@ -51,6 +53,8 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
         )
 
     def one(shape: tuple[int, int]) -> Array:
+        if kind.kind == "bool":
+            return random.random(shape) < min(0.8, math.sqrt(math.log(2) / k))
         if kind.is_float:
             return random.uniform(-1, 1, shape).astype(kind.numpy)
         return random.integers(-1000, 1000, shape).astype(kind.numpy)
@@ -62,7 +66,7 @@ def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
     """Return the operands, in native byte order, if they can be multiplied.
 
     Raises ArgumentValueError: not matrices, an extent is 0, or the inner extents differ. ArgumentTypeError: a dtype
-    that is no number, or two different ones.
+    that is no real number's or bool, or two different ones.
     """
     for name, operand in (("a", a), ("b", b)):
         if operand.ndim != 2:
@@ -70,9 +74,9 @@ def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
                 f"`{name}` must be a matrix, of 2 dimensions (got {operand.ndim}, shape {operand.shape}); "
                 f"reshape it, for example to (rows, columns)"
             )
-        if name_of(operand.dtype) not in NAMES:
+        if name_of(operand.dtype) not in NAMES | {"bool"}:
             raise ArgumentTypeError(
-                f"`{name}.dtype` must be a real number's (got {operand.dtype}); convert it with .astype"
+                f"`{name}.dtype` must be a real number's or bool (got {operand.dtype}); convert it with .astype"
             )
         if 0 in operand.shape:
             raise ArgumentValueError(f"`{name}.shape` must have no extent of 0 (got {operand.shape})")

@@ -29,6 +29,7 @@ class Timing:
     float64_product: int  #: From issue until a tensor core's product of float64 can be used.
     product: int  #: From the end of a warpgroup's product until those who wait for it go on.
     bulk: int  #: From the order of a bulk copy until it asks memory.
+    remote: int  #: To the shared memory of another block of the cluster, one way.
     mma_share: float  #: Of the tensor cores' rate that products of a warp's registers reach.
     launch_us: float  #: Microseconds of a launch without its blocks.
     result: MappingProxyType[str, tuple[int, int, int]]  #: From issue until a result can be used, by kind of memory.

@@ -16,7 +16,7 @@ from tilewright.native.compiler import Compiler
 from tilewright.native.functions import functions
 from tilewright.native.once import once
 from tilewright.problem import narrow
-from tilewright.problem.dtypes import Dtype, common, dtype
+from tilewright.problem.dtypes import Dtype, common, element, name_of
 from tilewright.problem.problem import Problem
 
 Array = npt.NDArray[Any]
@@ -143,9 +143,10 @@ def same_bits(actual: Array, expected: Array) -> bool:
     >>> same_bits(np.array([np.nan, 0.0]), np.array([-np.nan, 0.0])), same_bits(np.array([0.0]), np.array([-0.0]))
     (True, False)
     """
-    if actual.shape != expected.shape or dtype(actual.dtype) != dtype(expected.dtype):
+    name = name_of(actual.dtype)
+    if actual.shape != expected.shape or name != name_of(expected.dtype):
         return False
-    record = dtype(actual.dtype)
+    record = element(name)
     actual, expected = (np.ascontiguousarray(x.astype(record.numpy, copy=False)) for x in (actual, expected))
     integer = np.dtype(f"uint{record.bits}")
     equal = actual.view(integer) == expected.view(integer)

@@ -26,7 +26,7 @@ TILES = {
     "uncoalesced": (0, 0), "coalesced": (0, 0), "thread_tile_1d": (64 * 8, 8 * 64),
     "thread_tile_2d": (128 * 8, 8 * 128), "vectorised": (128 * 8, 8 * 128), "padded": (132 * 8, 8 * 128),
     "double_buffered": (2 * 132 * 8, 2 * 8 * 128), "warp_tiled": (128 * 16 + 4 * 8, 16 * 128),
-    "semiring": (66 * 16, 16 * 64),
+    "semiring": (66 * 16, 16 * 64), "tensor_core_bits": (2 * 4 * 2 * (4 * 128 + 16), 2 * 4 * 8 * (128 + 8)),
 }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "tensor_core", "split_k", "stream_k", "batched", "transposed", "hopper",
             "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
-            "tensor_core_fp8",
+            "tensor_core_fp8", "tensor_core_bits",
         ],
         "SR": ["semiring"],
         "S4": ["opencl_naive", "opencl_tiled"],
@@ -92,7 +92,8 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     assert 16 <= resources.registers_per_thread <= 255
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
     tiles = sum(TILES[record.name]) if record.name in TILES else 2 * math.prod(record.tile)
-    if record.source == "TC":  # three stages of two tiles, 64 bytes of each row of A, or 128 of half as many
+    # three stages of two tiles, 64 bytes of each row of A, or 128 of half as many
+    if record.source == "TC" and record.name not in TILES:
         tiles = 3 * 2 * 8192 // np.dtype(dtype).itemsize
     if record.source == "TC" and record.tile == (64, 64) and dtype != "float64":  # four stages of half of that
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
@@ -182,12 +183,12 @@ def test_the_launch_of_the_transaction_analysis() -> None:
 @cases(CASES)
 def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
     m, n, k = 7, 9, 8
-    a = np.asfortranarray(np.arange(m * k, dtype=dtype).reshape(m, k))
-    b = np.arange(k * n, dtype=dtype).reshape(k, n)
+    a = np.asfortranarray(np.arange(m * k).astype(dtype).reshape(m, k))
+    b = np.arange(k * n).astype(dtype).reshape(k, n)
     b.flags.writeable = False
     c = record.blank(m, n, dtype)
     args = record.arguments(a, b, c)
-    assert any(arg is c for arg in args)
+    assert any(isinstance(arg, np.ndarray) and np.shares_memory(arg, c) for arg in args)
     program = record.program(dtype)
     seen: list[np.ndarray] = []
 

@@ -56,6 +56,17 @@ def clamped(total: Any, row: Any, residual: Any) -> Any:
     return tw.astype(tw.clip(total * 3 + row / residual, -5, 5), "float16")
 
 
+def within(record: Record, sums: Array, a: Array, b: Array) -> bool:
+    """Whether sums, not rounded to the operands' dtype yet, are what the record states: its bound, or its bits."""
+    if sums.dtype.kind in "iu":
+        return same_bits(sums, (a.astype(np.int64) @ b.astype(np.int64)).astype(sums.dtype))
+    if record.bound is None:
+        return record.wrong_elements(sums, a, b) == 0
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    reach = (record.bound.a_step * a.shape[1] + record.bound.more) * 2.0**-23 * (np.abs(wide_a) @ np.abs(wide_b))
+    return bool((np.abs(sums - wide_a @ wide_b) <= reach).all())
+
+
 def check(record: Record, dtype: str, function: Any, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     a, b = operands(m, n, k, dtype, seed=3)
@@ -64,6 +75,7 @@ def check(record: Record, dtype: str, function: Any, shape: tuple[int, int, int]
     residual = residual[::-1, 1::2].astype(np.float16)
     kinds = {"sum": total, "row": "float32", "residual": "float16"}
     sums = product(record, a, b, identity(total, total))
+    assert within(record, sums, a, b), "the sums that the epilogue reads keep the kernel's bound"
     found = product(record, a, b, trace(function, kinds), row, residual)
     assert same_bits(found, of_sums(function, sums, row, residual))
     assert same_bits(found, trace(function, kinds).evaluate(sums, row, residual)), "NumPy, a step at a time"
@@ -146,3 +158,30 @@ def test_what_a_record_does_not_take_is_refused() -> None:
         find("warp_tiled").program("float32", finish=plus)
     with pytest.raises(ArgumentTypeError, match=r"'tensor_core_f64' sums float64 in float64 \(got float32\)"):
         find("tensor_core_f64").program("float64", finish=plus)
+
+
+#: Algebras whose sums have one answer in any order, by NumPy's functions.
+OF_NUMPY = {
+    "min-plus": (np.minimum, np.add), "max-plus": (np.maximum, np.add), "max-times": (np.maximum, np.multiply),
+    "min-max": (np.minimum, np.maximum), "max-min": (np.maximum, np.minimum),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, marks=[] if (name, dtype) == ("max-min", "int32") else VOLUME)
+        for name in OF_NUMPY
+        for dtype in find("semiring").dtypes
+    ],
+)
+def test_sums_of_algebras_are_numpys(name: str, dtype: str) -> None:
+    record, (add, multiply) = find("semiring"), OF_NUMPY[name]
+    low, high = (0, 12) if dtype.startswith("uint") else (-11, 12)  # no product of two of 8 bits wraps
+    random = np.random.default_rng(len(name))
+    a, b = (random.integers(low, high, extents).astype(dtype) for extents in ((67, 70), (70, 65)))
+    algebra, c = semiring(name, dtype), np.full((67, 65), 77, dtype)
+    shape = record.launch_rule(67, 65, 70)
+    program = record.program(dtype, finish=identity(dtype, dtype), algebra=algebra)
+    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
+    assert same_bits(c, add.reduce(multiply(a[:, :, None], b[None]), axis=1))

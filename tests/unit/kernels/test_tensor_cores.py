@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
 from tilewright.ladder import operands
 from tilewright.prediction.products import Product, predict_product
+from tilewright.problem.algebra import semiring
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import element
 from tilewright.problem.reference import same_bits
@@ -43,11 +46,11 @@ PLACES = [
 ]  # fmt: skip
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
-    (129, 257, 65), (1, 1, 4096), (128, 136, 100),
+    (129, 257, 65), (1, 1, 4096), (128, 136, 100), (130, 70, 4099),
     *(
         pytest.param(shape, marks=VOLUME)
         for shape in (
-            (1, 1, 1), (128, 128, 64), (64, 40, 16), (7, 9, 8), (130, 70, 515), (130, 70, 4099), (256, 256, 256)
+            (1, 1, 1), (128, 128, 64), (64, 40, 16), (7, 9, 8), (130, 70, 515), (256, 256, 256)
         )
     ),
 ]  # fmt: skip
@@ -89,10 +92,11 @@ def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: s
     a, b = operands(m, n, k, dtype, seed=1)
     expected = product(record, a, b)
     assert same_bits(product(record, np.asfortranarray(a), np.asfortranarray(b)), expected)
+    a, b, expected = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, expected))
     for offset, gap in ((0, 16), (1, 0), (3, 5)):
         with Memory() as memory:
             placed = []
-            for values in (a, b, np.full_like(expected, 77)):
+            for values in (a, b, np.full(expected.shape, 77, expected.dtype)):
                 rows, leading = len(values), values.shape[1] + gap
                 around = memory.array(np.full(offset + rows * leading + 8, 77, values.dtype))
                 inner = DeviceArray(memory, around.address + offset * values.itemsize, (rows, leading), values.dtype)
@@ -164,22 +168,57 @@ def profiled(record: Record, dtype: str, m: int, n: int, k: int) -> Profile:
     return tw.profile(record.program(dtype), launch.grid, launch.block, given, shared_bytes=launch.shared_bytes)
 
 
+#: How kernels that pack their tiles read them; the others do by asynchronous copies.
+PACKED = {"tensor_core_bits": "ld.global"}
+#: What blocks of a kernel read beside tiles, in sectors: sums of the tiles that others share with them. All of the
+#: others read tiles alone.
+BESIDE = {
+    "stream_k": lambda tiles, blocks, tile_sectors: blocks * tile_sectors,
+    "split_k": lambda tiles, blocks, tile_sectors: blocks * tile_sectors * (blocks > tiles),
+}
+
+
+def test_every_kernel_that_splits_k_says_what_it_reads_beside_tiles() -> None:
+    assert {record.name for record in RECORDS if record.split} == {*BESIDE}
+
+
+@pytest.mark.parametrize("k", [256, pytest.param(1024, marks=VOLUME)])
 @pytest.mark.parametrize(("record", "dtype"), PLACES)
-def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record, dtype: str) -> None:
-    m, n, k = 128, 256, 256
-    seen = profiled(record, dtype, m, n, k).totals
-    blocks = (m // record.tile[0]) * (n // record.tile[1])
+def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record, dtype: str, k: int) -> None:
+    m, n = 128, 256
+    seen = profiled(record, dtype, m, n, k)
+    tiles = (m // record.tile[0]) * (n // record.tile[1])
     size = operands(1, 1, 1, dtype)[0].itemsize
-    # partial sums that blocks read of each other are no copies
-    if not record.resident or not record.split:
-        assert seen.global_loads.sectors == blocks * k * sum(record.tile) * size // 32
-    assert seen.in_shared.excess_wavefronts == 0
+    opcode = PACKED.get(record.name, "cp.async")
+    copied = sum(site.counts.global_loads.sectors for site in seen.sites if site.opcode.startswith(opcode))
+    assert copied == tiles * k * sum(record.tile) * size // 32
+    beside = BESIDE.get(record.name, lambda *_: 0)
+    of_sums = beside(tiles, math.prod(seen.grid), record.tile[0] * record.tile[1] * 4 // 32)
+    assert seen.totals.global_loads.sectors - copied == of_sums
+    assert seen.totals.global_loads.sectors == seen.totals.global_loads.ideal_sectors
+    assert seen.totals.in_shared.excess_wavefronts == 0
 
 
-@pytest.mark.parametrize(("record", "dtype"), CASES)
-@pytest.mark.parametrize("cc", [(8, 0), *(pytest.param(x, marks=VOLUME) for x in ((9, 0), (12, 0)))], ids=str)
+def targets(record: Record) -> list[tuple[int, int]]:
+    """The generations whose programs differ: one for a kernel of one family, else those from its first on."""
+    return [record.cc] if record.family else sorted({record.cc, *(cc for cc in TARGETS if cc > record.cc)})
+
+
+TARGETS = [(8, 0), (9, 0), (12, 0)]
+ASSEMBLED = [
+    pytest.param(
+        *case.values, cc, id=f"{case.id}-{cc[0]}.{cc[1]}",
+        marks=[] if case.id == "tensor_core-float16" or (cc == case.values[0].cc and not case.marks) else [VOLUME],
+    )
+    for case in CASES for cc in targets(case.values[0])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "dtype", "cc"), ASSEMBLED)
 def test_the_assembler_keeps_all_in_registers(record: Record, dtype: str, cc: tuple[int, int]) -> None:
-    resources = record.program(dtype, record.cc if record.family else max(cc, record.cc)).resources()
+    program = record.program(dtype, cc)
+    resources = program.resources()
+    assert f".target sm_{cc[0]}{cc[1]}{'a' * record.family}\n" in program.ptx
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
     assert 2 * resources.shared_bytes <= 100 * 1024  # two blocks fit the smallest multiprocessor of these
     assert resources.shared_bytes + record.shared_bytes <= tw.machine.gpu("h100").shared_per_block_optin_bytes
@@ -337,16 +376,28 @@ def test_all_four_transpositions_are_read_without_a_copy() -> None:
     assert same_bits(product(record, view, b), product(record, view.copy(), b))
 
 
-@pytest.mark.volume
-def test_turned_tiles_are_read_without_conflicts() -> None:
-    record = catalogue.find("transposed")
-    a, b = (np.asfortranarray(x) for x in operands(128, 128, 64, "bfloat16"))
-    c = np.zeros((128, 128), a.dtype)
-    given = record.arguments(a, b, c)
-    assert tw.check(record.program("bfloat16"), (1, 1), 256, given) == ()
-    seen = tw.profile(record.program("bfloat16"), (1, 1), 256, given).totals
+#: Kernels that read operands by columns, and which of them: `transposed` those that are, others those they are for.
+TURNED = [
+    pytest.param(name, by_columns, marks=VOLUME)
+    for name, by_columns in (
+        *(("transposed", turned) for turned in itertools.product((False, True), repeat=2)),
+        *((record.name, record.columns) for record in RECORDS if any(record.columns)),
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "by_columns"), TURNED)
+def test_turned_tiles_are_read_without_conflicts_or_a_copy(name: str, by_columns: tuple[bool, bool]) -> None:
+    record, dtype = catalogue.find(name), catalogue.find(name).dtypes[-1]
+    (m, n), k = (128, max(128, record.tile[1])), 128
+    a, b = (np.asfortranarray(x) if of else x for x, of in zip(operands(m, n, k, dtype), by_columns, strict=True))
+    launch, given = record.launch_rule(m, n, k), record.arguments(a, b, record.blank(m, n, dtype))
+    assert all(np.shares_memory(x, getattr(y, "array", y)) for x, y in zip((a, b), given, strict=False))
+    program, more = record.program(dtype), {"shared_bytes": launch.shared_bytes}
+    assert tw.check(program, launch.grid, launch.block, given, **more) == ()
+    seen = tw.profile(program, launch.grid, launch.block, given, **more).totals
     assert seen.in_shared.excess_wavefronts == 0
-    assert seen.global_loads.sectors == (a.size + b.size) * 2 // 32
+    assert seen.global_loads.sectors == (a.size + b.size) * a.itemsize // 32
 
 
 def test_a_batch_is_one_launch_and_may_share_an_operand() -> None:
@@ -406,11 +457,22 @@ def test_every_generation_s_sums_are_within_the_bound(record: Record, dtype: str
     assert all(same_bits(*pair) for pair in pairs) == (record.family or dtype == "bfloat16")
 
 
-def test_long_sums_of_few_bits_stay_within_the_bound() -> None:
-    """Of 8-bit floats, 8.9 keeps 13 bits: a sum of all of k would lose what this kernel's sums of tiles do not."""
-    record, random = catalogue.find("tensor_core_fp8"), np.random.default_rng(10)
-    a, b = (random.uniform(1, 2, extents).astype(element("float8_e4m3fn").numpy) for extents in ((8, 4096), (4096, 8)))
-    assert record.wrong_elements(product(record, a, b, gpu="l40s"), a, b) == 0
+@pytest.mark.parametrize(
+    ("name", "dtype", "gpu"),
+    [
+        pytest.param(record.name, dtype, gpu, marks=[] if (gpu, dtype) == quick else [VOLUME])
+        for record, quick in (
+            (catalogue.find("tensor_core_fp8"), ("l40s", "float8_e4m3fn")),
+            (catalogue.find("hopper_fp8"), ("h100", "float8_e5m2")),
+        )
+        for gpu in dict.fromkeys((quick[0], "h100")) for dtype in record.dtypes
+    ],
+)  # fmt: skip
+def test_long_sums_of_few_bits_stay_within_the_bound(name: str, dtype: str, gpu: str) -> None:
+    """Of 8-bit floats, 8.9 keeps 13 bits, as `wgmma` does: a sum of all of k would lose what sums of tiles do not."""
+    record, random = catalogue.find(name), np.random.default_rng(10)
+    a, b = (random.uniform(1, 2, extents).astype(element(dtype).numpy) for extents in ((8, 4096), (4096, 8)))
+    assert record.wrong_elements(product(record, a, b, gpu=gpu), a, b) == 0
 
 
 def test_subnormals_are_aligned_as_normal_numbers_are() -> None:
@@ -423,3 +485,38 @@ def test_subnormals_are_aligned_as_normal_numbers_are() -> None:
     found = product(record, a, b, gpu="l40s")
     assert abs(found - exact)[0, 0] > of_normals * exact[0, 0]
     assert record.wrong_elements(found, a, b) == 0
+
+
+#: (m, n, k): edges of rows, columns and steps, and one element of many steps.
+OF_BITS = [
+    pytest.param(*shape, marks=[VOLUME] if max(shape) > 4000 else [])
+    for shape in ((129, 257, 65), (1, 1, 4096), (130, 70, 4099))
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), OF_BITS)
+@pytest.mark.parametrize("algebra", [None, "or-and", "xor-and"])
+def test_truth_values_are_multiplied_as_numpy_does(algebra: str | None, m: int, n: int, k: int) -> None:
+    random, asked = np.random.default_rng(11), {"device": "simulated:h100", "algebra": algebra or "plus-times"}
+    a, b = (random.random(extents) < 0.6 / np.sqrt(k) for extents in ((m, k), (k, n)))
+    found = np.where(a @ b, 1, 0) if algebra != "xor-and" else a.astype(np.int64) @ b % 2
+    assert "tensor_core_bits" in str(tw.plan(a.shape, b.shape, "bool", **asked))
+    for x in (a, np.asfortranarray(a)):
+        for y in (b, np.asfortranarray(b)):
+            c = tw.matmul(x, y, **asked)
+            assert c.dtype == np.bool_
+            assert np.array_equal(c, found)
+    assert 0 < found.mean() < 1 or m == 1
+
+
+def test_bits_are_for_algebras_that_they_have_instructions_of() -> None:
+    record, shape = catalogue.find("tensor_core_bits"), (200, 200)
+    with pytest.raises(ValueError, match=r"'tensor_core_bits' has or-and, xor-and only \(got min-max\)"):
+        record.program("bool", algebra=semiring("min-max", "bool"))
+    alike = tw.Algebra(lambda x, y: x & y, lambda x, y: x | y, zero=True, name="xor-and")  # of this name alone
+    for algebra, device in ((alike, "h100"), ("min-max", "h100"), ("or-and", "t4")):
+        assert "semiring" in str(tw.plan(shape, shape, "bool", algebra=algebra, device=device))
+    random = np.random.default_rng(12)
+    a, b = random.random((40, 50)) < 0.9, random.random((50, 30)) < 0.9
+    c = tw.matmul(a, b, algebra=alike, device="simulated:h100")
+    assert np.array_equal(c, (a[:, :, None] | b).all(axis=1))
