@@ -4,12 +4,12 @@
 
 A6000: GFLOPS at 4096^3, float32, of the worklog that the SGEMM rungs follow. RTX 3090: TFLOPS at 4096^3 of another
 author's kernels of the same steps, which he states to 25 %. H100: GFLOPS of bfloat16 at 4096^3 of the fast.cu worklog,
-beside the kernel `hopper` and the steps of `hopper_rungs.py`, at the boost clock: each figure is of eight products
-after five seconds of rest, 2 ms in all, and clocks were seen to fall from 5 ms of such work on (of a B200: flashinfer,
-pull request 2899). S8, S10 and S12: curves of a GPU that the source does not
-name, compared but for one factor each; a V100 fits them best. No constant of the model was chosen by these figures,
-but all of them were looked at while it was built. `--paths` compares with paths that are walked in full instead, which
-takes minutes: what shortening long loops costs.
+beside the kernels `hopper` and `hopper_multicast` and the steps of `hopper_rungs.py`, at the boost clock: each figure
+is of eight products after five seconds of rest, 2 ms in all, and clocks were seen to fall from 5 ms of such work on (of
+a B200: flashinfer, pull request 2899). S8, S10 and S12: curves of a GPU that the source does not name, compared but for
+one factor each; a V100 fits them best. No constant of the model was chosen by these figures, but all
+of them were looked at while it was built. `--paths` compares with paths that are walked in full instead, which takes
+minutes: what shortening long loops costs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ H100 = {
     ("128x256, registers moved", Rung(128, 256, 3, 2)): 631_000,
     ("persistent", Rung(128, 256, 3, 2, persistent=True)): 660_000,
 }  # fmt: skip
-HOPPER = 704_000
+#: The steps that kernels of the catalogue are built like.
+HOPPER = {"hopper": ("PTX's mbarriers", 704_000), "hopper_multicast": ("multicast in clusters of two", 734_000)}
 #: The least width of the curves: below it a launch's own time is most of all.
 LEAST_WIDTH = 64
 
@@ -79,9 +80,10 @@ def published(curves: str) -> list[dict[str, Any]]:
     tensor = [rate(record, SIZE, gpu) for gpu, _ in TENSOR]
     rows += compared("tensor_core", [", ".join(key) for key in TENSOR], tensor, list(TENSOR.values()), factor=1.0)
     rungs = [2 * SIZE**3 / seconds(rung, SIZE) / 1e9 for _, rung in H100]
-    names = [*(name for name, _ in H100), "PTX's mbarriers: hopper"]
-    hopper = rate(catalogue.find("hopper"), SIZE, "h100")
-    rows += compared("h100, bfloat16", names, [*rungs, hopper], [*H100.values(), HOPPER], factor=1.0)
+    names = [*(name for name, _ in H100), *(f"{step}: {name}" for name, (step, _) in HOPPER.items())]
+    hopper = [rate(catalogue.find(name), SIZE, "h100") for name in HOPPER]
+    known = [*H100.values(), *(gflops for _, gflops in HOPPER.values())]
+    rows += compared("h100, bfloat16", names, [*rungs, *hopper], known, factor=1.0)
     return rows + [row for name in ("S12", "S10", "S8") for row in curve(name, curves)]
 
 

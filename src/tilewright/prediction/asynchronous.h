@@ -163,9 +163,20 @@ static void ask_product(struct tw_sm_partition *partition, struct tw_sm_warp *wa
         warp->products[warp->grouped++ % TW_SM_GROUPS] = FAR;
 }
 
-// A bulk copy, whose bytes come piece by piece from the second level or from memory.
+// The multiprocessor where an mbarrier of the cluster lies, and its number among those of that one's resident blocks.
+static struct tw_sm *owner(const struct tw_sm *sm, const struct tw_sm_warp *warp, uint32_t number, uint64_t *place)
+{
+    if (number == sm->block_mbarriers * sm->cluster_blocks) {
+        *place = sm->block_mbarriers * sm->many;
+        return &sm->cluster[sm - sm->cluster];
+    }
+    *place = warp->block * sm->block_mbarriers + number % sm->block_mbarriers;
+    return &sm->cluster[number / sm->block_mbarriers];
+}
+
+// A bulk copy, whose bytes come piece by piece from the second level or from memory, to each block that it names.
 static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
-                 const struct tw_sm_deed *deed, uint64_t place, double from)
+                 const struct tw_sm_deed *deed, double from)
 {
     double sectors = deed->number / 32.0, clocks = sectors / sm->l2_sectors_per_clock;
     double begin = take(&sm->l2, &sm->busy[3], from + (double)sm->copy_clocks, clocks), end = begin + clocks;
@@ -174,7 +185,7 @@ static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_i
         double last = take(&sm->dram, &sm->busy[4], from, far) + far;
         end = last > end ? last : end;
     }
-    uint64_t pieces = (deed->number + TW_SM_PIECE_BYTES - 1) / TW_SM_PIECE_BYTES;
+    uint64_t pieces = (deed->number + TW_SM_PIECE_BYTES - 1) / TW_SM_PIECE_BYTES, place;
     double step = (end - begin) / (double)pieces, data = deed->number / sm->data_bytes_per_clock / (double)pieces;
     if (deed->does == TW_SM_STORES) {
         warp->copied = (uint64_t)(end + 0.999) > warp->copied ? (uint64_t)(end + 0.999) : warp->copied;
@@ -182,21 +193,25 @@ static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_i
         return;
     }
     double first = begin + step + code->miss_clocks;
-    expect(sm, (struct tw_sm_arrival){first, step, data, pieces, place, 0, -(int64_t)deed->number});
+    for (;; deed++) {
+        struct tw_sm *to = owner(sm, warp, deed->place, &place);
+        expect(to, (struct tw_sm_arrival){first, step, data, pieces, place, 0, -(int64_t)deed->number});
+        if (!deed->more || deed[1].does != TW_SM_DELIVERS)
+            break;
+    }
 }
 
-// What a warp does to an mbarrier; its own request has been made, and is answered at `end`.
-static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code, double from,
-                    double end)
+// Its own request has been made, and is answered at `end`.
+static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
+                   const struct tw_sm_deed *deed, double from, double end)
 {
-    const struct tw_sm_deed *deed = &sm->roles[warp->role].deeds[warp->deed++];
-    uint64_t place = warp->block * sm->block_mbarriers + deed->place;
-    if (deed->place == sm->block_mbarriers)
-        place = sm->block_mbarriers * sm->many;
+    uint64_t place;
+    struct tw_sm *to = owner(sm, warp, deed->place, &place);
+    double way = to == sm ? 0 : (double)sm->remote_clocks;
     switch (deed->does) {
     case TW_SM_COPIES:
     case TW_SM_STORES:
-        copy(sm, warp, code, deed, place, from);
+        copy(sm, warp, code, deed, from);
         break;
     case TW_SM_WAITS:
         note_phases(sm, warp, place);
@@ -213,13 +228,24 @@ static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_s
         }
         break;
     case TW_SM_ARRIVES:
-        expect(sm, (struct tw_sm_arrival){end, 0, 0, 0, place, deed->number, 0});
+        expect(to, (struct tw_sm_arrival){end + way, 0, 0, 0, place, deed->number, 0});
         break;
     case TW_SM_EXPECTS:
     case TW_SM_ARRIVES_EXPECTING:
-        expect(sm, (struct tw_sm_arrival){from, 0, 0, 0, place, deed->does == TW_SM_EXPECTS ? 0 : deed->lanes,
+        expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place, deed->does == TW_SM_EXPECTS ? 0 : deed->lanes,
                                           deed->number});
     }
+}
+
+// What an instruction of a warp does to mbarriers: one or several.
+static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code, double from,
+                    double end)
+{
+    const struct tw_sm_deed *deed;
+    do {
+        deed = &sm->roles[warp->role].deeds[warp->deed++];
+        do_one(sm, warp, code, deed, from, end);
+    } while (deed->more);
 }
 
 #endif

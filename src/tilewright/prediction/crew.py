@@ -1,8 +1,9 @@
-"""The paths that the warps of a block take: one for all, or one for each role, with what is done to mbarriers on it."""
+"""The paths that warps of a cluster take: one for all, or one for each role, with what is done to mbarriers on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +20,16 @@ from tilewright.ptx import tree
 from tilewright.simt.isa import table
 from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import Alone
+from tilewright.simt.translate.state import RANK_SHIFT
 
-#: Numbers of a deed: what it does, the mbarrier's number, the operand, lanes.
-_FIELDS = 4
+#: Numbers of a deed: what it does, the mbarrier's number, the operand, lanes, whether the instruction does more.
+_FIELDS = 5
+_OFFSETS = (1 << RANK_SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """What the warps of a block do.
+    """What the warps of a cluster do; of a block, where each is a cluster of its own.
 
     Examples
     --------
@@ -36,20 +39,27 @@ class Crew:
 
     paths: tuple[walk.Path, ...]  #: Of each role: numbers of instructions, in order.
     deeds: tuple[npt.NDArray[np.uint32], ...]  #: Of each role, one for each instruction that may do one, in order.
-    of_warp: tuple[int, ...]  #: The role of each warp of a block.
-    expected: tuple[int, ...] = ()  #: Arrivals that each phase of an mbarrier takes, by the mbarrier's number.
+    of_warp: tuple[int, ...]  #: The role of each warp of a cluster, block by block.
+    #: Arrivals that each phase of an mbarrier takes, by the mbarrier's number: those of a block have numbers in a row.
+    expected: tuple[int, ...] = ()
+    blocks: int = 1  #: Of the cluster.
 
     @classmethod
-    def alike(cls, path: walk.Path, warps: int) -> Crew:
-        """All take one path."""
-        return cls((path,), (np.zeros((0, _FIELDS), np.uint32),), (0,) * warps)
+    def alike(cls, path: walk.Path, warps: int, blocks: int = 1) -> Crew:
+        """All take one path: so many warps of each block."""
+        return cls((path,), (np.zeros((0, _FIELDS), np.uint32),), (0,) * (warps * blocks), blocks=blocks)
+
+    @property
+    def block_warps(self) -> int:
+        """Warps of a block."""
+        return len(self.of_warp) // self.blocks
 
     @classmethod
     def of(
         cls,
         code: Sequence[Instruction],
         ways: flow.Graph,
-        roles: Sequence[Role],
+        watched: Watched,
         ptx: Mapping[int, str],
         deadline: Deadline,
     ) -> Crew:
@@ -57,9 +67,11 @@ class Crew:
 
         Raises CompileError: as :func:`tilewright.prediction.walk.walk`.
         """
-        every = [deed for role in roles for told in role.deeds.values() for deed in told]
-        numbers = {place: n for n, place in enumerate(dict.fromkeys(d.place for d in every if d.place != NOWHERE))}
-        made = {deed.place: deed.number for deed in every if deed.does is Does.MAKES}
+        roles, blocks = watched.roles, watched.cluster_blocks
+        made = {deed.place: deed.number for deed in watched.deeds if deed.does is Does.MAKES}
+        offsets = dict.fromkeys(deed.place & _OFFSETS for deed in watched.deeds if deed.place != NOWHERE)
+        places = [rank << RANK_SHIFT | offset for rank in range(blocks) for offset in offsets]
+        numbers = {place: number for number, place in enumerate(places)}
         walked: dict[tuple[tuple[int, int], ...], walk.Path] = {}
         paths = []
         for role in roles:
@@ -73,40 +85,49 @@ class Crew:
         of_warp = {warp: number for number, role in enumerate(roles) for warp in role.warps}
         return cls(
             tuple(paths), deeds, tuple(of_warp[warp] for warp in sorted(of_warp)),
-            tuple(made.get(place, 1) for place in numbers),
+            tuple(made.get(place, 1) for place in numbers), blocks,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the warps of a launch's first block did, where they have roles."""
+    """What the warps of a launch's first cluster did, where they have roles; of the first block without clusters."""
 
     roles: tuple[Role, ...]
     memory_bytes: int  #: Of all arrays of the launch.
+    cluster_blocks: int
 
     def far(self, blocks: int) -> float:
         """Of what bulk copies of so many blocks ask of the second level, the part that memory gives: each byte once."""
-        return min(1.0, self.memory_bytes / (blocks * self.copied_bytes)) if self.copied_bytes else 0.0
+        asked = blocks * self.copied_bytes
+        return min(1.0, self.memory_bytes / asked) if asked else 0.0
 
     @property
-    def copied_bytes(self) -> int:
-        """By bulk copies to the block's shared memory."""
-        return sum(
-            deed.number * len(role.warps)
-            for role in self.roles
-            for told in role.deeds.values()
-            for deed in told
-            if deed.does is Does.COPIES
-        )
+    def copied_bytes(self) -> float:
+        """That bulk copies of a block ask of the second level, which a multicast copy asks once."""
+        each = (deed.number * lanes for deed, lanes in self._deeds if deed.does is Does.COPIES)
+        return sum(each) / self.cluster_blocks
+
+    @property
+    def deeds(self) -> Iterator[Deed]:
+        """What each role did, once."""
+        return (deed for deed, _ in self._deeds)
+
+    @property
+    def _deeds(self) -> Iterator[tuple[Deed, int]]:
+        """What each role did, and the number of its warps."""
+        for role in self.roles:
+            for told in role.deeds.values():
+                yield from ((deed, len(role.warps)) for deed in itertools.chain(*told))
 
 
 def watched(alone: Alone) -> Watched | None:
-    """What a launch's first block does, which runs for it; None where warps wait for no mbarrier.
+    """What a launch's first cluster does, which runs for it; None where warps wait for no mbarrier.
 
     Raises
     ------
     KernelError
-        The block went wrong.
+        A block went wrong.
     LimitError
         It does more than is kept.
     """
@@ -118,7 +139,7 @@ def watched(alone: Alone) -> Watched | None:
             f"{alone.launch.name}: a predicted block must do no more than is kept of it, 256 MiB (got more); predict a "
             "smaller product"
         )
-    return Watched(found.roles, alone.memory_bytes)
+    return Watched(found.roles, alone.memory_bytes, alone.cluster_blocks)
 
 
 @bounded(64)
@@ -138,11 +159,12 @@ def _deeds(
     """
     may = np.array([bool(opcodes.row(one.name).deed) for one in code])
     left = {line: list(reversed(told)) for line, told in role.deeds.items()}
-    nothing = Deed(Does.OTHER, NOWHERE, 0, 0)
+    nothing = (Deed(Does.OTHER, NOWHERE, 0, 0),)
     waited, found = 0, []
     for number in path[may[path]].tolist():
         told = left.get(code[number].ptx_line)
-        deed = told.pop() if told and told[-1].after <= waited else nothing
-        waited += deed.does is Does.WAITS
-        found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes))
+        done = told.pop() if told and told[-1][0].after <= waited else nothing
+        waited += done[0].does is Does.WAITS
+        for n, deed in enumerate(done, 1):
+            found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes, n < len(done)))
     return np.array(found, np.uint32).reshape(-1, _FIELDS)

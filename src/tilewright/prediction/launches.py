@@ -41,6 +41,7 @@ def predict(
     clock_mhz: int | None = None,
     limits: Limits | None = None,
     all_blocks: bool = False,
+    cluster: int | Sequence[int] | None = None,
 ) -> Prediction:
     """How long a launch takes on a GPU that need not be there.
 
@@ -59,6 +60,9 @@ def predict(
     all_blocks : bool
         Whether all blocks run, whose results are in the arguments then. They do in any case where the grid is small,
         where blocks wait for others, print or change global memory atomically, and where those that ran differ.
+    cluster : int or sequence of 1 to 3 int, optional
+        As for :func:`tilewright.profile`. Clusters that the launch alone names count where warps wait for mbarriers;
+        elsewhere each block is predicted by itself.
 
     Returns
     -------
@@ -96,12 +100,14 @@ def predict(
     machine_cc(program, target)
     with alone(
         program, grid, block, args,
-        shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits,
+        shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits, cluster=cluster,
     ) as blocks:  # fmt: skip
         found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
     if found is not None:
         return of_sample(found, program, target, clock_mhz, limits, roles)
-    seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
+    seen = profile(
+        program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits, cluster=cluster
+    )
     return of_profile(seen, program, target, clock_mhz, limits, roles)
 
 

@@ -30,8 +30,7 @@ class Time:
 def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
     """The compute capability whose machine code is predicted: the GPU's, or the oldest that has an assembler.
 
-    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of,
-    or its blocks come in clusters.
+    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of.
     """
     cc = max(gpu.compute_capability, OLDEST_CC)
     if program.cc > cc:
@@ -39,12 +38,6 @@ def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
         raise CompileError(
             f"{program.name} must be compiled for compute capability {most} or less to be predicted for {gpu.name} "
             f"(got PTX for {got}); pass `cc={cc}` where it is compiled"
-        )
-    blocks = math.prod(program.module.functions[program.entry].directives.get(".reqnctapercluster", ()))
-    if blocks > 1:
-        raise CompileError(
-            f"{program.name} must have clusters of one block to be predicted (got {blocks}); what a cluster's blocks "
-            "read for each other has no model"
         )
     return cc
 
@@ -54,7 +47,7 @@ class Model:
     """A kernel's machine code, and the path of a warp through it."""
 
     code: tuple[Instruction, ...]
-    crew: Crew  #: The paths of a block's warps, of those that do not end at the kernel's guard.
+    crew: Crew  #: The paths of a cluster's warps, of those that do not end at the kernel's guard.
     longer: tuple[tuple[float, Crew], ...]  #: With more turns of a loop, and how often these are left out.
     gpu: Gpu
     deadline: Deadline
@@ -68,7 +61,7 @@ class Model:
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways = flow.graph(code)
         if roles is not None:
-            return cls(code, Crew.of(code, ways, roles.roles, work.ptx, deadline), (), gpu, deadline)
+            return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline)
         if any(opcodes.row(one.name).deed for one in code):
             raise CompileError(
                 f"{program.name} waits for mbarriers, so a block of it must run to be predicted (got counts alone); "
@@ -76,15 +69,17 @@ class Model:
             )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
         paths, warps = walk.paths(ways, found, deadline), max(1, round(work.block_warps * working))
-        longer = tuple((times, Crew.alike(path, warps)) for times, path in paths.longer)
-        return cls(code, Crew.alike(paths.shortened, warps), longer, gpu, deadline)
+        blocks = math.prod(program.module.functions[program.entry].directives.get(".reqnctapercluster", ()))
+        longer = tuple((times, Crew.alike(path, warps, blocks)) for times, path in paths.longer)
+        return cls(code, Crew.alike(paths.shortened, warps, blocks), longer, gpu, deadline)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:
-        """How long a launch takes: that of the multiprocessor which has most blocks.
+        """How long a launch takes: that of the multiprocessor which has most blocks, and of those of its cluster.
 
         Of many blocks the first few fillings are simulated; each further one takes the mean of those but the first.
         """
-        each = -(-work.blocks // self.gpu.multiprocessors)
+        cluster = self.crew.blocks
+        each = -(-(work.blocks // cluster) // (self.gpu.multiprocessors // cluster))
         most = _FILLINGS * work.resident_blocks
         found = self._blocks(work, min(each, most), clock_mhz)
         if each > most:

@@ -1,6 +1,7 @@
 // Warps issue machine code through the partitions of one multiprocessor. `multiprocessor.py` states the model.
 
 #include "asynchronous.h"
+#include "barriers.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -223,54 +224,6 @@ static void look_again(struct tw_sm *sm)
         sm->partitions[n].next = 0;
 }
 
-// The last warp of a block that comes to the barrier lets the others go.
-static void pass_barrier(struct tw_sm *sm, uint32_t block)
-{
-    if (!sm->live[block] || sm->arrived[block] < sm->live[block])
-        return;
-    sm->arrived[block] = 0;
-    for (uint64_t n = 0; n < sm->many; n++) {
-        struct tw_sm_warp *warp = &sm->warps[n];
-        if (warp->live && warp->block == block && warp->waiting) {
-            warp->waiting = 0;
-            warp->released = 1;
-            if (warp->ready < sm->clock + sm->barrier_clocks)
-                warp->ready = sm->clock + sm->barrier_clocks;
-            look_ahead(sm, warp);
-        }
-    }
-    look_again(sm);
-}
-
-static void start_block(struct tw_sm *sm, uint32_t block)
-{
-    sm->to_start--;
-    sm->live[block] = sm->block_warps;
-    for (uint64_t n = block * sm->block_mbarriers; n < (block + 1) * sm->block_mbarriers; n++) {
-        int64_t expected = sm->mbarriers[n].expected;
-        sm->mbarriers[n] = (struct tw_sm_mbarrier){expected, expected, 0, 0, 0};
-    }
-    for (uint64_t n = 0; n < sm->many; n++)
-        if (sm->warps[n].block == block) {
-            sm->warps[n] = (struct tw_sm_warp){
-                .block = block, .live = 1, .ready = sm->clock + sm->start_clocks, .role = sm->warps[n].role};
-            look_ahead(sm, &sm->warps[n]);
-        }
-    look_again(sm);
-}
-
-static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
-{
-    warp->live = 0;
-    if (--sm->live[warp->block]) {
-        pass_barrier(sm, warp->block);
-        return;
-    }
-    sm->to_finish--;
-    if (sm->to_start)
-        start_block(sm, warp->block);
-}
-
 static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw_sm_warp *warp)
 {
     const struct tw_sm_instruction *code = coming(sm, warp);
@@ -297,9 +250,9 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
         access_memory(sm, partition, warp, code);
         break;
     case TW_SM_BARRIER:
-        warp->waiting = 1;
-        sm->arrived[warp->block]++;
-        pass_barrier(sm, warp->block);
+    case TW_SM_CLUSTER_ARRIVE:
+    case TW_SM_CLUSTER_WAIT:
+        come_to_barrier(sm, warp, code->kind);
         break;
     case TW_SM_COMMIT:
         warp->groups[warp->committed++ % TW_SM_GROUPS] = warp->copied;
@@ -318,37 +271,68 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     }
 }
 
-// Goes on for so many clocks at which something issues. 0: all blocks have ended; 1: more; 2: nothing can issue again.
-uint32_t tw_sm_run(struct tw_sm *sm, uint64_t clocks)
+// What happens at this clock.
+static void step(struct tw_sm *sm)
 {
-    while (sm->to_finish && clocks--) {
-        arrive(sm);
-        multiply(sm);
-        uint64_t first = UINT64_MAX;
-        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
-            struct tw_sm_partition *partition = &sm->partitions[n];
-            struct tw_sm_warp *warp = choose(sm, n);
-            partition->issued = warp != 0;
-            if (warp) {
-                issue(sm, partition, warp);
-                partition->next = sm->clock + 1;
-            }
+    arrive(sm);
+    multiply(sm);
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+        struct tw_sm_partition *partition = &sm->partitions[n];
+        struct tw_sm_warp *warp = choose(sm, n);
+        partition->issued = warp != 0;
+        if (warp) {
+            issue(sm, partition, warp);
+            partition->next = sm->clock + 1;
         }
-        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
-            if (sm->partitions[n].next < first)
-                first = sm->partitions[n].next;
-        uint64_t happening = next_happening(sm);
-        if (happening < first)
-            first = happening;
+    }
+}
+
+// The next clock at which something happens.
+static uint64_t next_clock(const struct tw_sm *sm)
+{
+    uint64_t first = next_happening(sm);
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
+        if (sm->partitions[n].next < first)
+            first = sm->partitions[n].next;
+    return first;
+}
+
+static void advance(struct tw_sm *sm, uint64_t clock)
+{
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+        const struct tw_sm_partition *partition = &sm->partitions[n];
+        sm->clocks[partition->issued ? TW_SM_ISSUED : partition->cause] += clock - sm->clock;
+    }
+    sm->clock = clock;
+}
+
+static bool unfinished(const struct tw_sm *sms)
+{
+    for (uint64_t n = 0; n < sms->cluster_blocks; n++)
+        if (sms[n].to_finish)
+            return true;
+    return false;
+}
+
+// Goes on for so many clocks at which something issues, with the multiprocessors of a cluster side by side. 0: all blocks
+// have ended; 1: more; 2: nothing can issue again.
+uint32_t tw_sm_run(struct tw_sm *sms, uint64_t clocks)
+{
+    uint64_t many = sms->cluster_blocks;
+    while (unfinished(sms) && clocks--) {
+        uint64_t first = UINT64_MAX;
+        for (uint64_t n = 0; n < many; n++)
+            step(&sms[n]);
+        for (uint64_t n = 0; n < many; n++) {
+            uint64_t next = next_clock(&sms[n]);
+            first = next < first ? next : first;
+        }
         if (first >= FAR)
             return 2;
-        if (first <= sm->clock)  // another partition's instruction let it go on
-            first = sm->clock + 1;
-        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
-            const struct tw_sm_partition *partition = &sm->partitions[n];
-            sm->clocks[partition->issued ? TW_SM_ISSUED : partition->cause] += first - sm->clock;
-        }
-        sm->clock = first;
+        if (first <= sms->clock)  // another partition's instruction let it go on
+            first = sms->clock + 1;
+        for (uint64_t n = 0; n < many; n++)
+            advance(&sms[n], first);
     }
-    return sm->to_finish ? 1 : 0;
+    return unfinished(sms) ? 1 : 0;
 }

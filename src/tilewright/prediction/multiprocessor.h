@@ -9,7 +9,7 @@ enum {
     // What an instruction does: latency known to the compiler; a special unit; shared memory; a load from global or
     // local memory; a store or an atomic there; a copy from there to shared memory, which the warp does not wait for;
     // the block's barrier; the end of a group of copies; a wait for groups; a product of a warpgroup's warp; a wait for
-    // groups of such; what is done to an mbarrier, and bulk copies.
+    // groups of such; what is done to an mbarrier, and bulk copies; the two halves of the cluster's barrier.
     TW_SM_FIXED = 0,
     TW_SM_SPECIAL = 1,
     TW_SM_SHARED = 2,
@@ -22,6 +22,8 @@ enum {
     TW_SM_PRODUCT = 9,
     TW_SM_AWAIT_PRODUCTS = 10,
     TW_SM_DEED = 11,
+    TW_SM_CLUSTER_ARRIVE = 12,
+    TW_SM_CLUSTER_WAIT = 13,
 
     // What a deed is: `instruments/roles.py` says what each number means.
     TW_SM_MAKES = 0,
@@ -31,7 +33,8 @@ enum {
     TW_SM_WAITS = 4,
     TW_SM_COPIES = 5,
     TW_SM_STORES = 6,
-    TW_SM_NOTHING = 7,
+    TW_SM_DELIVERS = 7,
+    TW_SM_NOTHING = 8,
 
     // What a partition's clocks went to: an instruction, or what the warp that was ready next had waited for.
     TW_SM_ISSUED = 0,
@@ -87,9 +90,10 @@ struct tw_sm_instruction {
 // What an instruction does to an mbarrier, in the order of a warp's path.
 struct tw_sm_deed {
     uint32_t does;
-    uint32_t place;   // the mbarrier's number in the block; of a copy without one: how many there are
+    uint32_t place;   // the mbarrier's number in the cluster; of a copy without one: how many there are
     uint32_t number;  // arrivals, bytes, or the parity that is waited for
     uint32_t lanes;
+    uint32_t more;  // 1: the next one is the same instruction's
 };
 
 // What warps that do alike do.
@@ -136,7 +140,7 @@ struct tw_sm_warp {
     uint32_t why;  // what `at` waits for
     uint32_t block;
     uint32_t live;
-    uint32_t waiting;  // at a barrier
+    uint32_t waiting;  // at a barrier: 1 the block's, 2 the cluster's
     uint32_t released;  // 1: `ready` is when a barrier let it go
     uint32_t role;
     uint32_t awaits;   // 1: a phase of an mbarrier
@@ -147,6 +151,7 @@ struct tw_sm_warp {
     uint64_t deed;     // the next one
     uint64_t products[TW_SM_GROUPS];  // when the products of each group have ended
     uint64_t grouped;                 // groups
+    uint64_t met;  // arrivals at the cluster's barrier
 };
 
 struct tw_sm_partition {
@@ -177,6 +182,8 @@ struct tw_sm {
     uint64_t block_warps;
     struct tw_sm_mbarrier *mbarriers;  // of the resident blocks
     uint64_t block_mbarriers;
+    struct tw_sm *cluster;  // one for each block of a cluster, in a row
+    uint64_t cluster_blocks;
     struct tw_sm_arrival *arrivals;  // a heap, the earliest first
     uint64_t coming;
     uint64_t to_start;   // blocks
@@ -191,6 +198,7 @@ struct tw_sm {
     uint64_t start_clocks;    // until a new block's first instruction
     uint64_t product_clocks;  // from a product's end until those who wait for it go on
     uint64_t copy_clocks;     // of a bulk copy, until it asks memory
+    uint64_t remote_clocks;   // to another multiprocessor of the cluster
     double data_bytes_per_clock;
     double l2_sectors_per_clock;
     double dram_sectors_per_clock;

@@ -19,6 +19,9 @@
 - **Bulk copies** come from the second level or from memory as loads do, and are written to shared memory 1 KiB at a
   time. An mbarrier counts arrivals and bytes as they come; who waits for its phase goes on when it is over.
 - **Blocks.** A block's place is taken by the next one when its last warp has ended.
+- **Clusters.** The blocks of a cluster have a multiprocessor each, which run side by side; the next cluster begins when
+  all have ended. A multicast copy asks the second level once and is written in each block that it names. What a block
+  does to another one's mbarrier, and the cluster's barrier, take the way to another multiprocessor.
 
 Left out: instruction caches, constant caches, and paths that differ between lanes. Warps take one mean path but where
 they wait for mbarriers: there each role has its own (:mod:`tilewright.prediction.crew`).
@@ -71,6 +74,8 @@ _WORD_BYTES = 4
 _WIDTH = re.compile(r"\.(128|64)\b")
 #: Of matrices of 8 x 8, which a warp loads up to four of: 4 bytes a lane each.
 _MATRICES = re.compile(r"\.MT?88\.(\d)\b")
+#: Of the cluster's barrier.
+_CLUSTER = {"UCGABAR_ARV": "TW_SM_CLUSTER_ARRIVE", "UCGABAR_WAIT": "TW_SM_CLUSTER_WAIT"}
 _REGISTER = re.compile(r"[-|~]*R(\d+)")
 
 
@@ -125,54 +130,61 @@ def run(
 ) -> Simulated:
     """Let a multiprocessor run `blocks` blocks, while `active` multiprocessors share the second level and memory.
 
-    Memory keeps its own pace where `clock_mhz` is not the boost clock.
+    Where blocks come in clusters, as many multiprocessors as a cluster has blocks run so many each; what is said is
+    their mean. Memory keeps its own pace where `clock_mhz` is not the boost clock.
 
     Raises CompileError: the control bits of the machine code wait for something that never comes.
     """
-    resident = min(work.resident_blocks, blocks)
-    block_warps, mhz = len(crew.of_warp), clock_mhz or gpu.boost_mhz
+    resident, mhz = min(work.resident_blocks, blocks), clock_mhz or gpu.boost_mhz
     held = _held(crew, resident)
     held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far)
-    machine = np.zeros((), _MACHINE)
-    for name, array in held.items():
-        machine[name] = array.ctypes.data
+    machines = np.zeros(crew.blocks, _MACHINE)
+    for name in ("code", "roles"):  # which all share
+        machines[name] = held[name].ctypes.data
+    for name in ("warps", "mbarriers", "arrivals", "arrived", "live"):
+        machines[name] = [of_one.ctypes.data for of_one in held[name]]
     for name, value in _numbers(gpu, timing(gpu), active, mhz).items():
-        machine[name] = value
-    machine["many"], machine["block_warps"] = resident * block_warps, block_warps
-    machine["block_mbarriers"] = len(crew.expected)
-    machine["to_start"], machine["to_finish"] = blocks - resident, blocks
-    machine["partitions"]["kept"] = -1
+        machines[name] = value
+    machines["many"], machines["block_warps"] = resident * crew.block_warps, crew.block_warps
+    machines["block_mbarriers"] = len(crew.expected) // crew.blocks
+    machines["cluster"], machines["cluster_blocks"] = machines.ctypes.data, crew.blocks
+    machines["to_start"], machines["to_finish"] = blocks - resident, blocks
+    machines["partitions"]["kept"] = -1
     advance = functions("tw_sm_", _SOURCE).run
-    while (state := advance(machine.ctypes.data, _SLICE)) == 1:
+    while (state := advance(machines.ctypes.data, _SLICE)) == 1:
         deadline.check()
     if state:
         raise CompileError(
             "a predicted kernel must come to its end (got code that waits for ever); predict one without such waits"
         )
-    issued, went = float(machine["clock"]), machine["clocks"].astype(float)
-    clocks = max(1.0, issued, float(machine["l2"]), float(machine["dram"]))  # stores that nobody waits for end too
+    issued, went = float(machines["clock"][0]), machines["clocks"].mean(axis=0)
+    clocks = max(1.0, issued, machines["l2"].max(), machines["dram"].max())  # stores that nobody waits for end too
     went[CAUSES.index("global memory latency")] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
-    waits, flying, most = machine["flights"].tolist()
-    return Simulated(clocks, went, machine["busy"].copy(), int(waits), flying, int(most))
+    waits, flying, most = machines["flights"].T
+    return Simulated(
+        float(clocks), went, machines["busy"].mean(axis=0), int(waits.sum()), flying.sum(), int(most.max())
+    )
 
 
 def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
-    """What the machine points to, of so many blocks at once."""
-    block_warps = len(crew.of_warp)
-    warps = np.zeros(resident * block_warps, _WARP)
-    warps["block"] = np.arange(len(warps)) // block_warps
-    warps["role"] = np.tile(crew.of_warp, resident)
+    """What the machines point to, of so many blocks at once: the roles, and a row of the rest for each machine."""
+    warps = np.zeros((crew.blocks, resident, crew.block_warps), _WARP)
+    warps["block"] = np.arange(resident)[:, None]
+    warps["role"] = np.reshape(crew.of_warp, (crew.blocks, 1, crew.block_warps))
     warps["live"] = 1
     roles = np.zeros(len(crew.paths), _ROLE)
     roles["trace"] = [path.ctypes.data for path in crew.paths]
     roles["length"] = [len(path) for path in crew.paths]
     roles["deeds"] = [deeds.ctypes.data for deeds in crew.deeds]
-    mbarriers = np.zeros(max(1, resident * len(crew.expected)), _MBARRIER)
-    if crew.expected:
-        mbarriers["expected"] = mbarriers["pending"] = np.tile(crew.expected, resident)
+    each = len(crew.expected) // crew.blocks
+    mbarriers = np.zeros((crew.blocks, resident, max(1, each)), _MBARRIER)
+    if each:
+        mbarriers["expected"] = mbarriers["pending"] = np.reshape(crew.expected, (crew.blocks, 1, each))
     return {
-        "warps": warps, "roles": roles, "mbarriers": mbarriers, "arrivals": np.zeros(_ARRIVALS, _ARRIVAL),
-        "arrived": np.zeros(resident, np.uint64), "live": np.full(resident, block_warps, np.uint64),
+        "warps": warps, "roles": roles, "mbarriers": mbarriers,
+        "arrivals": np.zeros((crew.blocks, _ARRIVALS), _ARRIVAL),
+        "arrived": np.zeros((crew.blocks, resident), np.uint64),
+        "live": np.full((crew.blocks, resident), crew.block_warps, np.uint64),
     }  # fmt: skip
 
 
@@ -186,6 +198,7 @@ def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, 
         "queue_places": times.queue_places, "lead_clocks": times.lead, "address_clocks": times.address,
         "leave_clocks": times.leave, "request_clocks": times.request, "barrier_clocks": times.barrier,
         "start_clocks": times.start, "product_clocks": times.product, "copy_clocks": times.bulk,
+        "remote_clocks": times.remote,
         "data_bytes_per_clock": gpu.shared_bytes_per_clock,
         "l2_sectors_per_clock": l2, "dram_sectors_per_clock": a_clock / active,
     }  # fmt: skip
@@ -226,6 +239,8 @@ def lower(
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
         elif row.flow == "barrier" and ".SYNC" in one.opcode:
             record["kind"] = _NUMBERS["TW_SM_BARRIER"]
+        elif one.name in _CLUSTER:
+            record["kind"] = _NUMBERS[_CLUSTER[one.name]]
         else:
             record["operands"] = _registers(one)
     return records

@@ -103,16 +103,20 @@ def predict_product(
 def _of_first_block(
     record: Record, program: Program, product: Product, gpu: Gpu, clock_mhz: int | None, *, changes: bool
 ) -> Prediction:
-    """Of a kernel of persistent blocks: the first one, which has most tiles, runs at full size and stands for all."""
+    """Of a kernel of persistent blocks: the first one, which has most tiles, runs at full size and stands for all.
+
+    It runs with those of its cluster.
+    """
     shape = record.launch_rule(product.m, product.n, product.k)
     given = record.arguments(*_zeros(record, product))
     with alone(
         program, shape.grid, shape.block, given,
         shared_bytes=shape.shared_bytes, instruments=instruments(), gpu=gpu.key,
     ) as blocks:  # fmt: skip
-        roles, run = watched(blocks), blocks.run(Part(0), instruments())
+        roles, run, together = watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
-    work = replace(_work(replace(seen, grid=(1, 1, 1))), blocks=math.prod(shape.grid))  # counts are one block's
+    work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block, or of a cluster
+    work = replace(work, blocks=math.prod(shape.grid))
     rows, columns = (-(-size // tile) for size, tile in zip((product.m, product.n), record.tile, strict=True))
     grid = record.group, columns, -(-rows // record.group)
     read = _read(product, grid, work.blocks * work.resident_blocks, record, gpu)
@@ -121,7 +125,7 @@ def _of_first_block(
     work = work.served(min(1.0, read / SECTOR_BYTES / loaded) if loaded else 0.0, _written(work, product, gpu))
     work = replace(work, bulk_far=min(1.0, read / asked) if asked else 0.0)
     found = of_work(seen, Model.of(program, work, gpu, Deadline(), roles), work, shape.grid, clock_mhz, changes=changes)
-    return replace(found, counted_blocks=1)
+    return replace(found, counted_blocks=together)
 
 
 def _small(record: Record, product: Product) -> tuple[Product, Product]:

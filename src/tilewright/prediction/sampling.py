@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
+
 from tilewright.instruments.coalescing import CoalescingResult
 from tilewright.machine import WARP_LANES, Gpu
 from tilewright.prediction import workload
@@ -118,11 +120,11 @@ class _Ran:
             )
             asked: CoalescingResult = run.results["coalescing"]
             assert asked.requests is not None
-            atomics = asked.total("atomic", "requests")
+            atomics, blocks = asked.total("atomic", "requests"), caching.blocks_of(part, run.grid)
             self._known[part] = _Blocks(
                 profile,
                 tuple(caching.kind(row.site) for row in asked.rows),
-                tuple(caching.numbered(buffer, part, self.block_warps) for buffer in asked.requests.buffers),
+                tuple(caching.numbered(buffer, blocks, self.block_warps) for buffer in asked.requests.buffers),
                 asked.requests.complete and not atomics,
             )
             self.blocks += part.count
@@ -290,7 +292,7 @@ def _soiled(traffic: cache.Traffic) -> int:
 def _traffic(ran: Sequence[_Blocks], work: Workload, gpu: Gpu) -> cache.Traffic:
     """Of blocks that ran one by one, with caches that lose nothing of so few."""
     buffers = [
-        caching.numbered(buffer, Part(0), work.block_warps, number)
+        caching.numbered(buffer, np.zeros(1, np.int64), work.block_warps, number)
         for number, one in enumerate(ran)
         for buffer in one.requests
     ]

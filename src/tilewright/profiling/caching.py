@@ -47,6 +47,7 @@ def served(
     shared_bytes: int,
     resident_blocks: int,
     part: Part | None = None,
+    cluster: Extent | None = None,
 ) -> tuple[tuple[Served, ...], int]:
     """Where each row's sectors were found, and the sectors that were written to the second level.
 
@@ -61,38 +62,60 @@ def served(
     resident_blocks : int
         Blocks that a multiprocessor holds.
     part : Part, optional
-        The blocks that ran, where these are not all: one multiprocessor has them in turn.
+        The clusters that ran, where these are not all: one multiprocessor has their blocks in turn.
+    cluster : (int, int, int), optional
+        Blocks of a cluster along each axis.
     """
     assert found.requests is not None
     warps = -(-math.prod(block) // WARP_LANES)
     buffers = found.requests.buffers
     caches = cache.Caches.of(gpu, shared_bytes=shared_bytes, resident_blocks=resident_blocks)
+    blocks = math.prod(grid)
     if part is not None:
-        buffers = tuple(numbered(buffer, part, warps) for buffer in buffers)
+        ran = blocks_of(part, grid, cluster)
+        buffers, blocks = tuple(numbered(buffer, ran, warps) for buffer in buffers), len(ran)
         caches = replace(caches, multiprocessors=1)
     traffic = cache.simulate(
         buffers,
         [kind(row.site) for row in found.rows],
         caches,
-        blocks=math.prod(grid) if part is None else part.count,
+        blocks=blocks,
         warps_per_block=warps,
         resident_blocks=resident_blocks,
     )
     return _rows(found.rows, traffic), traffic.written_sectors + traffic.dirty_sectors
 
 
-def numbered(buffer: cache.Words, part: Part, warps: int, first: int = 0) -> cache.Words:
-    """The requests of a part's blocks, of so many warps each, with the blocks numbered from `first` on.
+def blocks_of(part: Part, grid: Extent, cluster: Extent | None = None) -> npt.NDArray[np.int64]:
+    """The numbers of a part's blocks in the grid, x first, in ascending order.
+
+    Examples
+    --------
+    >>> blocks_of(Part(4, 2, step=2), (10, 1, 1)).tolist()
+    [4, 6]
+    >>> blocks_of(Part(1), (4, 2, 1), (2, 2, 1)).tolist()
+    [2, 3, 6, 7]
+    """
+    sizes = cluster or (1, 1, 1)
+    clusters = part.first + part.step * np.arange(part.count)
+    corners = np.unravel_index(clusters, [extent // size for extent, size in zip(grid, sizes, strict=True)][::-1])
+    inside = np.indices(sizes[::-1]).reshape(3, -1)
+    places = [c[:, None] * size + i for c, size, i in zip(corners, sizes[::-1], inside, strict=True)]
+    return np.sort(np.ravel_multi_index(tuple(places), grid[::-1]), axis=None)
+
+
+def numbered(buffer: cache.Words, ran: npt.NDArray[np.int64], warps: int, first: int = 0) -> cache.Words:
+    """The requests of the blocks that ran, of so many warps each, with the blocks numbered from `first` on.
 
     Examples
     --------
     >>> asked = np.array([9 << 24 | 1, 2 << 4 | 15, 13 << 24 | 2, 9 << 24, 2], np.uint64)
-    >>> [int(word >> 24) for word in numbered(asked, Part(4, 2, step=2), warps=2)[[0, 2]]]
+    >>> [int(word >> 24) for word in numbered(asked, np.array([4, 6]), warps=2)[[0, 2]]]
     [1, 3]
     """
     found, heads = buffer.copy(), _heads(buffer)
     block, warp = np.divmod(found[heads] >> np.uint64(_WARP_SHIFT), np.uint64(warps))
-    block = (block - np.uint64(part.first)) // np.uint64(part.step) + np.uint64(first)
+    block = np.uint64(first) + np.searchsorted(ran, block.astype(np.int64)).astype(np.uint64)
     rest = found[heads] & np.uint64((1 << _WARP_SHIFT) - 1)
     found[heads] = block * np.uint64(warps) + warp << np.uint64(_WARP_SHIFT) | rest
     return found

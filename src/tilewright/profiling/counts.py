@@ -198,6 +198,30 @@ class Wavefronts(Summable):
 
 
 @dataclass(frozen=True, slots=True)
+class Remote(Summable):
+    """Accesses of one kind to the shared memory of other blocks of the cluster.
+
+    What they cost there no source says, so there are no transactions. Lanes in the block's own memory count as shared.
+
+    Attributes
+    ----------
+    requests : int
+        Instructions executed by warps with at least one lane in another block: `smsp__inst_executed_op_shared_ld` and
+        its like do not tell them apart. Of a bulk copy a request is 512 bytes or a rest of it, for each block it goes
+        to; of a copy of a tensor 32 pieces of 16 bytes.
+        What is done to an mbarrier there is an atomic of 8 bytes.
+    lanes : int
+        Those lanes, summed over the requests; of a copy pieces of 16 bytes.
+    bytes : int
+        What they read, write or combine.
+    """
+
+    requests: int = 0
+    lanes: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Mix(Summable):
     """Instructions executed by warps, by the unit that executes them: `sass__inst_executed_per_opcode`, grouped.
 
@@ -258,6 +282,9 @@ class Counts(Summable):
     global_loads, global_stores, global_atomics, local_loads, local_stores : Sectors
         Generic accesses count for the space in which the address lies.
     shared_loads, shared_stores, shared_atomics : Wavefronts
+        Of the block's own shared memory.
+    remote_loads, remote_stores, remote_atomics : Remote
+        Of that of other blocks of the cluster, by addresses (`mapa`) and by copies.
     """
 
     warp_instructions: int = 0
@@ -275,6 +302,9 @@ class Counts(Summable):
     shared_loads: Wavefronts = Wavefronts()
     shared_stores: Wavefronts = Wavefronts()
     shared_atomics: Wavefronts = Wavefronts()
+    remote_loads: Remote = Remote()
+    remote_stores: Remote = Remote()
+    remote_atomics: Remote = Remote()
 
     @property
     def active_lanes(self) -> float:
@@ -311,5 +341,10 @@ class Counts(Summable):
 
     @property
     def in_shared(self) -> Wavefronts:
-        """All accesses to shared memory."""
+        """All accesses to the block's own shared memory."""
         return self.shared_loads + self.shared_stores + self.shared_atomics
+
+    @property
+    def in_remote(self) -> Remote:
+        """All accesses to the shared memory of other blocks of the cluster."""
+        return self.remote_loads + self.remote_stores + self.remote_atomics

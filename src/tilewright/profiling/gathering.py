@@ -34,7 +34,7 @@ _ACCESSES = {
         ("global", "load"), ("global", "store"), ("global", "atomic"), ("local", "load"), ("local", "store"),
         ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
     )
-}  # fmt: skip
+} | {("shared::cluster", access): f"remote_{access}s" for access in ("load", "store", "atomic")}  # fmt: skip
 #: What is counted by; the first knows every instruction.
 _INSTRUMENTS = ("mix", "divergence", "coalescing", "banks")
 #: Which fields of Counts are records themselves.
@@ -137,6 +137,11 @@ def _parts(results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served:
             }  # fmt: skip
     same: dict[tuple[Any, ...], _Part] = {}
     for row in results["banks"].rows:
+        if row.site.space != "shared":
+            field = _ACCESSES[row.site.space, row.site.access]
+            moved = row.lanes * row.site.bytes_per_lane
+            yield {f"{field}.requests": row.requests, f"{field}.lanes": row.lanes, f"{field}.bytes": moved}
+            continue
         counted = row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts
         kind_of = row.site.space, row.site.access
         if (kind_of, counted) not in same:

@@ -159,6 +159,6 @@ def _served(
         return (), None, ("caches are not modelled: the launch asks for more than is kept; profile a smaller one",)
     found, written = caching.served(
         asked, gpu, run.grid, run.block, shared_bytes=run.program.shared_bytes + shared_bytes,
-        resident_blocks=fit.active_blocks, part=run.part,
+        resident_blocks=fit.active_blocks, part=run.part, cluster=run.cluster,
     )  # fmt: skip
     return found, written, ()

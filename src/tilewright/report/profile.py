@@ -212,6 +212,13 @@ def _groups(totals: Counts) -> Iterator[Group]:
             _of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"),
             _of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO),
         )
+    if totals.in_remote:
+        yield group(
+            _of_counts(
+                "cluster\nreq.", lambda c: c.in_remote.requests or None, COUNT, "to other blocks' shared memory"
+            ),
+            _of_counts("cluster\nbytes", lambda c: c.in_remote.bytes or None, COUNT),
+        )
 
 
 _WOULD_DO = "in brackets what would do"

@@ -43,7 +43,7 @@ class ArgumentFact:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Blocks of a grid at equal steps, by their numbers, x first."""
+    """Clusters of a grid at equal steps, by their numbers, x first: blocks, where each is a cluster of its own."""
 
     first: int
     count: int = 1
@@ -67,7 +67,7 @@ class Launch:
     gpu: machine.Gpu = field(default_factory=machine.chosen, repr=False)
     limits: Limits = field(default_factory=Limits, repr=False)  #: When it is given up.
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
-    part: Part | None = None  #: The blocks that run; all of the grid without one.
+    part: Part | None = None  #: The clusters that run; all of the grid without one.
     cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, where the launch names them.
 
 
@@ -152,6 +152,9 @@ class Observer:
 
     def host_raced(self, race: HostRace) -> None:
         """The host used memory too early."""
+
+    def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
+        """Two launches, of streams that nothing orders, used the same bytes, and one of them wrote there."""
 
     def copied(self, source: Rows, target: Rows) -> None:
         """Rows were copied on the device, for a launch or after it: what is known of them is known of the copy."""

@@ -174,7 +174,7 @@ def test_requests_are_found_and_numbered_anew() -> None:
         np.append((block * 4 + warp) << 24 | 9 << 8 | length, random.integers(0, 1 << 60, length))
         for block, warp, length in zip(blocks, warps, lengths, strict=True)
     ]
-    found = caching.numbered(np.concatenate(words).astype(np.uint64), Part(5, 9, step=3), 4, first=2)
+    found = caching.numbered(np.concatenate(words).astype(np.uint64), 5 + 3 * np.arange(9), 4, first=2)
     heads = np.concatenate(([0], np.cumsum(lengths + 1)[:-1]))
     assert found[heads].tolist() == [
         (((block - 5) // 3 + 2) * 4 + warp) << 24 | 9 << 8 | length

@@ -172,7 +172,7 @@ def test_roles_are_what_warps_did() -> None:
         found = blocks.run(Part(0), (Roles(),)).results["roles"]
     assert found.complete
     assert sorted(role.warps for role in found.roles) == [(0,), (1, 2, 3)]
-    told = {role.warps: [deed for line in role.deeds.values() for deed in line] for role in found.roles}
+    told = {role.warps: [deed for line in role.deeds.values() for one in line for deed in one] for role in found.roles}
     copies = [deed for deed in told[0,] if deed.does is Does.COPIES]
     assert [deed.number for deed in copies] == [4096] * 8
     assert len({deed.place for deed in copies}) == 2
@@ -204,8 +204,3 @@ def test_what_a_predicate_switches_off_does_nothing(monkeypatch: pytest.MonkeyPa
     kinds = [Does(does) for does in consumer[:, 0] if does in (Does.WAITS, Does.ARRIVES)]
     assert kinds[:3] == [Does.WAITS, Does.WAITS, Does.ARRIVES]
     assert kinds.count(Does.WAITS) == kinds.count(Does.ARRIVES) == 8
-
-
-def test_clusters_are_refused_in_words() -> None:
-    with pytest.raises(CompileError, match=r"clusters of one block to be predicted \(got 2\)"):
-        predict_product(catalogue.find("hopper_multicast"), Product(512, 512, 512, "float16"), H100, changes=False)

@@ -15,6 +15,7 @@ from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
+from tilewright.programs.clusters import cluster_of
 from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
@@ -54,7 +55,9 @@ class Run:
     program : Program
     grid, block : (int, int, int)
     part : Part or None
-        The blocks that ran, where these are not all.
+        The clusters that ran, where these are not all.
+    cluster : (int, int, int) or None
+        Blocks of a cluster, where the kernel or the launch names them.
     written : frozenset of int
         Where an observer took a part for enough: the allocations that it wrote, which are as they were before.
     """
@@ -69,6 +72,7 @@ class Run:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     part: Part | None = None
+    cluster: tuple[int, int, int] | None = None
     written: frozenset[int] = frozenset()
 
 
@@ -294,6 +298,12 @@ class Alone:
         return self._placed.memory.used_bytes
 
     @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster, which run together; 1 without clusters."""
+        about = self.launch
+        return math.prod(cluster_of(about.program, about.cluster, about.grid, about.gpu) or ())
+
+    @property
     def written(self) -> frozenset[int]:
         """Addresses of the allocations that the blocks have written."""
         changed = self._changed() if self._changed else ()
@@ -320,7 +330,7 @@ class Alone:
 def alone(
     program: Program, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
     shared_bytes: int = 0, instruments: Sequence[Instrument] = (), gpu: str | None = None,
-    limits: Limits | None = None,
+    limits: Limits | None = None, cluster: int | Sequence[int] | None = None,
 ) -> Iterator[Alone]:  # fmt: skip
     """A launch of which some blocks run alone, with such instruments; arguments stay as they are.
 
@@ -328,7 +338,7 @@ def alone(
 
     Raises LaunchError, ArgumentTypeError, PtxError: as :func:`launch`.
     """
-    about = _about(program, grid, block, shared_bytes, gpu, limits)
+    about = _about(program, grid, block, shared_bytes, gpu, limits, cluster=cluster)
     with (
         _staged(about, args, instruments, given_memory(program.name, args, None)) as (_, values, placed, _),
         Alone(about, values, placed) as blocks,
@@ -391,7 +401,7 @@ def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run 
     """The run of a part of a launch, where an observer has seen enough of it: a few blocks for the other observers."""
     if not any(observer.enough(about) for observer in observers):
         return None
-    part = Part(0, min(_LOOKED_AT, math.prod(about.grid)))
+    part = Part(0, min(_LOOKED_AT, math.prod(about.grid) // blocks.cluster_blocks))
     instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
     if instruments:
         run = blocks.run(part, instruments)
@@ -430,4 +440,5 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
     return Run(
         seconds, job.ready.seconds, job.ready.cached, execution.warp_instructions, execution.printed(),
         execution.results(), program, launch.grid, launch.block, launch.part,
+        launch.cluster,
     )  # fmt: skip

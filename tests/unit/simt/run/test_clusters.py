@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import functools
-import re
-import signal
-import subprocess
-import sys
-import time
 from typing import Any
 
 import narrow_hosts
 import numpy as np
 import pytest
+from interrupted_launches import ends_at_ctrl_c
 
 import tilewright as tw
 from tilewright.errors import LaunchError
@@ -140,35 +136,13 @@ def test_a_configuration_s_clusters_are_not_ignored() -> None:
             launcher.launch(0, LaunchConfig(grid=1, cluster=16, block=1), kernel, *values)
 
 
-_STUCK = """
-import numpy as np
-from tilewright.programs import Program
-from tilewright.simt import launch
-text = '''.version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) { .reg .b32 %r<3>; .reg .pred %p1;
-mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;
-L: @%p1 bra L; barrier.cluster.arrive; barrier.cluster.wait; ret; }
-'''
-print("ready", flush=True)
-launch(Program.from_ptx(text), 64, 64, (np.zeros(4),), cluster=4)
-"""
-
-
 def test_interruption_ends_a_cluster_one_of_whose_blocks_never_comes() -> None:
-    child = subprocess.Popen([sys.executable, "-c", _STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout is not None and child.stdout.readline() == "ready\n"
-        time.sleep(1.5)  # until it runs
-        assert child.poll() is None
-        start = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=20)
-        assert time.monotonic() - start < 5
-        assert re.search(r"^KeyboardInterrupt: k: stopped in block \(\d+, 0, 0\), thread", errors.splitlines()[-1])
-    finally:
-        child.kill()
+    ends_at_ctrl_c(
+        """.reg .b32 %r<3>; .reg .pred %p1;
+        mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;
+        L: @%p1 bra L; barrier.cluster.arrive; barrier.cluster.wait; ret;""",
+        cluster=4,
+    )
 
 
 def checked(name: str, *arguments: Any, **options: Any) -> list[str]:

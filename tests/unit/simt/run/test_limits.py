@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from interrupted_launches import ends_at_ctrl_c
 from ptx_kernels import kernel, run
 
 from tilewright.errors import KernelError, LimitError
@@ -94,38 +91,8 @@ def test_trap_names_line_block_and_thread():
     assert raised.value.line == f"PTX line {line}"
 
 
-_ENDLESS_SCRIPT = """
-import sys
-import numpy as np
-from tilewright.programs import Program
-from tilewright.simt import launch
-text = '''.version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) { .reg .b32 %r<3>; L: add.u32 %r1, %r1, 1; bra L; }
-'''
-print("ready", flush=True)
-launch(Program.from_ptx(text), 64, 64, (np.zeros(4),))
-"""
-
-
 def test_interruption_ends_an_endless_kernel_at_once():
-    child = subprocess.Popen(
-        [sys.executable, "-c", _ENDLESS_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(1.5)  # until it runs
-        assert child.poll() is None
-        start = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=20)
-        assert time.monotonic() - start < 5
-        # a thread that still ran would not have told where it was
-        assert re.search(r"^KeyboardInterrupt: k: stopped in block \(\d, 0, 0\), thread", errors.splitlines()[-1])
-        assert child.returncode in (-signal.SIGINT, 130)
-    finally:
-        child.kill()
+    ends_at_ctrl_c(".reg .b32 %r<3>; L: add.u32 %r1, %r1, 1; bra L;")
 
 
 def test_launches_from_two_threads_at_once():

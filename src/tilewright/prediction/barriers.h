@@ -1,0 +1,109 @@
+// Where warps wait for each other: at the barriers of a block and of a cluster; and where blocks begin and end.
+
+#ifndef TILEWRIGHT_PREDICTION_BARRIERS_H
+#define TILEWRIGHT_PREDICTION_BARRIERS_H
+
+#include "asynchronous.h"
+
+// A warp goes on behind a barrier, so many clocks from now.
+static void let_go(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t clocks)
+{
+    warp->waiting = 0;
+    warp->released = 1;
+    if (warp->ready < sm->clock + clocks)
+        warp->ready = sm->clock + clocks;
+    look_ahead(sm, warp);
+}
+
+// The last warp of a block that comes to the barrier lets the others go.
+static void pass_barrier(struct tw_sm *sm, uint32_t block)
+{
+    if (!sm->live[block] || sm->arrived[block] < sm->live[block])
+        return;
+    sm->arrived[block] = 0;
+    for (uint64_t n = 0; n < sm->many; n++) {
+        struct tw_sm_warp *warp = &sm->warps[n];
+        if (warp->live && warp->block == block && warp->waiting == 1)
+            let_go(sm, warp, sm->barrier_clocks);
+    }
+    look_again(sm);
+}
+
+// Whether all warps of a cluster that have not ended have come to its barrier so often.
+static bool have_met(const struct tw_sm *sm, uint32_t block, uint64_t times)
+{
+    for (const struct tw_sm *each = sm->cluster; each < sm->cluster + sm->cluster_blocks; each++)
+        for (uint64_t n = 0; n < each->many; n++)
+            if (each->warps[n].live && each->warps[n].block == block && each->warps[n].met < times)
+                return false;
+    return true;
+}
+
+// Those who wait at the cluster's barrier go on, if the last warp has come.
+static void pass_cluster(struct tw_sm *sm, uint32_t block)
+{
+    for (struct tw_sm *each = sm->cluster; each < sm->cluster + sm->cluster_blocks; each++)
+        for (uint64_t n = 0; n < each->many; n++) {
+            struct tw_sm_warp *warp = &each->warps[n];
+            if (!warp->live || warp->block != block || warp->waiting != 2 || !have_met(sm, block, warp->met))
+                continue;
+            let_go(each, warp, sm->barrier_clocks + sm->remote_clocks);
+            look_again(each);
+        }
+}
+
+static void start_block(struct tw_sm *sm, uint32_t block)
+{
+    sm->to_start--;
+    sm->live[block] = sm->block_warps;
+    for (uint64_t n = block * sm->block_mbarriers; n < (block + 1) * sm->block_mbarriers; n++) {
+        int64_t expected = sm->mbarriers[n].expected;
+        sm->mbarriers[n] = (struct tw_sm_mbarrier){expected, expected, 0, 0, 0};
+    }
+    for (uint64_t n = 0; n < sm->many; n++)
+        if (sm->warps[n].block == block) {
+            sm->warps[n] = (struct tw_sm_warp){
+                .block = block, .live = 1, .ready = sm->clock + sm->start_clocks, .role = sm->warps[n].role};
+            look_ahead(sm, &sm->warps[n]);
+        }
+    look_again(sm);
+}
+
+static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
+{
+    warp->live = 0;
+    sm->live[warp->block]--;
+    if (sm->cluster_blocks > 1)
+        pass_cluster(sm, warp->block);
+    if (sm->live[warp->block]) {
+        pass_barrier(sm, warp->block);
+        return;
+    }
+    sm->to_finish--;
+    struct tw_sm *end = sm->cluster + sm->cluster_blocks;
+    for (struct tw_sm *each = sm->cluster; each < end; each++)
+        if (each->live[warp->block])
+            return;
+    for (struct tw_sm *each = sm->cluster; each < end; each++)
+        if (each->to_start)
+            start_block(each, warp->block);
+}
+
+static void come_to_barrier(struct tw_sm *sm, struct tw_sm_warp *warp, uint32_t kind)
+{
+    switch (kind) {
+    case TW_SM_BARRIER:
+        warp->waiting = 1;
+        sm->arrived[warp->block]++;
+        pass_barrier(sm, warp->block);
+        break;
+    case TW_SM_CLUSTER_ARRIVE:
+        warp->met++;
+        pass_cluster(sm, warp->block);
+        break;
+    default:
+        warp->waiting = have_met(sm, warp->block, warp->met) ? 0 : 2;
+    }
+}
+
+#endif
