@@ -25,8 +25,10 @@ WITH_EXAMPLES = [
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES)
 def test_examples_run_and_print_what_the_page_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    if name(page) == "docs/opencl.md":
+        request.getfixturevalue("opencl_device")
     monkeypatch.chdir(tmp_path)
     examples = Examples(exact=exact(page))
     text = page.read_text(encoding="utf-8")

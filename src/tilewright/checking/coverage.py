@@ -42,6 +42,7 @@ from tilewright.simt.observer import ArgumentFact, Launch
 
 _Mask = npt.NDArray[np.bool_]
 _Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+_Waiting = tuple[str, _Key, _Mask, Finding]  # how elements are used, of which array, which are not, what to say
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class Coverage:
     """What the launches of a program have touched of each array, and what they seem to have left out."""
 
     _touched: dict[tuple[str, _Key], _Mask] = field(default_factory=dict)
-    _waiting: list[tuple[str, _Key, _Mask, Finding]] = field(default_factory=list)
+    _waiting: list[_Waiting] = field(default_factory=list)
     _settled: list[Finding] = field(default_factory=list)
     _before: list[tuple[int, int, frozenset[str]]] = field(default_factory=list)  # start, end and kernels of memory
     _owners: dict[int, weakref.ref[Any]] = field(default_factory=dict)  # of arrays of the host, by address
@@ -90,8 +91,12 @@ class Coverage:
         self._before = [entry for entry in self._before if entry[0] != address]
         self._settle(lambda key: address <= key[0] < address + max(size_bytes, 1))
 
+    def so_far(self) -> list[Finding]:
+        """What was left out by all launches so far, of which later ones may do more."""
+        return [*self._settled, *(entry[-1] for entry in self._waiting if self._is_left_out(entry))]
+
     def findings(self) -> list[Finding]:
-        """What was left out by all launches so far."""
+        """What was left out by all launches, where no more come."""
         self._settle(lambda key: True)
         return list(self._settled)
 
@@ -111,13 +116,17 @@ class Coverage:
     def _settle(self, gone: Callable[[_Key], bool]) -> None:
         waiting = []
         for entry in self._waiting:
-            access, key, missing, finding = entry
-            if not gone(key):
+            if not gone(entry[1]):
                 waiting.append(entry)
-            elif not (self._touched[access, key] & missing).any() and not self._through_views(access, key, missing):
-                self._settled.append(finding)
+            elif self._is_left_out(entry):
+                self._settled.append(entry[-1])
         self._waiting = waiting
         self._touched = {name: part for name, part in self._touched.items() if not gone(name[1])}
+
+    def _is_left_out(self, entry: _Waiting) -> bool:
+        access, key, missing, _ = entry
+        touched = (self._touched[access, key] & missing).any()
+        return not touched and not self._through_views(access, key, missing)
 
     def _through_views(self, access: str, key: _Key, missing: _Mask) -> bool:
         """Whether launches have touched some of what is missing as an element of another array in the same memory."""

@@ -100,7 +100,7 @@ class Checks(Observer):
 
     @property
     def _all(self) -> list[Finding]:
-        unreached = self._coverage.findings()
+        unreached = self._coverage.so_far()
         known = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
         copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
         return [*copies, *unreached]
@@ -120,7 +120,8 @@ class Checks(Observer):
             self._raised += other._raised
 
     def told(self) -> dict[str, Any]:
-        """Launches, kernels, files and findings."""
+        """Launches, kernels, files and findings; these are merged here too, so that the next time takes no longer."""
+        self._found = [*merged(self._found)]
         return {
             "launches": self.launches, "kernels": [*self._kernels], "files": [*self._files],
             "findings": [finding.to_json() for finding in merged(self._all)],
@@ -203,6 +204,10 @@ class Checks(Observer):
     def host_raced(self, race: HostRace) -> None:
         """A line of the program that comes too early."""
         self._found.append(hosts.finding(race))
+
+    def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
+        """Two launches that should wait for each other."""
+        self._found.append(launches.between_streams(launch, other, writes=writes, other_writes=other_writes))
 
     def launching(self, launch: Launch) -> None:
         """Look at the launch and the kernel's text."""

@@ -1,4 +1,4 @@
-"""TW502 to TW508: launches that no GPU accepts, or that do less than the kernel asks for; and which line a launch has.
+"""TW309, TW502 to TW508: launches that race, that no GPU accepts, or that do too little; and which line a launch has.
 
 Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability", as `machine` has it.
 """
@@ -33,6 +33,15 @@ def at(launch: Launch, code: str, **details: Any) -> Finding:
     return Finding(
         code=code, kernel=launch.name, source=source, line=line, ptx_line=ptx_line, launch=launch.index,
         details=details,
+    )  # fmt: skip
+
+
+def between_streams(launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> Finding:
+    """TW309: two launches of streams that nothing orders use the same bytes, and one of them writes there."""
+    there = at(other, "TW309")
+    return at(
+        launch, "TW309", work=f"`{other.name}`", access="writes" if writes else "reads",
+        other_access="writes" if other_writes else "reads", others=[f"{there.source}:{there.line}"],
     )  # fmt: skip
 
 

@@ -39,6 +39,18 @@ def cuMemFree(gpu: SimulatedGpu, pointer: Any) -> None:
         gpu.free(int(pointer))
 
 
+def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: Any) -> Any:
+    """Device memory, in a stream."""
+    gpu.stream(int(stream))
+    return cuMemAlloc(gpu, size)
+
+
+def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
+    """Give device memory back, in a stream."""
+    gpu.stream(int(stream))
+    cuMemFree(gpu, pointer)
+
+
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
     """Pinned host memory, which the device reaches at the same address."""
     address = gpu.allocate(int(size), host_visible=True)

@@ -265,6 +265,12 @@ class SimulatedGpu:
         return any(observer.host_races for observer in self.observers)
 
     @property
+    def streams_at_once(self) -> bool:
+        """Whether there are streams of which one does not wait for another."""
+        made = [stream for handle, stream in self.streams.items() if handle not in DEFAULT_STREAMS]
+        return len(made) > 1 or any(stream.independent for stream in made)
+
+    @property
     def contexts(self) -> list[int]:
         """The current thread's stack of contexts."""
         if not hasattr(self._thread, "contexts"):

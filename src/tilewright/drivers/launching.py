@@ -9,6 +9,7 @@ import ctypes
 import functools
 import inspect
 import math
+import re
 import struct
 import threading
 import weakref
@@ -57,6 +58,10 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 )
 
 
+#: Operations by which kernels that run at once may use the same memory.
+_ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
     """Extents and shared memory of a launch, as `cuda.core.LaunchConfig` has them."""
@@ -79,6 +84,7 @@ class Launcher:
 
     A launch that is refused, or fails, raises what `refused` makes of a code and words, and `failed` of the machine's
     error; `show` gets what kernels print; `line` gives the line of the program that launches.
+    `streams_tell`: whether all that orders launches of several streams is known, so that their races can be told.
     """
 
     def __init__(
@@ -88,12 +94,15 @@ class Launcher:
         failed: Callable[[TilewrightError], Exception] | None = None,
         show: Callable[[str], None] | None = None,
         line: Callable[[], str] = source_line,
+        *,
+        streams_tell: bool = True,
     ) -> None:
         self.gpu = gpu
         self._refusal = refused or driver_error
         self._failure = failed or kernel_error
         self._show = show or _print
         self._line = line
+        self._streams_tell = streams_tell
         self._noted = threading.local()
 
     def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
@@ -142,7 +151,10 @@ class Launcher:
                 uses = gpu.allocations_at(fact.address for fact in facts)
                 again = functools.partial(self._observed, library, about, values, workspace)
                 gpu.left_out.add(about.name, values, gpu.allocations_at(run.written), uses, again)
-            gpu.outstanding.queued(handle, self._task(about, run, workspace))
+            task = self._task(about, run, workspace)
+            if task is not None and task.launch is not None:
+                self._compared(handle, task)
+            gpu.outstanding.queued(handle, task)
         if run.printed:
             self._show(run.printed)
 
@@ -164,16 +176,34 @@ class Launcher:
             raise self._failure(error) from None
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
-        """What a launch uses of memory that is the host's too; None where nothing, or where nobody asks."""
+        """What a launch uses of memory that the host or other streams use too; None where nobody asks."""
+        at_once = self._streams_tell and self.gpu.streams_at_once
+        places = self.gpu.memory.allocations() if at_once else self.gpu.host_visible.items()
         used = [
             (address, observer.used(run, address, size))
             for observer in self.gpu.observers
             if observer.host_races
-            for address, size in self.gpu.host_visible.items()
+            for address, size in places
             if address != workspace
         ]
         reads, writes = (tuple(s for at, both in used for s in UsedBytes.of(at, both[i])) for i in (0, 1))
-        return Task(f"`{about.name}`", about.name, about.source_line, reads, writes) if reads or writes else None
+        if not (reads or writes):
+            return None
+        launch = about if at_once else None
+        return Task(f"`{about.name}`", about.name, about.source_line, reads, writes, launch=launch)
+
+    def _compared(self, stream: int, task: Task) -> None:
+        """Tell of launches of other streams that may run at once with this one and use its memory.
+
+        Two kernels that both use atomic operations may count together: which of their accesses met is not known.
+        """
+        for other, writes, other_writes in self.gpu.outstanding.unordered(stream, task):
+            assert task.launch is not None
+            assert other.launch is not None
+            if all(_ATOMIC.search(one.program.ptx) for one in (task.launch, other.launch)):
+                continue
+            for observer in self.gpu.observers:
+                observer.streams_raced(task.launch, other.launch, writes=writes, other_writes=other_writes)
 
     def _refused(self, about: Launch, error: DriverError) -> Exception:
         """The program's error of a launch that a driver refuses; observers hear of it first."""

@@ -10,7 +10,7 @@ behavior" and "Stream synchronization behavior".
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.programs.host_arrays import span
+from tilewright.simt.observer import Launch
 
 #: The default stream, which waits for all others that are not independent, and they for it; and its other handle.
 LEGACY, _LEGACY_TOO = 0, 1
@@ -84,10 +85,11 @@ class Task:
     what: str  #: As a sentence calls it.
     kernel: str  #: A launch's kernel.
     line: str  #: `file:line` where the program asked for it.
-    #: `reads`, `writes`: of memory that the host has too.
+    #: `reads`, `writes`: of memory that the host has too, and of launches of several streams of all memory.
     reads: tuple[UsedBytes, ...]
     writes: tuple[UsedBytes, ...]
     reported: set[str] = field(default_factory=set)  #: Lines at which its races were reported.
+    launch: Launch | None = None  #: Whose races with those of other streams are looked for.
 
     @property
     def size_bytes(self) -> int:
@@ -200,6 +202,16 @@ class Outstanding:
                 elif writes and any(one.meets(used) for one in task.reads):
                     yield task, False
 
+    def unordered(self, stream: int, task: Task) -> Iterator[tuple[Task, bool, bool]]:
+        """Launches that may run at once with a stream's next one and use its bytes; whether that and they write."""
+        with self._lock:
+            before = self._before_next(stream)
+            for other in [one for one in self._live if one.launch is not None and one not in before]:
+                writes = _meet(task.writes, (*other.reads, *other.writes))
+                other_writes = _meet(other.writes, (*task.reads, *task.writes))
+                if writes or other_writes:
+                    yield other, writes, other_writes
+
     def _before_next(self, stream: int) -> set[Task]:
         """What is done before the next thing that a stream is given."""
         stream = LEGACY if stream == _LEGACY_TOO else stream
@@ -215,3 +227,7 @@ class Outstanding:
             self._live.pop(one, None)
         for known in (*self._before.values(), *self._events.values()):
             known.intersection_update(self._live)
+
+
+def _meet(some: Sequence[UsedBytes], others: Sequence[UsedBytes]) -> bool:
+    return any(one.meets(other) for one in some for other in others)

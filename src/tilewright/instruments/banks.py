@@ -5,6 +5,9 @@ warps, of 8 bytes by half warps, of 16 bytes by quarter warps; a group with an a
 as the busiest bank has distinct words. Without conflicts every such group takes one, which is the ideal: 1, 2 and 4
 wavefronts for a full warp of 4-, 8- and 16-byte lanes.
 
+Accesses to the shared memory of another block of the cluster are counted too, in rows of `shared::cluster`: their
+requests and lanes. What wavefronts they take no source says; those of their rows are not to be read.
+
 Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Memory"; Nsight Compute, source metrics
 `memory_l1_wavefronts_shared`, `memory_l1_wavefronts_shared_ideal` and `derived__memory_l1_wavefronts_shared_excessive`.
 """
@@ -47,7 +50,7 @@ def counts(addresses: Sequence[int], size: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class BanksRow:
-    """One shared-memory instruction."""
+    """One shared-memory instruction, of the block's own memory or of another's: of some instructions, both."""
 
     site: Site
     requests: int  #: Warps that executed it with at least one active lane.
@@ -72,7 +75,10 @@ class BanksResult:
 
         That is `load`, `store` or `atomic`; atomics count as if they were stores, lanes on one word not serialised.
         """
-        return sum(int(getattr(row, quantity)) for row in self.rows if row.site.access == access)
+        return sum(int(getattr(row, quantity)) for row in self._own(access))
+
+    def _own(self, access: str) -> list[BanksRow]:
+        return [row for row in self.rows if (row.site.space, row.site.access) == ("shared", access)]
 
     @property
     def shared_bank_conflicts(self) -> int:
@@ -100,7 +106,7 @@ class Banks(Instrument):
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to shared memory."""
-        if site.kind is not EventKind.ACCESS or site.space != "shared":
+        if site.kind is not EventKind.ACCESS or site.space not in ("shared", "shared::cluster"):
             return None
         if offsets is None:
             return _BY_ADDRESS

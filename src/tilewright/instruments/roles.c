@@ -7,6 +7,24 @@ enum {
     WORDS_EACH = 3  // of what one mbarrier or copy is written down as
 };
 
+// A block's number in its cluster.
+static inline uint64_t rank_of(const struct tw_slot *slot)
+{
+    return (uint64_t)(slot - slot->cluster);
+}
+
+// A warp's number in its cluster.
+static inline uint64_t warp_of(const struct tw_requests *launch, const struct tw_slot *slot, const struct tw_warp *warp)
+{
+    return rank_of(slot) * launch->warps + warp->index;
+}
+
+// A place in the shared memory of the block at which lanes change an mbarrier: its offset, and the block's rank above.
+static inline uint64_t place_of(const struct tw_slot *slot, uint64_t offset)
+{
+    return rank_of(slot->target) << TW_RANK_SHIFT | offset;
+}
+
 // The first row has a counter of this host thread's, which says where it writes.
 static inline uint64_t **state_of(uint64_t *counters, uint32_t row)
 {
@@ -16,10 +34,10 @@ static inline uint64_t **state_of(uint64_t *counters, uint32_t row)
 void tw_roles_run(TW_WHERE, uint32_t mask)
 {
     uint64_t **state = state_of(counters, row);
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, tw_room(launch, state, 1), 0);
+    tw_keep(warp_of(launch, slot, warp), row, state, tw_room(launch, state, 1), 0);
 }
 
-// For each place: its offset, what the lanes bring together, and how many they are.
+// For each place: where it is, what the lanes bring together, and how many they are.
 void tw_roles_change(TW_WHERE, uint32_t mask, const uint64_t *places, const uint32_t *numbers)
 {
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
@@ -32,11 +50,11 @@ void tw_roles_change(TW_WHERE, uint32_t mask, const uint64_t *places, const uint
                 with |= 1u << i;
                 sum += numbers[i];
             }
-        room[++words] = places[lane];
+        room[++words] = place_of(slot, places[lane]);
         room[++words] = sum;
         room[++words] = tw_lane_count(with);
     }
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words);
+    tw_keep(warp_of(launch, slot, warp), row, state, room, words);
 }
 
 // Of the first lane: the place, the parity that it waits for, and whether that phase is over.
@@ -46,10 +64,10 @@ void tw_roles_test(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64
     uint64_t bits, shift = is_state ? TW_MBARRIER_PHASE_SHIFT : 0, parity = operands[lane] >> shift & 1;
     __builtin_memcpy(&bits, (const char *)slot->shared + places[lane], sizeof bits);
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH + 1);
-    room[1] = places[lane];
+    room[1] = place_of(slot, places[lane]);
     room[2] = parity;
     room[3] = (bits >> TW_MBARRIER_PHASE_SHIFT & 1) != parity;
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, WORDS_EACH);
+    tw_keep(warp_of(launch, slot, warp), row, state, room, WORDS_EACH);
 }
 
 // For each lane's copy: its mbarrier, its bytes, and 1.
@@ -59,9 +77,9 @@ void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint6
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
-        room[++words] = barriers ? barriers[lane] : (uint64_t)OUTSIDE;
+        room[++words] = barriers ? place_of(slot, barriers[lane]) : (uint64_t)OUTSIDE;
         room[++words] = sizes[lane];
         room[++words] = 1;
     }
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words);
+    tw_keep(warp_of(launch, slot, warp), row, state, room, words);
 }

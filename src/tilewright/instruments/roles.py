@@ -1,4 +1,4 @@
-"""What each warp of a block does, where warps have roles: how often each line runs, and its mbarriers and bulk copies.
+"""What each warp of a cluster does, where warps have roles: how often each line runs, its mbarriers and bulk copies.
 
 A wait for an mbarrier is a loop that turns as often as the machine happens to come by. What is told of it here is the
 turn that succeeds; the others are taken off the counts of the straight lines that they run through.
@@ -45,7 +45,8 @@ class Does(enum.IntEnum):
     WAITS = 4  #: For the phase of parity `number`.
     COPIES = 5  #: `number` bytes, of which the mbarrier hears when they have come.
     STORES = 6  #: `number` bytes to global memory.
-    OTHER = 7
+    DELIVERS = 7  #: The bytes of the copy before, which is multicast, to one block more.
+    OTHER = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Deed:
     """One of them, of one warp at one mbarrier."""
 
     does: Does
-    place: int  #: The mbarrier's offset in shared memory; `NOWHERE` of a copy without one.
+    place: int  #: The mbarrier's offset in shared memory, its block's rank above; `NOWHERE` of a copy without one.
     number: int
     lanes: int
     after: int = 0  #: So many waits of the warp came before.
@@ -61,23 +62,23 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What one or several warps of a block do alike."""
+    """What one or several warps of a cluster do alike."""
 
-    warps: tuple[int, ...]  #: Of the block.
+    warps: tuple[int, ...]  #: Of the cluster: those of the block of rank 0 come first.
     executed: Mapping[int, int]  #: How often each line of PTX runs, of all lines that could.
-    deeds: Mapping[int, tuple[Deed, ...]]  #: What each line did, in order.
+    deeds: Mapping[int, tuple[tuple[Deed, ...], ...]]  #: What each line did, each time that it did something.
 
 
 @dataclass(frozen=True, slots=True)
 class RolesResult:
-    """The roles of the warps of the first block that ran; `complete` is false where there was no room for all."""
+    """The roles of the warps of the cluster that ran; `complete` is false where there was no room for all."""
 
     roles: tuple[Role, ...]
     complete: bool
 
 
 class Roles(Instrument):
-    """Write down what each warp does; for one block at a time.
+    """Write down what each warp does; for one cluster, or block without one, at a time.
 
     Examples
     --------
@@ -162,11 +163,12 @@ def _does(site: Site) -> Does:
 
 def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     ran: Counter[int] = Counter()
-    deeds: dict[int, list[Deed]] = {}
+    deeds: dict[int, list[tuple[Deed, ...]]] = {}
     vain: Counter[int] = Counter()
-    after = 0
+    after, before = 0, -1
     for number, words in entries:
         site = sites[number]
+        again, before = number == before and _does(site) is not Does.WAITS, number
         if site.kind is EventKind.RUN:
             ran[number] += 1
             continue
@@ -174,9 +176,14 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
         if does is Does.WAITS and not words[2]:
             vain[site.ptx_line] += 1
             continue
-        for at in range(0, len(words), _WORDS_EACH):
-            place, amount, lanes = words[at : at + _WORDS_EACH]
-            told.append(Deed(does, place, amount, lanes, after))
+        if again and does is Does.COPIES and "multicast::cluster" in site.opcode:
+            does = Does.DELIVERS
+        done = tuple(
+            Deed(does, words[at], words[at + 1], words[at + 2], after) for at in range(0, len(words), _WORDS_EACH)
+        )
+        if again:  # one instruction, which is told of at each block that it names
+            done = (*told.pop(), *done)
+        told.append(done)
         after += does is Does.WAITS
     _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}

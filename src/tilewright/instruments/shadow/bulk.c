@@ -373,10 +373,14 @@ void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
     struct tw_clocks *proxied = &bulks_of(of, mine)->proxied;
     uint32_t w = warp->index;
     join_clocks(proxied, &mine->known[w]);
-    for (uint32_t rank = 0; of->far_at && rank < of->ranks; rank++)
-        if (rank != rank_of(slot))
-            join_clocks(&bulks_of(of, shadow_of(slot, &slot->cluster[rank], block))->proxied,
-                        row_of(of, mine, TW_KNOWN_ROW + w, rank));
+    for (uint32_t rank = 0; of->far_at && rank < of->ranks; rank++) {
+        struct tw_clocks *there = &bulks_of(of, shadow_of(slot, &slot->cluster[rank], block))->proxied;
+        if (rank == rank_of(slot))
+            continue;
+        join_clocks(there, row_of(of, mine, TW_KNOWN_ROW + w, rank));
+        if (of->watched_at)
+            join_clocks(there, ahead_there(of, mine, w, rank, false));
+    }
     proxied->of[w] = (uint32_t)++mine->clocks[w].now;
     tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
 }

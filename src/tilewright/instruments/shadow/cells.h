@@ -126,14 +126,21 @@ enum {
 
     // What a block knows of its cluster is a row of clocks for each block of that, of: each warp, what a barrier left for
     // it, each barrier, the last two rounds of the cluster's own (of the first block alone), and each mbarrier's phase
-    // and the one before. Here they begin, and end without mbarriers and with them.
+    // and the one before. Of these, and of each warp, two more say of warps of which some lanes alone arrived below which
+    // clock, and which (as `tw_arrivals` does). Here they begin, and end without mbarriers and with them.
     TW_KNOWN_ROW = 0,
     TW_INBOX_ROW = 32,
     TW_ROUND_ROW = 64,
     TW_MEETING_ROW = 80,
     TW_NOW_ROW = 82,
     TW_BEFORE_ROW = 146,
-    TW_ROWS_END = 210,
+    TW_NOW_CAME_ROW = 210,
+    TW_NOW_LANES_ROW = 274,
+    TW_BEFORE_CAME_ROW = 338,
+    TW_BEFORE_LANES_ROW = 402,
+    TW_AHEAD_ROW = 466,
+    TW_AHEAD_LANES_ROW = 498,
+    TW_ROWS_END = 530,
     TW_VISITS_MAX = 1024,
 
     // What is done to an mbarrier, and bits of how.

@@ -42,8 +42,11 @@ void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_sl
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
         struct tw_clocks *its = row_of(launch, block, row, rank);
         struct tw_clocks *mine = row_of(launch, block, TW_KNOWN_ROW + warp, rank);
-        if (rank != rank_of(slot))
-            join_clocks(takes ? mine : its, takes ? its : mine);
+        if (rank == rank_of(slot))
+            continue;
+        join_clocks(takes ? mine : its, takes ? its : mine);
+        if (!takes && launch->watched_at)  // what is handed on at second hand is not told apart by lanes
+            join_clocks(its, ahead_there(launch, block, warp, rank, false));
     }
 }
 
@@ -60,19 +63,61 @@ void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shad
     __builtin_memset(row_of(launch, block, TW_ROUND_ROW + barrier, 0), 0, launch->ranks * sizeof(struct tw_clocks));
 }
 
-// A warp's arrival at another block's mbarrier hands on all that it knows, and did: of its lanes nothing is told apart.
+// Lanes of a warp arrive at another block's mbarrier: of their own warp they hand on what all its lanes did before they
+// were ordered, and all of their own.
 void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
-                            struct tw_shadow_block *block, uint32_t warp, struct tw_shadow_block *there,
-                            struct tw_watched *object)
+                            struct tw_shadow_block *block, const struct tw_warp *warp, uint32_t lanes,
+                            struct tw_shadow_block *there, struct tw_watched *object)
 {
-    uint32_t mine = rank_of(slot), away = rank_of(slot->target);
+    uint32_t mine = rank_of(slot), away = rank_of(slot->target), w = warp->index;
     uint32_t number = (uint32_t)(object - (struct tw_watched *)((char *)there + launch->watched_at));
-    uint32_t now = (uint32_t)++block->clocks[warp].now;
+    uint32_t now = (uint32_t)++block->clocks[w].now, *came = row_of(launch, there, TW_NOW_CAME_ROW + number, mine)->of;
+    uint32_t *arrived = row_of(launch, there, TW_NOW_LANES_ROW + number, mine)->of;
+    const struct tw_arrivals *near = (const struct tw_arrivals *)((const char *)block + launch->ahead_at) + w;
+    arrived[w] |= lanes;
+    came[w] = now;
+    uint32_t most = (arrived[w] & warp->live) == warp->live ? now : (uint32_t)block->whole[w];
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
         struct tw_clocks *to = rank == away ? &object->now.joined : row_of(launch, there, TW_NOW_ROW + number, rank);
-        join_clocks(to, known_to(launch, block, warp, mine, rank));
-        if (rank == mine)
-            to->of[warp] = now;
+        join_clocks(to, known_to(launch, block, w, mine, rank));
+        join_clocks(to, rank == mine ? &near->came : ahead_there(launch, block, w, rank, false));
+        if (rank == mine && to->of[w] < (most ? most : 1))
+            to->of[w] = most ? most : 1;
+    }
+}
+
+static void turn_row(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t now,
+                     uint32_t before)
+{
+    uint64_t bytes = launch->ranks * sizeof(struct tw_clocks);
+    __builtin_memcpy(row_of(launch, block, before, 0), row_of(launch, block, now, 0), bytes);
+    __builtin_memset(row_of(launch, block, now, 0), 0, bytes);
+}
+
+// The phase of an mbarrier is complete: what came to it of other blocks is what the next waits take over.
+void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number)
+{
+    turn_row(launch, block, TW_NOW_ROW + number, TW_BEFORE_ROW + number);
+    turn_row(launch, block, TW_NOW_CAME_ROW + number, TW_BEFORE_CAME_ROW + number);
+    turn_row(launch, block, TW_NOW_LANES_ROW + number, TW_BEFORE_LANES_ROW + number);
+}
+
+// A warp saw that phase complete: it takes over what came to it of other blocks, of some lanes of their warps too.
+void tw_shadow_take_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                          struct tw_shadow_block *block, uint32_t warp, uint32_t number)
+{
+    tw_shadow_hand_on(launch, slot, block, warp, TW_BEFORE_ROW + number, 1);
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        const uint32_t *known = row_of(launch, block, TW_KNOWN_ROW + warp, rank)->of;
+        const uint32_t *came = row_of(launch, block, TW_BEFORE_CAME_ROW + number, rank)->of;
+        const uint32_t *by = row_of(launch, block, TW_BEFORE_LANES_ROW + number, rank)->of;
+        uint32_t *ahead = ahead_there(launch, block, warp, rank, false)->of;
+        uint32_t *lanes = ahead_there(launch, block, warp, rank, true)->of;
+        for (uint32_t q = 0; q < launch->warps; q++)
+            if (rank != rank_of(slot) && came[q] > known[q]) {
+                lanes[q] = by[q] | (ahead[q] > known[q] ? lanes[q] : 0);
+                ahead[q] = came[q] > ahead[q] ? came[q] : ahead[q];
+            }
     }
 }
 
@@ -94,8 +139,11 @@ void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
     struct tw_shadow_block *mine = block, *first = first_of(slot, block);
     uint32_t w = warp->index, round = far_part(of, first)->number, own = rank_of(slot);
     uint32_t now = (uint32_t)++mine->clocks[w].now;
-    for (uint32_t rank = 0; rank < of->ranks && !relaxed; rank++)
+    for (uint32_t rank = 0; rank < of->ranks && !relaxed; rank++) {
         join_clocks(joined_in(of, first, round, rank), known_to(of, mine, w, own, rank));
+        if (of->watched_at && rank != own)
+            join_clocks(joined_in(of, first, round, rank), ahead_there(of, mine, w, rank, false));
+    }
     if (!relaxed)
         joined_in(of, first, round, own)->of[w] = now;
     far_part(of, mine)->came.of[w] = round + 1;
@@ -196,7 +244,8 @@ static bool was_awaited(const struct tw_shadow_launch *launch, const struct tw_s
     const struct tw_far *far = far_part(launch, block);
     for (uint32_t q = 0; q < launch->warps; q++)
         if (visit->round < far->waited.of[q] ||
-            visit->clock < row_of(launch, block, TW_KNOWN_ROW + q, by >> 5)->of[by & 31])
+            visit->clock < row_of(launch, block, TW_KNOWN_ROW + q, by >> 5)->of[by & 31] ||
+            (launch->watched_at && visit->clock < ahead_there(launch, block, q, by >> 5, false)->of[by & 31]))
             return true;
     return false;
 }

@@ -80,6 +80,27 @@ static inline const struct tw_clocks *known_of(const struct access *me, uint32_t
     return rank == me->rank ? &me->block->known[me->warp] : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
 }
 
+// A warp's clock of some lanes of each warp of a block of another rank, of an mbarrier that it awaited; `lanes` says which.
+static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
+                                            uint32_t warp, uint32_t rank, bool lanes)
+{
+    return row_of(launch, block, (lanes ? TW_AHEAD_LANES_ROW : TW_AHEAD_ROW) + warp, rank);
+}
+
+// Whether an arrival at an mbarrier that our warp awaited came behind an access by another block; and whether it handed
+// on what the lane of that access did.
+static inline bool came_there(const struct access *me, uint32_t rank, uint32_t who, uint64_t its, bool by_lane)
+{
+    if (!me->launch->watched_at || rank == me->rank)
+        return false;
+    const struct tw_clocks *came = ahead_there(me->launch, me->block, me->warp, rank, false);
+    if (who >= TW_SEVERAL_RANKS)
+        return beyond(came, its) != 0;
+    uint32_t lanes = ahead_there(me->launch, me->block, me->warp, rank, true)->of[warp_of(who)];
+    bool handed_on = who >= TW_THREAD_MAX ? lanes != 0 : (lanes >> (who & 31) & 1) != 0;
+    return its < came->of[warp_of(who)] && (handed_on || !by_lane);
+}
+
 static inline uint32_t latest_of(const struct tw_clocks *clocks)
 {
     uint32_t most = 0;
@@ -94,11 +115,11 @@ static inline bool races_away(const struct access *me, uint32_t rank, uint32_t w
 {
     uint32_t any = 0;
     if (who < TW_SEVERAL_RANKS)
-        return its >= known_of(me, rank)->of[warp_of(who)];
+        return its >= known_of(me, rank)->of[warp_of(who)] && !came_there(me, rank, who, its, true);
     if (who == TW_SEVERAL_WARPS)
-        return !beyond(known_of(me, rank), its);
+        return !beyond(known_of(me, rank), its) && !came_there(me, rank, who, its, false);
     for (uint32_t other = 0; other < me->launch->ranks; other++)
-        any |= other == me->rank ? 0 : beyond(known_of(me, other), its);
+        any |= other == me->rank ? 0 : beyond(known_of(me, other), its) | came_there(me, other, who, its, false);
     return !any;
 }
 

@@ -21,8 +21,11 @@ void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
 void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
-                            struct tw_shadow_block *block, uint32_t warp, struct tw_shadow_block *there,
-                            struct tw_watched *object);
+                            struct tw_shadow_block *block, const struct tw_warp *warp, uint32_t lanes,
+                            struct tw_shadow_block *there, struct tw_watched *object);
+void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number);
+void tw_shadow_take_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                          struct tw_shadow_block *block, uint32_t warp, uint32_t number);
 
 // Lanes of a warp that do the same to one mbarrier.
 struct visit {
@@ -159,12 +162,8 @@ static void follow(const struct visit *me)
     object->low_phase = low;
     object->before = object->now;
     __builtin_memset(&object->now, 0, sizeof object->now);
-    if (me->launch->far_at) {
-        uint64_t bytes = me->launch->ranks * sizeof(struct tw_clocks);
-        struct tw_clocks *now = row_of(me->launch, me->block, TW_NOW_ROW + number_of(me), 0);
-        __builtin_memcpy(row_of(me->launch, me->block, TW_BEFORE_ROW + number_of(me), 0), now, bytes);
-        __builtin_memset(now, 0, bytes);
-    }
+    if (me->launch->far_at)
+        tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
 static void join(struct tw_clocks *to, const struct tw_clocks *from)
@@ -209,7 +208,7 @@ static void take_over(const struct visit *me)
     struct tw_clocks *known = &me->block->known[w];
     join(known, &before->joined);
     if (me->launch->far_at)
-        tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_BEFORE_ROW + number_of(me), 1);
+        tw_shadow_take_there(me->launch, me->slot, me->block, w, number_of(me));
     for (uint32_t q = 0; q < me->launch->warps; q++) {
         if (q == w)
             continue;
@@ -339,7 +338,9 @@ static bool is_known_there(const struct visit *me, const struct tw_watched *obje
     const struct tw_clocks *known = row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank_of(me->slot->target));
     bool met = object->round && far_part(me->launch, me->block)->waited.of[w] >= object->round;
     // a block that is not known to run is a finding of its own
-    return met || object->made_at < known->of[object->made_by >> 5] || !latest_of(known);
+    const struct tw_clocks *ahead = ahead_there(me->launch, me->block, w, rank_of(me->slot->target), false);
+    uint32_t by = object->made_by >> 5;
+    return met || object->made_at < known->of[by] || object->made_at < ahead->of[by] || !latest_of(known);
 }
 
 // The record of an mbarrier of the block at which lanes do something.
@@ -374,7 +375,8 @@ static void visit_there(struct visit *me, uint32_t does, uint32_t bytes)
     if (does & TW_EXPECTS)
         expect(me, me->warp->index << 5 | tw_first_lane(me->lanes), bytes);
     if (!(does & TW_RELAXED))
-        tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp->index, there, object);
+        tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp, does ? me->lanes : me->warp->live, there,
+                               object);  // a copy that tells of its bytes hands on what its warp did
     follow(&its);
 }
 

@@ -119,7 +119,9 @@ static void tell_apart(const struct access *me, uint64_t cell, bool other_wrote)
     if (far_rank(cell) == me->rank && far_who(cell) != TW_SEVERAL_RANKS)
         tell_race(me, near_cell(cell), other_wrote);
     else
-        report(me, TW_SHARED_BLOCKS, cell, other_wrote);
+        report(me, came_there(me, far_rank(cell), far_who(cell), far_clock(cell), false) ? TW_SHARED_ARRIVED
+                                                                                          : TW_SHARED_BLOCKS,
+               cell, other_wrote);
 }
 
 // Two accesses that nothing orders as one: of one block its several warps, else several blocks.
