@@ -18,6 +18,7 @@ from numba.cuda.core.errors import NumbaTypeError, NumbaValueError
 from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.extending import intrinsic
 
+from tilewright.gpu.assembly import by_operand, numbered, with_predicates
 from tilewright.gpu.documentation import docstring
 from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
 
@@ -59,22 +60,12 @@ def intrinsic_of(record: Record) -> Any:
     return intrinsic(define)
 
 
-def _by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any, ...]]]:
-    """Each operand with its arguments: an array and its index, or one."""
-    left, found = list(arguments), []
-    for operand in record.operands:
-        count = 2 if isinstance(operand, Address) else 1
-        found.append((operand, tuple(left[:count])))
-        del left[:count]
-    return found
-
-
 def _result_type(record: Record, arguments: Any) -> Any:
     result = record.result
     if result is None:
         return types.void
     one = _TYPES[result.type][0]
-    for operand, given in _by_operand(record, arguments):
+    for operand, given in by_operand(record, arguments):
         if operand.name == result.like and given[0].dtype in (types.int32, types.float32, types.int64, types.float64):
             one = given[0].dtype if given[0].dtype.bitwidth == one.bitwidth else one
     return one if result.count == 1 else types.UniTuple(one, result.count)
@@ -82,7 +73,7 @@ def _result_type(record: Record, arguments: Any) -> Any:
 
 def _check(record: Record, arguments: Any) -> None:
     """Refuse arguments that the instruction has no place for, with Numba's error."""
-    for operand, given in _by_operand(record, arguments):
+    for operand, given in by_operand(record, arguments):
         if isinstance(operand, Address):
             wrong = _wrong_address(operand, *given)
         elif isinstance(operand, Constant):
@@ -149,44 +140,23 @@ def _generated(record: Record, context: Any, builder: Any, signature: Any, value
     result = record.result
     results = [] if result is None else [_TYPES[result.type][1:]] * result.count
     texts, inputs, constraints = {}, [], [f"={constraint}" for _, constraint in results]
-    given = zip(_by_operand(record, signature.args), _by_operand(record, values), strict=True)
+    given = zip(by_operand(record, signature.args), by_operand(record, values), strict=True)
     for (operand, argument_types), (_, arguments) in given:
         if isinstance(operand, Constant):
             texts[operand.name] = str(argument_types[0].literal_value)
             continue
         registers = _registers(context, builder, operand, argument_types, arguments)
-        texts[operand.name] = _numbered(len(constraints), len(registers))
+        texts[operand.name] = numbered(len(constraints), len(registers))
         inputs += [value for value, _ in registers]
         tied = operand.name == record.updates  # to the results, which come first
         constraints += [str(index) if tied else one for index, (_, one) in enumerate(registers)]
-    text = _with_predicates(record, texts)
+    text = with_predicates(record, texts)
     if not record.pure:
         constraints.append("~{memory}")
     kind = ir.FunctionType(_returned([kind for kind, _ in results]), [value.type for value in inputs])
     asm = ir.InlineAsm(kind, text, ",".join(constraints), side_effect=not record.pure)
     call = builder.call(asm, inputs, attrs=("convergent",))
     return _as_numba(context, builder, signature.return_type, result, call)
-
-
-def _with_predicates(record: Record, texts: dict[str, str]) -> str:
-    """The instruction with its operands' texts; predicates, which assembly cannot take or give, are numbers outside."""
-    result, before, behind = record.result, "", ""
-    for operand in record.operands:
-        if isinstance(operand, Registers) and operand.type == "pred":
-            before += f".reg .pred %{operand.name}; setp.ne.u32 %{operand.name}, {texts[operand.name]}, 0; "
-            texts[operand.name] = f"%{operand.name}"
-    if result is not None and result.type == "pred":
-        before, behind = f"{before}.reg .pred %{result.name}; ", f" selp.u32 $0, 1, 0, %{result.name};"
-        texts[result.name] = f"%{result.name}"
-    elif result is not None:
-        texts[result.name] = _numbered(0, result.count)
-    text = record.with_operands(texts)
-    return f"{{ {before}{text}{behind} }}" if before else text
-
-
-def _numbered(first: int, count: int) -> str:
-    """Operands of inline assembly."""
-    return ", ".join(f"${number}" for number in range(first, first + count))
 
 
 def _returned(kinds: list[Any]) -> Any:

@@ -1,0 +1,161 @@
+"""Intrinsics for numba-cuda-mlir: inline assembly from the records that numba-cuda's are made of.
+
+A module of its own, since both compilers may be at work in one process: `from tilewright.gpu.numba_cuda_mlir import
+ldmatrix_x4`. It is imported by nobody else, for numba-cuda-mlir looks for a driver.
+
+Examples
+--------
+In a program that `tilewright check` or `profile` runs, or that finds a GPU:
+
+    from numba_cuda_mlir import cuda
+    from tilewright.gpu.numba_cuda_mlir import ldmatrix_x4
+
+Source: numba-cuda-mlir 0.6.0, `extending.intrinsic`; MLIR, dialect `llvm`, `llvm.inline_asm`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import MappingProxyType
+from typing import Any
+
+from numba_cuda_mlir import types
+from numba_cuda_mlir._mlir import ir
+from numba_cuda_mlir._mlir.dialects import arith, llvm
+from numba_cuda_mlir._mlir.extras import types as made
+from numba_cuda_mlir.extending import intrinsic
+from numba_cuda_mlir.lowering_utilities import index_of, memref_to_llvm_ptr
+from numba_cuda_mlir.numba_cuda.core.errors import NumbaTypeError
+
+from tilewright.gpu import intrinsics
+from tilewright.gpu.assembly import by_operand, numbered, with_predicates
+from tilewright.gpu.documentation import docstring
+from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
+
+#: Register type -> (Numba's, bits, whether a float, the constraint).
+_TYPES = MappingProxyType(
+    {
+        "b32": (types.uint32, 32, False, "r"), "u32": (types.uint32, 32, False, "r"),
+        "s32": (types.int32, 32, False, "r"), "b64": (types.uint64, 64, False, "l"),
+        "u64": (types.uint64, 64, False, "l"), "f32": (types.float32, 32, True, "f"),
+        "f64": (types.float64, 64, True, "d"), "pred": (types.boolean, 32, False, "r"),
+    }
+)  # fmt: skip
+#: State space -> LLVM's number of it, bits of an address there.
+_SPACES = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
+
+
+def __getattr__(name: str) -> Any:
+    """An intrinsic, made when it is first asked for."""
+    if name.startswith("_") or not any(record.name == name for record in intrinsics.records()):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; docs/intrinsics.md lists the intrinsics")
+    return globals().setdefault(name, intrinsic_of(intrinsics.find(name)))
+
+
+def intrinsic_of(record: Record) -> Any:
+    """What a kernel of numba-cuda-mlir calls for a record."""
+
+    def define(typingctx: Any, *arguments: Any) -> Any:
+        _check(record, arguments)
+
+        def generate(builder: Any, target: Any, given: Any, named: Any) -> None:
+            _generate(record, builder, target, arguments, given)
+
+        return _result_type(record)(*arguments), generate
+
+    names = ("typingctx", *record.parameters())
+    define.__name__ = define.__qualname__ = record.name
+    define.__doc__ = docstring(record)
+    define.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return intrinsic(define)
+
+
+def _check(record: Record, arguments: Any) -> None:
+    """Refuse arguments that the instruction has no place for, with Numba's error."""
+    for operand, given in by_operand(record, arguments):
+        if isinstance(operand, Address) and not isinstance(given[0], types.Array):
+            raise NumbaTypeError(f"{record.call()}: `{operand.name}` must be an array (got {given[0]})")
+        if not isinstance(operand, Constant):
+            continue
+        value = getattr(given[0], "literal_value", None)
+        if type(value) is not int or not operand.least <= value <= operand.most:
+            rule = f"`{operand.name}` must be a constant of {operand.least} to {operand.most} (got {given[0]})"
+            raise NumbaTypeError(f"{record.call()}: {rule}")
+
+
+def _result_type(record: Record) -> Any:
+    if record.result is None:
+        return types.void
+    one = _TYPES[record.result.type][0]
+    return one if record.result.count == 1 else types.UniTuple(one, record.result.count)
+
+
+def _generate(record: Record, builder: Any, target: Any, argument_types: Any, given: Any) -> None:
+    """The instruction, and its results in the target."""
+    result = record.result
+    results = [] if result is None else [_TYPES[result.type]] * result.count
+    texts, inputs, constraints = {}, [], [f"={constraint}" for *_, constraint in results]
+    of_types = by_operand(record, argument_types)
+    for (operand, kinds), (_, variables) in zip(of_types, by_operand(record, given), strict=True):
+        if isinstance(operand, Constant):
+            texts[operand.name] = str(kinds[0].literal_value)
+            continue
+        values = _registers(builder, operand, kinds, variables)
+        texts[operand.name] = numbered(len(constraints), len(values))
+        inputs += [value for value, _ in values]
+        tied = operand.name == record.updates  # to the results, which come first
+        constraints += [str(index) if tied else one for index, (_, one) in enumerate(values)]
+    text = with_predicates(record, texts)
+    if not record.pure:
+        constraints.append("~{memory}")
+    made_of = [_register(bits, is_float) for _, bits, is_float, _ in results]
+    returned = llvm.StructType.get_literal(made_of) if len(made_of) > 1 else made_of[0] if made_of else None
+    call = llvm.inline_asm(returned, inputs, text, ",".join(constraints), has_side_effects=not record.pure)
+    if result is None:
+        builder.store_var(target, None)
+    elif result.count > 1:
+        builder.store_var(target, tuple(llvm.extractvalue(kind, call, [i]) for i, kind in enumerate(made_of)))
+    else:
+        nothing = arith.constant(made_of[0], 0) if result.type == "pred" else None
+        builder.store_var(target, call if nothing is None else arith.cmpi(arith.CmpIPredicate.ne, call, nothing))
+
+
+def _register(bits: int, is_float: bool) -> Any:
+    if is_float:
+        return made.f32() if bits == 32 else made.f64()
+    return ir.IntegerType.get_signless(bits)
+
+
+def _registers(builder: Any, operand: Operand, kinds: Any, variables: Any) -> list[tuple[Any, str]]:
+    """Values of an operand, each with its constraint."""
+    values = [builder.load_var(variable) for variable in variables]
+    if isinstance(operand, Address):
+        return [_address(operand, kinds[0], *values)]
+    assert isinstance(operand, Registers)
+    _, bits, is_float, constraint = _TYPES[operand.type]
+    parts = values[0] if isinstance(values[0], tuple | list) else [values[0]]
+    return [(_as_bits(builder, part, _register(bits, is_float)), constraint) for part in parts]
+
+
+def _as_bits(builder: Any, value: Any, kind: Any) -> Any:
+    """A value in a register: bits of the same width as they are, other numbers converted."""
+    if not isinstance(value, ir.Value):
+        return arith.constant(kind, value)
+    if value.type == kind:
+        return value
+    floats = [isinstance(one, ir.FloatType) for one in (value.type, kind)]
+    alike = floats[0] != floats[1] and value.type.width == kind.width
+    return arith.bitcast(kind, value) if alike else builder.mlir_convert(value, kind)
+
+
+def _address(operand: Address, array_type: Any, array: Any, index: Any) -> tuple[Any, str]:
+    """An element's address in its state space."""
+    parts = index if isinstance(index, tuple | list) else [index]
+    pointer = memref_to_llvm_ptr(array, [index_of(part) for part in parts], array.type.element_type)
+    space, bits = _SPACES[operand.space]
+    generic = llvm.addrspacecast(llvm.PointerType.get(), pointer) if pointer.type != llvm.PointerType.get() else pointer
+    if space:
+        generic = llvm.addrspacecast(llvm.PointerType.get(space), generic)
+    return llvm.ptrtoint(ir.IntegerType.get_signless(bits), generic), "r" if bits == 32 else "l"
