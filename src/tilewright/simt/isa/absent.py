@@ -30,12 +30,20 @@ ABSENT = (
         "no product of the shape has sums of the type",
     ),
     Absent(
+        "wmma.f16.satfinite", "9.7.14.4", "PTX 6.5 took it away: no manual since says what it makes of sums of floats"
+    ),
+    Absent(
         "mma.m16n8k16.tf32", "", "the manual does not have it, and the assembler takes the name and makes no code of it"
     ),
     Absent(
         "tex.2dms tex.a2dms tex.base tex.f16 tex.f16x2 tld4.a2d tld4.cube tld4.acube txq",
         "9.7.10",
         "of textures there are those with one level, one sample and 32 bits, that objects name; none is asked about",
+    ),
+    Absent(
+        "tex.level.s32 tex.grad.s32 tex.grad.cube tex.grad.acube",
+        "9.7.10",
+        "levels and gradients go with coordinates in float32, and gradients with textures that are no cubes",
     ),
     Absent(
         "sust.p sured suq istypep",

@@ -21,6 +21,7 @@ from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up
+from tilewright.simt.translate.results import write
 from tilewright.simt.translate.shape import ANY_VECTOR
 from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 
@@ -239,8 +240,6 @@ def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -
 
 def _fetch(emitter: Emitter, register: tree.Register, at: Value, type_: str, lanes: Value) -> None:
     """Load a result into a register, for the lanes of this call only."""
-    from tilewright.simt.translate.emit import write  # which emits calls
-
     value = _load_lanes(emitter, at, element_type(type_), lanes)
     guard = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
     write(emitter, register.name, value, type_, ANY_VECTOR, guard)

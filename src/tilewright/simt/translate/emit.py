@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
-from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
+from tilewright.simt.events import EventKind
 from tilewright.simt.isa import Role, lower
 from tilewright.simt.translate import (
     barriers,
@@ -28,17 +28,22 @@ from tilewright.simt.translate import (
     warpgroups,
 )
 from tilewright.simt.translate.access import Access, group_accesses, space_of
-from tilewright.simt.translate.access_events import store_values
-from tilewright.simt.translate.code import LANES, Value, element_type
-from tilewright.simt.translate.comparing import narrowed
+from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.copies import emit_copy
-from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
+from tilewright.simt.translate.emitter import Emitter, guard_value
 from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import CARRY, Block, Op
+from tilewright.simt.translate.lane_rows import (
+    emit_lane,
+    is_packed,
+    letter_of,
+    read_sources,
+    tell_values,
+    write_unpacked,
+)
 from tilewright.simt.translate.moves import emit_access
-from tilewright.simt.translate.shape import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, UNIFORM, VECTOR, Shape
-from tilewright.simt.translate.transfer import transfer
-from tilewright.simt.translate.webs import ptx_name
+from tilewright.simt.translate.results import shape_of, write
+from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, VECTOR
 
 
 def emit_function(emitter: Emitter, symbol: str) -> Flow:
@@ -106,14 +111,10 @@ def emit_unguarded(emitter: Emitter, op: Op, accesses: Sequence[Access], guard: 
     if kind == "copy":
         emit_copy(emitter, *accesses)
         return
-    if kind == "lane" and op.form.row.role is Role.COPY and _is_packed(op):
-        _write_unpacked(emitter, op, guard)
+    if kind == "lane" and op.form.row.role is Role.COPY and is_packed(op):
+        write_unpacked(emitter, op, guard)
         return
     _EMITTERS[kind](emitter, op, guard)
-
-
-def _is_packed(op: Op) -> bool:
-    return len(op.destinations) > 1 or isinstance(op.sources[0], tree.Vector)
 
 
 def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None) -> None:
@@ -123,123 +124,7 @@ def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None)
     if access.space == "param" and (known := emitter.shapes.results(op)[0].constant) is not None:
         values = [emitter.code.const(value.type, known) for value in values]
     for name, value in zip(op.destinations, values, strict=True):
-        write(emitter, name, value, access.type, ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR, guard)
-
-
-def _write_unpacked(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """`mov.b64 {a, b}, c`, `mov.b64 c, {a, b}`, and `mov.v2.b32 {a, b}, {c, d}`."""
-    code = emitter.code
-    type_ = op.form["type"]
-    source = op.sources[0]
-    if op.form["vec"]:
-        assert isinstance(source, tree.Vector), "operands are checked"
-        values = [emitter.read(item, type_) for item in source.items]
-        for name, value in zip(op.destinations, values, strict=True):
-            write(emitter, name, value, type_, _shape_of(value), guard)
-        return
-    if isinstance(source, tree.Vector):
-        parts = [emitter.read(i, _element_of(emitter, i, type_, len(source.items))) for i in source.items]
-        value = emitter.pack([code.cast("bitcast", p, f"i{p.bits}") for p in parts], type_)
-    else:
-        value = emitter.read(source, type_)
-    if len(op.destinations) == 1:
-        write(emitter, op.destinations[0], value, type_, _shape_of(value), guard)
-        return
-    whole = code.cast("bitcast", value, f"i{value.bits}")
-    bits = whole.bits // len(op.destinations)
-    for index, name in enumerate(op.destinations):
-        part = code.binary("lshr", whole, code.const(whole.type, index * bits))
-        write(emitter, name, code.cast("trunc", part, f"i{bits}"), f"b{bits}", _shape_of(value), guard)
-
-
-def _element_of(emitter: Emitter, operand: tree.Operand, type_: str, count: int) -> str:
-    return emitter.operand_type(operand, type_, count)
-
-
-def _shape_of(value: Value) -> Shape:
-    return ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR
-
-
-def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """A row's own meaning: in scalars when the result is uniform or affine, else over the lanes."""
-    code, form = emitter.code, op.form
-    if emitter.instruments:
-        _tell_values(emitter, op)
-    shapes = emitter.shapes.results(op)
-    shape = shapes[0]
-    if shape.kind == VECTOR and guard is not None:
-        shape = _unguarded_shape(emitter, op)
-    integer = element_type(form.type_of(_letter(form.row.operands[0])))[0] == "i"
-    if len(shapes) == 1 and shape.kind == UNIFORM and shape.constant is not None and integer:
-        type_ = element_type(form.type_of(_letter(form.row.operands[0])))
-        results: tuple[Value, ...] = (code.const(type_, shape.constant),) * len(op.destinations)
-    else:
-        scalar = shape.kind != VECTOR
-        results = lower(code, form, *(narrowed(emitter, op) or read_sources(emitter, op, base=scalar)))
-        if scalar:  # where a known predicate chooses, the other operand may be a vector
-            results = tuple(map(emitter.first_lane, results))
-    stride = _stride(emitter, op, shape, results[0]) if shape.kind == STRIDED else None
-    for index, name in enumerate(op.destinations):
-        if name == "_":
-            continue
-        value = results[index]
-        letter = _letter(form.row.operands[0].split("|")[0] if index == 0 else form.row.operands[0].split("|")[-1])
-        type_ = "pred" if value.type == "i1" else form.type_of(letter)
-        result = shape if value.lanes == 1 and len(shapes) == 1 else _shape_of(value)
-        write(emitter, name, value, type_, result, guard, stride)
-
-
-def _stride(emitter: Emitter, op: Op, shape: Shape, first: Value) -> Value:
-    """The stride of a result: by how much a lane one stride away differs from lane 0, whose value is given."""
-    code, lane = emitter.code, shape.rows.index(1)
-    (further,) = lower(code, op.form, *read_sources(emitter, op, base=True, lane=lane))
-    return code.sub(code.sub(emitter.first_lane(further), first), code.const(first.type, shape.lane_offsets[lane]))
-
-
-def _tell_values(emitter: Emitter, op: Op) -> None:
-    """Notify instruments of an instruction's source operands."""
-
-    def arguments(handler: Handler) -> str:
-        values = (
-            [emitter.read(op.sources[0], "b32")]
-            if op.form.row.kind == "barrier"
-            else read_sources(emitter, op, base=False)
-        )
-        for index, value in enumerate(values[:VALUES_MAX]):
-            store_values(emitter, index, widened(emitter, value, op))
-        return f"{emitter.mask}, ptr %values"
-
-    item = op.instruction
-    emitter.notify(Site(EventKind.VALUE, item.ptx_line, emitter.source_of(item), item.name), arguments)
-
-
-def widened(emitter: Emitter, value: Value, op: Op) -> Value:
-    """An operand as 64 bits: integers by the sign where the instruction has one, floats as their bits."""
-    code = emitter.code
-    integer = value if value.type[0] == "i" else code.cast("bitcast", value, f"i{value.bits}")
-    signed = value.type[0] == "i" and any(part[:2] in (".s",) for part in op.instruction.modifiers)
-    return code.resize(integer, "i64", signed=signed)
-
-
-def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
-    """The result's shape as if there were no guard: lanes that the guard leaves out keep their old value anyway."""
-    sources = [emitter.shapes.operand(s) for s in op.sources]
-    return transfer(op, sources, emitter.launch, emitter.layout.params)[0]
-
-
-def read_sources(emitter: Emitter, op: Op, *, base: bool, lane: int = 0) -> list[Value]:
-    """Source operands as the row's types say; with `base`, those of one lane."""
-    letters = [_letter(o) for o in op.form.row.operands[1:]]
-    values = []
-    for index, operand in enumerate(op.sources):
-        letter = letters[index] if index < len(letters) else "a"
-        values.append(emitter.read(operand, op.form.type_of(letter), base=base, lane=lane))
-    return values
-
-
-def _letter(operand: str) -> str:
-    """`{!}c` and `p[|q]` as plain operand letters."""
-    return operand.strip("!{}[]")
+        write(emitter, name, value, access.type, shape_of(value), guard)
 
 
 def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -248,20 +133,20 @@ def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
     if op.form.row.takes_carry:
         carry = emitter.read(tree.Register(CARRY), "pred")
     value, out = lower(code, op.form, *read_sources(emitter, op, base=False), carry)
-    write(emitter, op.destinations[0], value, op.form.type_of("d"), _shape_of(value), guard)
+    write(emitter, op.destinations[0], value, op.form.type_of("d"), shape_of(value), guard)
     if op.form.has("cc"):
-        write(emitter, CARRY, out, "pred", _shape_of(out), guard)
+        write(emitter, CARRY, out, "pred", shape_of(out), guard)
 
 
 def _emit_warp(emitter: Emitter, op: Op, guard: Value | None) -> None:
     if emitter.instruments:
-        _tell_values(emitter, op)
+        tell_values(emitter, op)
     values = lanes.emit_warp(emitter, op)
     letters = op.form.row.operands[0].split("|")
     for index, name in enumerate(op.destinations):
         value = values[index]
-        type_ = "pred" if value.type == "i1" else op.form.type_of(_letter(letters[min(index, len(letters) - 1)]))
-        write(emitter, name, value, type_, _shape_of(value), guard)
+        type_ = "pred" if value.type == "i1" else op.form.type_of(letter_of(letters[min(index, len(letters) - 1)]))
+        write(emitter, name, value, type_, shape_of(value), guard)
 
 
 def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -296,7 +181,7 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
             members = emitter.code.splat(emitter.read(op.sources[0], "b32"))
             emitter.code.line(f"store {members}, ptr %values, align 64")
             emitter.event(EventKind.SYNC, op.instruction, emitter.mask, Value("%values", "ptr"))
-            _tell_values(emitter, op)
+            tell_values(emitter, op)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
@@ -338,7 +223,7 @@ def _groups_left(emitter: Emitter, op: Op) -> int:
 
 def _emit_await(emitter: Emitter, op: Op, guard: Value | None) -> None:
     complete = mbarriers.emit_test(emitter, op)
-    write(emitter, op.destinations[0], complete, "pred", _shape_of(complete), guard)
+    write(emitter, op.destinations[0], complete, "pred", shape_of(complete), guard)
 
 
 def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -353,14 +238,14 @@ def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
     if space == "param" and value.bits == 64:  # Triton holds addresses of parameters in 32 bits
         upper = code.and_(emitter.context("params_address"), code.const("i64", -1 << 32))
         value = code.select(code.icmp("ult", value, code.const("i64", 1 << 32)), code.or_(value, upper), value)
-    write(emitter, op.destinations[0], value, type_, shape if shape.kind != VECTOR else _shape_of(value), guard)
+    write(emitter, op.destinations[0], value, type_, shape if shape.kind != VECTOR else shape_of(value), guard)
 
 
 def _emit_isspacep(emitter: Emitter, op: Op, guard: Value | None) -> None:
     part = op.instruction.modifiers[-1][1:]
     space = "const" if part == "const" else space_of(part)
     value = generic.is_space(emitter, emitter.read(op.sources[0], "u64"), space)
-    write(emitter, op.destinations[0], value, "pred", _shape_of(value), guard)
+    write(emitter, op.destinations[0], value, "pred", shape_of(value), guard)
 
 
 def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -393,35 +278,8 @@ def _emit_control(emitter: Emitter, op: Op, guard: Value | None) -> None:
     calls.emit_call(emitter, op)
 
 
-def write(
-    emitter: Emitter,
-    name: str,
-    value: Value,
-    type_: str,
-    shape: Shape,
-    guard: Value | None,
-    stride: Value | None = None,
-) -> None:
-    """Write a result of a PTX type to a register, extended by its sign or zeros when the register is wider."""
-    if name == "_" or name not in emitter.graph.registers:
-        return
-    code = emitter.code
-    target = storage_type(emitter.graph.registers[name])
-    if value.type != target:
-        width = Value("", target).bits
-        integer = code.cast("bitcast", value, f"i{value.bits}")
-        integer = code.resize(integer, f"i{width}", signed=type_.startswith("s"))
-        value = code.cast("bitcast", integer, target)
-        stride = code.resize(stride, f"i{width}", signed=True) if stride is not None else None
-        if shape.kind in (AFFINE, STRIDED) and width > value.bits:
-            raise PtxError(f"register '{ptx_name(name)}' is wider than the affine value written to it")
-    emitter.store_register(name, value, shape, guard, stride)
-    if name in emitter.graph.copies:
-        emitter.store_register(emitter.graph.copies[name], value, shape, guard, stride)
-
-
 _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
-    "lane": _emit_lane,
+    "lane": emit_lane,
     "carry": _emit_carry,
     "warp": _emit_warp,
     "atomic": _emit_atomic,

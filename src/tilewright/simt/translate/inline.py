@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
-from tilewright.ptx.frames import called_from
+from tilewright.ptx.frames import called_from, frames, users_line
 from tilewright.ptx.substitution import instruction_with_names
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.promote import promote_params
 
 #: Functions that the machine provides itself.
 BUILTINS = ("vprintf",)
+#: How names begin of what launches kernels from a kernel. Source: CUDA C++ Programming Guide, "Dynamic Parallelism".
+_DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
 #: Instructions of one kernel after inlining; more is a mistake, or an attack. Compiling so many takes minutes.
 INSTRUCTIONS_MAX = 100_000
 
@@ -124,6 +126,12 @@ class _Inliner:
             return False
         callee = self.module.functions.get(call.target.name)
         if callee is None or callee.is_declaration or callee.is_entry:
+            if call.target.name.startswith(_DEVICE_LAUNCHES):
+                place = users_line(frames(item.location, self.module.files))
+                raise PtxError(
+                    f"{place or f'{self.module.path}:{item.ptx_line}'}: kernels must be launched by the host (got "
+                    f"'{call.target.name}', which launches one from a kernel); dynamic parallelism is not simulated"
+                )
             raise PtxError(
                 f"{self.module.path}:{item.ptx_line}: call to '{call.target.name}', which this module does not define "
                 f"as a function; link its definition into the PTX"

@@ -11,9 +11,16 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 
+#: Kinds of rows whose results are the same in all lanes where their operands are.
+_ALIKE = ("carry", "isspacep", "policy", "barrier", "await")
+#: Kinds whose results may differ among lanes, whatever the operands are.
+_APART = (
+    "atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier", "texture", "surface",
+)  # fmt: skip
+
 
 def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:
-    """Shapes of an instruction's destinations (one shape stands for all of several)."""
+    """Shapes of the destinations of an instruction that has some (one shape stands for all of several)."""
     row = op.form.row
     if row.kind in ("lane", "cvta"):
         if row.linear and sources:
@@ -28,20 +35,8 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind == "warp":
         one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
         return [ANY_UNIFORM if one_group and row.role is Role.AGREE else ANY_VECTOR]
-    if row.kind in (
-        "atomic",
-        "control",
-        "matrix",
-        "rows",
-        "fragment",
-        "product",
-        "warpgroup",
-        "mbarrier",
-        "texture",
-        "surface",
-    ):
-        return [ANY_VECTOR]
-    return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
+    assert row.kind in (*_ALIKE, *_APART), row.kind  # a wrong guess would make lanes share what they do not
+    return [ANY_UNIFORM if row.kind in _ALIKE and all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
 
 
 def _type_bits(type_: str) -> int:

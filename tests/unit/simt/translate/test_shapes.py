@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from ptx_kernels import run
 from tilewright.programs import Program
 from tilewright.ptx.parser import parse
 from tilewright.simt import launch
+from tilewright.simt.isa import table
 from tilewright.simt.translate import graph
 from tilewright.simt.translate.emitter import register_bits
 from tilewright.simt.translate.frontier import thread_frontiers
 from tilewright.simt.translate.shape import AFFINE, STRIDED, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import SMALL, LaunchClass
+from tilewright.simt.translate.transfer import transfer
 
 BLOCKS = [(32, 1, 1), (64, 1, 1), (20, 1, 1), (16, 16, 1), (8, 8, 1), (10, 10, 1), (3, 5, 7), (1, 64, 1), (33, 3, 1)]
 LITERALS = [0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 48, 63, 64, 255, 256, 1023, 4095, 65535, -1, -2, -4, -8, -16, -32]
@@ -316,6 +319,20 @@ def graph_of(body: str) -> graph.Graph:
 .address_size 64
 .visible .entry k() {{ .reg .b32 %r<30>; .reg .pred %p<9>; {body} ret; }}"""
     return graph.build(parse(text).functions["k"], "k.ptx")
+
+
+@pytest.mark.parametrize("kind", sorted({row.kind for row in table().rows if row.writes} | {"control"}))
+def test_every_kind_of_row_that_writes_has_a_rule(kind):
+    row = SimpleNamespace(kind=kind, linear="", role=None, access="store")
+    op = SimpleNamespace(form=SimpleNamespace(row=row), instruction=SimpleNamespace(modifiers=()), sources=[None])
+    (shape,) = transfer(op, [Shape(VECTOR)], LaunchClass((32, 1, 1)), {})
+    assert shape.kind == VECTOR
+
+
+def test_a_kind_without_a_rule_is_refused():
+    op = SimpleNamespace(form=SimpleNamespace(row=SimpleNamespace(kind="unheard")))
+    with pytest.raises(AssertionError, match="unheard"):
+        transfer(op, [], LaunchClass((32, 1, 1)), {})
 
 
 def test_frontier_of_a_diamond():
