@@ -133,7 +133,7 @@ KIND = ".kind::f8f6f4"
 @pytest.mark.parametrize("of_c", ["f16", "f32"])
 @pytest.mark.parametrize("of_b", SMALL)
 @pytest.mark.parametrize("of_a", SMALL)
-@pytest.mark.parametrize("cases", [1, pytest.param(60, marks=pytest.mark.volume)])
+@pytest.mark.parametrize("cases", [1, pytest.param(196, marks=pytest.mark.volume)])
 def test_small_floats_are_added_as_those_of_8_bits(of_a, of_b, of_c, cases):
     for style in STYLES:
         assert wrong(("m16n8k32", of_a, of_b, of_c), "12.0", cases, style, KIND) == []

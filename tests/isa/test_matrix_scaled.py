@@ -1,7 +1,8 @@
 """Products with scales, and sparse ones of 6 and 4 bits: where lanes hold what is CUTLASS's, sums are those of MMA-Sim.
 
 Source: NVIDIA/cutlass, cute/atom/mma_traits_sm120.hpp and mma_traits_sm120_sparse.hpp; microsoft/MMA-Sim (2026),
-arithmetic/fdpa.py: `st_fdpa` with F = 25, and `gst_fdpa` with G = 16 and F = 35; in exact fractions here.
+arithmetic/fdpa.py: `st_fdpa` with F = 25, and `gst_fdpa` with G = 16 and F = 35. Every term here is a double without
+rounding: products of elements have 8 bits, sums of 16 of them 12, and scales 8 more.
 """
 
 from __future__ import annotations
@@ -68,15 +69,15 @@ def summed(
     if special or not math.isfinite(start):
         found = sum([*special, start] if not math.isfinite(start) else special)
         return oracle_matrix.bits_of(found, "f32")
-    terms = [(Fraction(start), exponent_of(start, "f32"))]
+    terms = [(start, exponent_of(start, "f32"))]
     each = 16 if together else 1
     for i in range(0, len(factors), each):
-        total = sum(Fraction(x) * Fraction(y) for x, y, _ in factors[i : i + each])
+        total = math.fsum(x * y for x, y, _ in factors[i : i + each])
         value, exponent = scales[i]
-        terms.append((total * Fraction(value), exponent + (0 if together else factors[i][2])))
+        terms.append((total * value, exponent + (0 if together else factors[i][2])))
     unit = max([-126, *(e for value, e in terms if value)]) - (35 if together else 25)
-    quantum = Fraction(2) ** unit
-    return oracle_matrix.rounded(sum(math.trunc(value / quantum) for value, _ in terms) * quantum, "f32", 23)
+    whole = sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms)
+    return oracle_matrix.rounded(whole * Fraction(2) ** unit, "f32", 23)
 
 
 def scales_of(words: np.ndarray, threads: Modes, selector: int, byte: int, blocks: int, lines: int) -> np.ndarray:

@@ -172,12 +172,18 @@ FORMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("style", ["near", "wide", "any", "specials"])
 @pytest.mark.parametrize("types", FORMS, ids="-".join)
-def test_sums_are_those_of_the_published_formula(types, style):
+def test_sums_are_those_of_the_published_formula(types, style, rounds):
+    rng = random.Random(f"{types} {style}")
+    for _ in range(rounds):
+        sums_are_right(types, style, rng)
+
+
+def sums_are_right(types: tuple[str, str, str], style: str, rng: random.Random) -> None:
     of_a, of_b, of_c = types
     k, wide, columns = 256 // BITS[of_a], 16 if of_c == "f16" else 32, 8
-    rng = random.Random(f"{types} {style}")
     ((a,), (b,), (c,)) = (
         matrices(name, shape, rng, style).astype(f"u{bits // 8}")
         for name, shape, bits in (
@@ -196,10 +202,16 @@ def test_sums_are_those_of_the_published_formula(types, style):
         assert int(d[row, column]) == wanted, (row, column, *factors, c[row, column])
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(66, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
 @pytest.mark.parametrize(("of_a", "of_b"), [("s8", "s8"), ("u8", "s8"), ("s8", "u8"), ("u8", "u8")])
-def test_integers_are_exact(of_a, of_b, saturates):
+def test_integers_are_exact(of_a, of_b, saturates, rounds):
     rng = np.random.default_rng(8)
+    for _ in range(rounds):
+        integers_are_exact(of_a, of_b, rng, saturates=saturates)
+
+
+def integers_are_exact(of_a: str, of_b: str, rng: np.random.Generator, *, saturates: bool) -> None:
     a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (24, 32)))
     c = rng.choice([0, 5, -7, 2**31 - 1000, -(2**31) + 1000], (64, 24))
     shared = np.zeros(SHARED_BYTES, np.uint8)
@@ -214,15 +226,17 @@ def test_integers_are_exact(of_a, of_b, saturates):
     assert (np.abs(numbers[0] @ numbers[1].T + c) >= 2**31).any()
 
 
-def test_bits_that_both_have_are_counted():
+@pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=pytest.mark.volume)])
+def test_bits_that_both_have_are_counted(rounds):
     rng = np.random.default_rng(9)
-    a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (8, 32)))
-    shared = np.zeros(SHARED_BYTES, np.uint8)
-    left, right = put(shared, 0, a, 8), put(shared, B_START, b, 8)
-    name = "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc"
-    d = gathered(run(text(name, 4, f"{left}", f"{right}, %no"), shared, np.zeros((128, 4), np.uint32), 4), 8, 32)
-    both = np.unpackbits(a[:, None, :] & b[None, :, :], axis=-1).sum(axis=-1)
-    assert np.array_equal(d, both)
+    for _ in range(rounds):
+        a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (8, 32)))
+        shared = np.zeros(SHARED_BYTES, np.uint8)
+        left, right = put(shared, 0, a, 8), put(shared, B_START, b, 8)
+        name = "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc"
+        d = gathered(run(text(name, 4, f"{left}", f"{right}, %no"), shared, np.zeros((128, 4), np.uint32), 4), 8, 32)
+        both = np.unpackbits(a[:, None, :] & b[None, :, :], axis=-1).sum(axis=-1)
+        assert np.array_equal(d, both)
 
 
 @pytest.mark.parametrize("keeps", ["%yes", "%no"])

@@ -126,12 +126,18 @@ def test_sums_are_those_of_the_products_that_are_there(types, rounds):
             assert int(d[row, column]) == wanted, (style, row, column, *factors, c[row, column])
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(66, marks=pytest.mark.volume)])
 @pytest.mark.parametrize(("of_a", "of_b", "words"), [("s8", "u8", ""), ("u8", "s8", ".satfinite")])
-def test_integers_are_exact(of_a, of_b, words):
+def test_integers_are_exact(of_a, of_b, words, rounds):
     rng = np.random.default_rng(8)
+    for _ in range(rounds):
+        integers_are_exact(of_a, of_b, words, rng)
+
+
+def integers_are_exact(of_a: str, of_b: str, words: str, rng: np.random.Generator) -> None:
     a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (64, 24)))
     c = rng.choice([0, 5, -7, 2**31 - 1000, -(2**31) + 1000], (64, 24))
-    there = chosen(random.Random(3), CHUNK[8], 64, 64)
+    there = chosen(random.Random(int(rng.integers(2**31))), CHUNK[8], 64, 64)
     d = product((of_a, of_b, "s32"), a, b, c.astype(np.int32).view(np.uint32), there, words=words).view(np.int32)
     numbers = [x.view(np.int8 if of == "s8" else np.uint8).astype(np.int64) for x, of in ((a, of_a), (b, of_b))]
     wanted = dense(numbers[0], there, 64) @ numbers[1] + c
