@@ -1,6 +1,6 @@
-"""Processes that a program starts: each has a simulated GPU of its own, and tells what its observer saw.
+"""Processes that a program starts: each has a simulated GPU of its own, and reports what its observer saw.
 
-What it tells is written after each launch, for pools end their processes by a signal.
+A process writes its report after each launch, because pools end their processes by a signal.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import atexit
 import importlib
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,9 +25,9 @@ _PREFIX = "TILEWRIGHT_SIMULATED_"
 
 
 class ChildLaunches(Observer):
-    """Notes by files what a process launched which is not that of the given number, where the program is followed.
+    """Writes files that say what other processes than number `process` launched.
 
-    `observer` is the one of that process that is to tell what it saw, if there is one.
+    Each of those processes reports what its `observer` saw; None reports only that there was a launch.
     """
 
     def __init__(self, note: Path, process: int, observer: Observer | None = None) -> None:
@@ -34,6 +35,7 @@ class ChildLaunches(Observer):
         self._note = note
         self._process = process
         self._observer = observer
+        self._told_by, self._name = 0, ""  # the process that told last, and what it calls its file
 
     @property
     def any(self) -> bool:
@@ -47,21 +49,23 @@ class ChildLaunches(Observer):
             yield json.loads(file.read_text(encoding="utf-8"))
 
     def launching(self, launch: Launch) -> None:
-        """Note it, where it is of another process."""
+        """Note a launch of another process."""
         if os.getpid() != self._process:
             with suppress(OSError):  # the program that is followed has ended
                 self._note.touch()
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Tell what was seen so far, where it is of another process."""
+        """Report what another process saw so far."""
         if os.getpid() != self._process:
             self.tell()
 
     def tell(self) -> None:
-        """Write what the observer saw; a file is whole or not there."""
+        """Write what the observer saw. Readers find the whole file or none."""
         if self._observer is None or (told := self._observer.told()) is None:
             return
-        file = self._note.with_name(f"{os.getpid()}.json")
+        if self._told_by != os.getpid():  # also of a process that is forked: it tells beside its parent
+            self._told_by, self._name = os.getpid(), uuid.uuid4().hex
+        file = self._note.with_name(f"{self._name}.json")
         with suppress(OSError):
             file.with_suffix(".new").write_text(json.dumps(told), encoding="utf-8")
             file.with_suffix(".new").replace(file)
@@ -71,10 +75,10 @@ class ChildLaunches(Observer):
 def in_children(
     gpu: str, seed: int | None = None, limits: Limits | None = None, observer: Observer | None = None
 ) -> Iterator[ChildLaunches]:
-    """Let Python processes that are started meanwhile have a simulated GPU too, each its own; of limits the seconds.
+    """Give each Python process that is started meanwhile a simulated GPU of its own, with the same limit of seconds.
 
-    An `observer` that hears what others of its kind tell has such a one in each of them. What this yields is to be
-    behind it among this process's observers, for processes that are forked from it.
+    If the `observer` can hear reports (`Observer.hears`), each process gets another one of its class. The caller adds
+    what this yields to its own observers, behind `observer`: processes that are forked report through it.
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds

@@ -44,8 +44,11 @@ class Packages:
         """A package's spec, with what follows its loading; None for any other module."""
         if name not in self._waited_for:
             return None
-        self._waited_for.discard(name)
-        spec = importlib.util.find_spec(name)
+        self._waited_for.discard(name)  # while the other finders are asked
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._waited_for.add(name)  # who asks for a spec need not load it: torch looks so for Triton
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 

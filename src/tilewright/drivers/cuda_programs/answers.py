@@ -11,6 +11,7 @@ from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, laun
 from tilewright.drivers.cuda_programs.headers import Function
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
+from tilewright.drivers.outstanding import LEGACY
 
 #: Every function that is answered, by name.
 CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
@@ -25,6 +26,23 @@ CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
 #: Calls that a broken context answers all the same.
 _ALWAYS = frozenset("cudaGetLastError cudaPeekAtLastError cudaDeviceReset".split())
 _RESULTS = ("cudaError_t", "CUresult")
+#: How names begin of calls that order what streams do before and after them, where these do not end with `Async`:
+#: allocations wait for all; copies and settings are the default stream's, and the host waits for most copies.
+#: Source: CUDA C++ Programming Guide, "Implicit Synchronization"; CUDA Runtime API, "API synchronization behavior".
+_WAIT_FOR_ALL = ("cudaMalloc", "cudaFree", "cudaHost", "cuMemAlloc", "cuMemFree", "cuMemHost")
+_OF_DEFAULT_STREAM = ("cudaMemcpy", "cuMemcpy", "cudaMemset", "cuMemset")
+
+
+def _in_order(caller: Caller, name: str) -> None:
+    """What a call orders besides what it does."""
+    if name.endswith("Async") or not caller.gpu.outstanding.pending:
+        return
+    if name.startswith(_WAIT_FOR_ALL):
+        caller.gpu.outstanding.all_done()
+    elif name.startswith(_OF_DEFAULT_STREAM):
+        caller.gpu.outstanding.queued(LEGACY)
+        if "emcpy" in name:
+            caller.gpu.outstanding.synchronised(LEGACY)
 
 
 class Answers:
@@ -56,6 +74,7 @@ class Answers:
         if runtime.broken and name not in _ALWAYS:
             return self._kept(caller, name, errors.number(runtime.broken))
         try:
+            _in_order(caller, name)
             given = CALLS[name](caller, *function.arguments(words))
         except DriverError as error:
             runtime.failed(error)

@@ -13,7 +13,8 @@ from tilewright.drivers.gpu import DriverError
 _RUNTIME = {
     "cudaErrorInvalidConfiguration": 9, "cudaErrorInvalidPitchValue": 12, "cudaErrorInvalidSymbol": 13,
     "cudaErrorInvalidHostPointer": 16, "cudaErrorInvalidMemcpyDirection": 21, "cudaErrorInvalidDeviceFunction": 98,
-    "cudaErrorInvalidTexture": 18, "cudaErrorInvalidChannelDescriptor": 20, "cudaErrorSetOnActiveProcess": 708,
+    "cudaErrorInvalidTexture": 18, "cudaErrorInvalidChannelDescriptor": 20, "cudaErrorInvalidFilterSetting": 26,
+    "cudaErrorSetOnActiveProcess": 708,
 }  # fmt: skip
 #: Errors after which a context answers nothing more.
 STICKY = frozenset(

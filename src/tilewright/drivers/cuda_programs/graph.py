@@ -26,6 +26,7 @@ class Graph:
 
     stream: int  #: The stream whose capture it is; 0 for none.
     nodes: dict[int, Node] = field(default_factory=dict)
+    memory: set[int] = field(default_factory=set)  #: Addresses that its nodes allocate or give back.
 
     def note(self, handle: int, work: Work, kind: str) -> None:
         """One more piece of work, after all before."""
@@ -33,7 +34,8 @@ class Graph:
 
     def copy(self) -> Graph:
         """The same work under the same handles."""
-        return Graph(0, {handle: replace(node, after=set(node.after)) for handle, node in self.nodes.items()})
+        nodes = {handle: replace(node, after=set(node.after)) for handle, node in self.nodes.items()}
+        return Graph(0, nodes, set(self.memory))
 
     def order(self) -> list[int]:
         """Handles in an order that dependencies allow: that of coming, but for those that must wait.

@@ -115,12 +115,14 @@ class Runtime:
     registered: dict[int, tuple[int, int, int]] = field(default_factory=dict)  #: Pages, device address, bytes.
     arrays: dict[int, Elements] = field(default_factory=dict)
     objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: What textures and surfaces were asked as.
-    graph_memory: set[int] = field(default_factory=set)  #: What graphs allocate, there whenever they are launched.
+    #: What graphs allocate, there for as long as a graph names it, and whether a launch has left it allocated.
+    graph_memory: dict[int, bool] = field(default_factory=dict)
     graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
     captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
     captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.
     pools: dict[int, dict[int, int]] = field(default_factory=dict)
     notes: dict[Any, Any] = field(default_factory=dict)  #: What calls remember, by names of their own.
+    in_graph: bool = False  #: Whether a graph's work is being done.
     broken: str = ""  #: The code of an error after which nothing is answered.
     tell: Callable[[str], None] = print  #: Takes what is to be said of failures.
 
@@ -134,7 +136,21 @@ class Runtime:
         if graph is not None:
             graph.note(self.gpu.new_handle(), work, kind)
         else:
+            self.gpu.outstanding.queued(stream)  # what the default stream waits for, and who waits for it
             work(caller)
+
+    def graph_ended(self, handle: int) -> None:
+        """Forget a graph, and free memory that no other one names and that no launch has left allocated."""
+        ended = self.graphs.pop(handle, None)
+        for address in ended.memory if ended is not None else ():
+            self.graph_memory_unused(address)
+
+    def graph_memory_unused(self, address: int) -> None:
+        """Free memory of graphs where none of them names it any more and no launch has left it allocated."""
+        named = any(address in graph.memory for graph in self.graphs.values())
+        if not named and self.graph_memory.get(address) is False:
+            del self.graph_memory[address]
+            self.gpu.free(address)
 
     def kernel(self, function: int) -> Kernel:
         """A kernel by its function in the program, or by a driver's handle.
@@ -165,9 +181,10 @@ class Runtime:
             raise DriverError("cudaErrorInvalidSymbol") from None
 
     def launcher(self, show: Callable[[str], None]) -> Launcher:
-        """What launches kernels."""
+        """What launches kernels; those of graphs are given no stream of their own."""
         return Launcher(
             self.gpu, LaunchFailedError, lambda error: LaunchFailedError(code_of(error), str(error)), show, lambda: "",
+            streams_tell=not self.in_graph,
         )  # fmt: skip
 
     def failed(self, error: DriverError) -> None:

@@ -23,6 +23,7 @@ from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.internal_code import source_line
+from tilewright.engine.libraries import torch_operator
 from tilewright.simt.observer import ArgumentFact
 
 #: The one device.
@@ -127,6 +128,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     ) -> Any:
         """Let the CPU do an operation; its results are on the device."""
         kwargs = kwargs or {}
+        if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
+            return torch_operator.multiplied(*args, **kwargs)
         given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}

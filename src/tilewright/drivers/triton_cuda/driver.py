@@ -99,7 +99,7 @@ class KernelLauncher:
         wanted = len(kernel.program.parameters) - len(arguments)
         values = [one.value for one in arguments] + [x.data_ptr() if x is not None else 0 for x in scratch][:wanted]
         facts = tuple(one.fact for one in arguments)
-        launcher = Launcher(gpu)
+        launcher = Launcher(gpu, streams_tell=False)
         launcher.note(lambda _: facts)
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = metadata.shared
         config = LaunchConfig(

@@ -83,6 +83,25 @@ static void graphs(int *x) {
     cudaGraphInstantiate(&ready, holding, 0);
     cudaGraphLaunch(ready, stream), cudaGraphLaunch(ready, stream);
     printf("held: %d\n", first(x));
+    cudaGraphDestroy(holding);
+    unsigned long long bytes[3];
+    auto held_bytes = [] {
+        unsigned long long now;
+        cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &now);
+        return now;
+    };
+    bytes[0] = held_bytes();
+    cudaGraphExecDestroy(ready);
+    bytes[1] = held_bytes();
+    // one that nothing in the graph gives back is there until the program does
+    cudaGraphCreate(&holding, 0);
+    cudaGraphAddMemAllocNode(&held, holding, nullptr, 0, &memory);
+    cudaGraphInstantiate(&ready, holding, 0);
+    cudaGraphLaunch(ready, stream);
+    cudaGraphExecDestroy(ready), cudaGraphDestroy(holding);
+    bytes[2] = held_bytes();
+    cudaFree(memory.dptr);
+    printf("kept: %llu %llu %llu %llu\n", bytes[0], bytes[1], bytes[2], held_bytes());
 }
 
 static void driver() {

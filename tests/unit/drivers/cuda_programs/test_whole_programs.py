@@ -95,16 +95,39 @@ def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
         "made: 1107",
         "free: 1 0",
         "held: 9",
+        "kept: 128 0 128 0",
         "no such kernel: 1",
         "driver: 84, variable of 4 bytes, 1024 threads, CUDA_ERROR_INVALID_VALUE",
     ]
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_clusters_are_those_of_the_launch_or_of_the_kernel() -> None:
+    ran = tilewright("run", str(HERE / "clusters.cu"))
+    lines = [
+        f"{named}: {' '.join(map(str, _told(blocks)))} cudaSuccess"
+        for named, blocks in (("kernel", 2), ("launch", 1), ("launch", 4))
+    ]
+    assert ran.stdout.splitlines() == [*lines, "3: cudaErrorInvalidClusterSize", "16: cudaErrorInvalidClusterSize"]
+    assert "the grid (8, 1, 1) must be a multiple of the launch's cluster (3, 1, 1)" in ran.stderr
+
+
+def _told(blocks: int) -> list[int]:
+    """What 8 blocks write: 100 times the number of the next one of the cluster, 10 times the rank, the blocks."""
+    return [100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8)]
+
+
 def test_device_code_that_is_compiled_apart_is_linked() -> None:
     environment = {**os.environ, "NVCC_APPEND_FLAGS": f"-rdc=true {HERE / 'apart_other.cu'}"}
     ran = tilewright("run", str(HERE / "apart.cu"), env=environment)
     assert (ran.stdout, ran.stderr) == ("42 3 cudaSuccess\n", "")
+
+
+def test_a_kernel_that_launches_kernels_is_refused_at_its_line_and_others_run() -> None:
+    ran = tilewright("run", str(HERE / "nested.cu"), env={**os.environ, "NVCC_APPEND_FLAGS": "-rdc=true"})
+    assert ran.stdout == "cudaErrorInvalidPtx\n7 cudaSuccess\n"
+    assert "nested.cu:8: kernels must be launched by the host" in ran.stderr
+    assert "dynamic parallelism is not simulated" in ran.stderr
 
 
 def test_check_and_profile_name_lines_of_the_source() -> None:
@@ -117,6 +140,19 @@ def test_check_and_profile_name_lines_of_the_source() -> None:
     ran = tilewright("profile", "--json", str(HERE / "racing.cu"))
     (profile,) = json.loads(ran.stdout)["profiles"]
     assert profile["kernel"] == "reversed"
+
+
+def test_kernels_of_two_streams_on_one_buffer_must_be_ordered() -> None:
+    for order in ("none", "late", "default"):
+        ran = tilewright("check", "--json", str(HERE / "streams.cu"), order)
+        (found,) = json.loads(ran.stdout)["findings"]
+        assert (found["code"], found["kernel"]) == ("TW309", "second")
+        assert found["source"].endswith("streams.cu") and found["line"] == 6
+        assert "the launch writes memory that `first`, launched in another stream at" in found["message"]
+        assert "streams.cu:5, writes" in found["message"]
+    for order in ("event", "stream", "device", "copy", "graph"):
+        ran = tilewright("check", "--json", str(HERE / "streams.cu"), order)
+        assert json.loads(ran.stdout)["findings"] == [], order
 
 
 def test_source_that_does_not_compile_is_refused_in_words(tmp_path: Path) -> None:

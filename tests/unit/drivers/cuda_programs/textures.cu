@@ -117,6 +117,8 @@ int main() {
     curved.sRGB = 1;
     cudaTextureObject_t none;
     puts(cudaGetErrorName(cudaCreateTextureObject(&none, &linear, &curved, nullptr)));
+    auto whole = ::array(bytes, {W, H, 0}, 0);
+    puts(texture(whole, cudaAddressModeClamp, true, false) ? "filtered" : "none");
     outside<<<1, 6>>>(object, device);
     printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
 }

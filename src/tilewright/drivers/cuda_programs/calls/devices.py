@@ -60,7 +60,12 @@ def cudaDeviceReset(call: Caller) -> None:
     """Destroy all that the process has on the device."""
     call.runtime.broken = ""
     call.gpu.reset()
-    for module in call.runtime.modules.values():
+    runtime = call.runtime
+    for graphs in (runtime.graphs, runtime.captures, runtime.captured):
+        graphs.clear()
+    for memory in (runtime.graph_memory, runtime.arrays, runtime.objects):
+        memory.clear()
+    for module in runtime.modules.values():
         code = vars(module).get("code")
         if code is not None:
             vars(code).pop("library", None)

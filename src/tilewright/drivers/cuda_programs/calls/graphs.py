@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from tilewright.drivers.cuda_programs.calls.launches import prepared
-from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemset2D, moved_3d
+from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemset2D, memory_left, moved_3d
 from tilewright.drivers.cuda_programs.graph import Graph, Node, Work
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
@@ -76,7 +76,7 @@ def cudaGraphCreate(call: Caller, graph: int, flags: int) -> None:
 
 def cudaGraphDestroy(call: Caller, graph: int) -> None:
     """End a graph; what was made of it stays."""
-    call.runtime.graphs.pop(graph, None)
+    call.runtime.graph_ended(graph)
 
 
 def cudaGraphClone(call: Caller, clone: int, graph: int) -> None:
@@ -162,18 +162,20 @@ def cudaGraphAddEmptyNode(call: Caller, node: int, graph: int, before: int, coun
 
 
 def cudaGraphAddMemAllocNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """Memory for the nodes behind this one: it has its address at once, and the program keeps it until its end."""
+    """Memory for the nodes behind this one: it has its address at once, for as long as a graph names it."""
     address = call.gpu.allocate(call.unpacked("Q", parameters + _ALLOCATED_BYTES))
-    call.runtime.graph_memory.add(address)
+    call.runtime.graph_memory[address] = False
     call.pack("Q", parameters + _ALLOCATED_BYTES + 8, address)
-    _added(call, node, graph, before, count, "memory", lambda now: None)
+    _added(call, node, graph, before, count, "memory", memory_left(address, allocated=True))
+    _graph(call, graph).memory.add(address)
 
 
 def cudaGraphAddMemFreeNode(call: Caller, node: int, graph: int, before: int, count: int, address: int) -> None:
     """Memory that no node behind this one uses."""
     if address not in call.runtime.graph_memory:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    _added(call, node, graph, before, count, "free", lambda now: None)
+    _added(call, node, graph, before, count, "free", memory_left(address, allocated=False))
+    _graph(call, graph).memory.add(address)
 
 
 def cudaDeviceGraphMemTrim(call: Caller, device: int) -> None:
@@ -190,6 +192,7 @@ def cudaGraphAddChildGraphNode(call: Caller, node: int, graph: int, before: int,
     """A graph in a graph, as it is now."""
     inner = _graph(call, child).copy()
     _added(call, node, graph, before, count, "graph", inner.run)
+    _graph(call, graph).memory |= inner.memory
 
 
 def cudaGraphAddDependencies(call: Caller, graph: int, first: int, then: int, edges: int, count: int) -> None:
@@ -214,13 +217,16 @@ def cudaGraphInstantiateWithFlags(call: Caller, executable: int, graph: int, fla
 
 def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) -> None:
     """Let what was made ready do what a graph of the same form does."""
-    _graph(call, executable).nodes = _graph(call, graph).copy().nodes
+    found, new = _graph(call, executable), _graph(call, graph).copy()
+    gone, found.nodes, found.memory = found.memory - new.memory, new.nodes, new.memory
+    for address in gone:
+        call.runtime.graph_memory_unused(address)
     call.pack("i", result, 0)
 
 
 def cudaGraphExecDestroy(call: Caller, executable: int) -> None:
     """End what was made ready."""
-    call.runtime.graphs.pop(executable, None)
+    call.runtime.graph_ended(executable)
 
 
 def cudaGraphUpload(call: Caller, executable: int, stream: int) -> None:
@@ -231,7 +237,13 @@ def cudaGraphUpload(call: Caller, executable: int, stream: int) -> None:
 def cudaGraphLaunch(call: Caller, executable: int, stream: int) -> None:
     """Do what a graph says."""
     call.gpu.stream(stream)
-    _graph(call, executable).run(call)
+    found, inside = _graph(call, executable), call.runtime.in_graph
+    call.gpu.outstanding.queued(stream)
+    call.runtime.in_graph = True
+    try:
+        found.run(call)
+    finally:
+        call.runtime.in_graph = inside
 
 
 def _launch(call: Caller, parameters: int) -> Work:

@@ -91,7 +91,12 @@ def cudaLaunchKernelExC(call: Caller, config: int, function: int, arguments: int
     """Launch a kernel by a configuration with attributes."""
     *extents, shared, stream, attributes, count = call.unpacked("6I3QI", config)
     cluster, cooperative = attributes_of(call, attributes, count)
-    grid = tuple(extents[:3]) if cluster is None else tuple(a // b for a, b in zip(extents[:3], cluster, strict=True))
+    grid = tuple(extents[:3])
+    if cluster is not None:
+        if any(of < 1 or blocks % of for blocks, of in zip(grid, cluster, strict=True)):
+            rule = f"the grid {grid} must be a multiple of the launch's cluster {cluster}"
+            raise LaunchFailedError("CUDA_ERROR_INVALID_CLUSTER_SIZE", f"cudaLaunchKernelEx: {rule}")
+        grid = tuple(blocks // of for blocks, of in zip(grid, cluster, strict=True))  # what a LaunchConfig counts
     launch(call, function, LaunchConfig(grid, tuple(extents[3:]), cluster, shared, cooperative), arguments, stream)
 
 

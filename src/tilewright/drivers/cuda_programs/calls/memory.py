@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from tilewright.drivers.cuda_programs.arrays import array_of
 from tilewright.drivers.cuda_programs.errors import LaunchFailedError
+from tilewright.drivers.cuda_programs.graph import Work
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
 from tilewright.machine.sizes import size_text
@@ -60,8 +61,11 @@ def cudaMalloc3D(call: Caller, pitched: int, extent: tuple[int, int, int]) -> No
 
 
 def cudaFree(call: Caller, pointer: int) -> None:
-    """Give device or managed memory back; 0 is nothing, and a graph's memory is there when it is launched again."""
-    if pointer and pointer not in call.runtime.graph_memory:
+    """Give device or managed memory back; 0 is nothing, and a graph's memory is there while a graph names it."""
+    if pointer in call.runtime.graph_memory:
+        call.runtime.graph_memory[pointer] = False
+        call.runtime.graph_memory_unused(pointer)
+    elif pointer:
         call.gpu.free(pointer)
 
 
@@ -74,9 +78,21 @@ def cudaMallocAsync(call: Caller, pointer: int, size: int, stream: int) -> None:
     """Device memory, in a stream."""
     call.gpu.stream(stream)
     address = call.gpu.allocate(size) if size else 0
-    if stream in call.runtime.captures:
-        call.runtime.graph_memory.add(address)
+    graph = call.runtime.captures.get(stream)
+    if graph is not None and address:
+        graph.note(call.gpu.new_handle(), memory_left(address, allocated=True), "memory")
+        graph.memory.add(address)
+        call.runtime.graph_memory[address] = False
     call.pack("Q", pointer, address)
+
+
+def memory_left(address: int, *, allocated: bool) -> Work:
+    """A graph's work that notes whether a launch leaves memory allocated."""
+
+    def work(now: Caller) -> None:
+        now.runtime.graph_memory[address] = allocated
+
+    return work
 
 
 def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, stream: int) -> None:
@@ -86,6 +102,8 @@ def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, st
 
 def cudaFreeAsync(call: Caller, pointer: int, stream: int) -> None:
     """Give device memory back, in a stream."""
+    if stream in call.runtime.captures and pointer in call.runtime.graph_memory:
+        call.runtime.captures[stream].memory.add(pointer)
     call.runtime.submit(call, stream, lambda now: cudaFree(now, pointer), "empty")
 
 
@@ -277,6 +295,9 @@ def cudaMemcpy(call: Caller, target: int, source: int, size: int, kind: int) -> 
 def cudaMemcpyAsync(call: Caller, target: int, source: int, size: int, kind: int, stream: int) -> None:
     """Copy bytes, in a stream."""
     call.runtime.submit(call, stream, lambda now: copied(now, target, source, size, kind), "copy")
+    pinned = any(first <= target < first + bytes_ for first, _, bytes_ in call.runtime.registered.values())
+    if stream not in call.runtime.captures and not pinned and call.gpu.memory.extent(target) is None:
+        call.gpu.outstanding.synchronised(stream)  # the call returns when the copy is done
 
 
 def cudaMemcpyPeer(call: Caller, target: int, to: int, source: int, of: int, size: int) -> None:
@@ -353,7 +374,11 @@ def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
 def _side(
     call: Caller, array: int, pitched: Sequence[int], offset: Sequence[int]
 ) -> tuple[Sequence[int], int, Sequence[int]]:
-    """One side of a copy: address, bytes of a row, of no use, rows of a plane; bytes of an element; offset in bytes."""
+    """One side of a copy: its memory as pitched memory, the bytes of an element, and the offset in bytes.
+
+    Pitched memory has an address, the bytes of a row, a width that copies do not use, and the rows of a plane. Only an
+    `array` (a handle, 0 for none) counts its offset in elements.
+    """
     if not array:
         return pitched, 1, offset
     of = array_of(call, array)

@@ -21,6 +21,8 @@ from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
 #: `cudaChannelFormatDesc`, `cudaTextureDesc` as far as it is read, and `cudaResourceDesc`.
 _FORMAT, _TEXTURE, _RESOURCE_BYTES, _TEXTURE_BYTES = "5i", "3i3i4fi", 144, 76
 _ARRAY, _LINEAR, _PITCHED = 0, 2, 3
+#: Wider integers are read as they are. Source: CUDA Runtime API, `cudaCreateTextureObject` (`readMode`, `filterMode`).
+_MOST_FRACTION_BITS = 16
 
 
 def cudaMallocArray(call: Caller, array: int, form: int, width: int, height: int, flags: int) -> None:
@@ -151,8 +153,15 @@ def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int
         raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not answered")
     floats = elements.format[4] == TEXTURES["elements_float"]
     does = TEXTURE_NUMBERS["normalized"] * bool(normalized)
-    does |= TEXTURE_NUMBERS["fractions"] * (bool(fractions) and not floats)
-    does |= TEXTURE_NUMBERS["linear"] * (bool(linear) and (floats or bool(fractions)))
+    fractions = bool(fractions) and not floats and max(elements.format[:4]) <= _MOST_FRACTION_BITS
+    linear = bool(linear) and call.unpacked("i", resource) != _LINEAR
+    if linear and not (floats or fractions):
+        raise LaunchFailedError(
+            "cudaErrorInvalidFilterSetting",
+            "cudaCreateTextureObject: linear filtering needs elements that are floats or are read as fractions "
+            "(cudaReadModeNormalizedFloat, of 8 and 16 bits)",
+        )
+    does |= TEXTURE_NUMBERS["fractions"] * fractions | TEXTURE_NUMBERS["linear"] * linear
     modes = [mode if normalized or mode == TEXTURES["border"] else TEXTURES["clamp"] for mode in modes]
     record = elements.record(does=does, modes=modes, border=(b0, b1, b2, b3))
     _object(call, made, record, data, call.read(texture, _TEXTURE_BYTES))

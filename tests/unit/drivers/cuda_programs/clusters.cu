@@ -1,0 +1,46 @@
+// Clusters that a launch names, and those that a kernel does; each block reads what its neighbour in the cluster has.
+#include <cooperative_groups.h>
+#include <cstdio>
+
+namespace cg = cooperative_groups;
+
+__device__ void told_by_the_next(int *out) {
+    __shared__ int mine;
+    cg::cluster_group cluster = cg::this_cluster();
+    mine = 100 * blockIdx.x;
+    cluster.sync();
+    int *next = cluster.map_shared_rank(&mine, (cluster.block_rank() + 1) % cluster.num_blocks());
+    out[blockIdx.x] = *next + cluster.block_rank() * 10 + cluster.num_blocks();
+    cluster.sync();
+}
+
+__global__ void named_at_launch(int *out) { told_by_the_next(out); }
+__global__ void __cluster_dims__(2, 1, 1) named_by_kernel(int *out) { told_by_the_next(out); }
+
+static int *device;
+
+static void show(const char *what) {
+    int host[8];
+    cudaError_t error = cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost);
+    printf("%s:", what);
+    for (int value : host) printf(" %d", value);
+    printf(" %s\n", cudaGetErrorName(error));
+    cudaMemset(device, 0, sizeof host);
+}
+
+int main() {
+    cudaMalloc(&device, 8 * sizeof(int));
+    cudaMemset(device, 0, 8 * sizeof(int));
+    named_by_kernel<<<8, 1>>>(device), show("kernel");
+    for (unsigned blocks : {1, 4, 3, 16}) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = blocks, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+        cudaLaunchConfig_t config = {};
+        config.gridDim = dim3(blocks == 16 ? 16 : 8), config.blockDim = dim3(1);
+        config.attrs = &attribute, config.numAttrs = 1;
+        cudaError_t error = cudaLaunchKernelEx(&config, named_at_launch, device);
+        if (error) printf("%u: %s\n", blocks, cudaGetErrorName(error)), cudaGetLastError();
+        else show("launch");
+    }
+}

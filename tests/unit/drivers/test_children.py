@@ -1,0 +1,53 @@
+"""What processes that a program starts tell of their launches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+import numpy as np
+from numba import cuda
+
+import tilewright as tw
+from tilewright.checking import Checks
+from tilewright.drivers.children import ChildLaunches
+from tilewright.instruments.findings import Finding
+
+
+def test_what_is_told_after_many_launches_takes_no_longer_than_after_one():
+    checks = Checks(gpu="h100")
+    for _ in range(500):
+        checks.add([Finding(code="TW101", kernel="k", ptx_line=9, block=(0, 0, 0))])
+        told = checks.told()
+        assert len(checks._found) == 1
+    assert [found["count"] for found in told["findings"]] == [500]
+
+
+def test_a_process_whose_number_another_one_had_tells_beside_it(tmp_path: Path):
+    for launches in (3, 4):  # two processes, one after the other, of one number
+        checks = Checks(gpu="h100")
+        checks.launches = launches
+        child = ChildLaunches(tmp_path / "launched", 0, checks)
+        child.tell()
+        child.tell()
+    assert sorted(told["launches"] for told in child.reports) == [3, 4]
+
+
+@pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
+@pytest.mark.parametrize("halves", [1, 2])
+def test_what_is_asked_between_two_launches_does_not_end_what_the_first_left_out(halves: int):
+    @cuda.jit
+    def half(out, first):
+        i = cuda.grid(1) + first
+        if i < out.size:
+            out[i] = i
+
+    with tw.simulated_gpu("h100", check=True) as gpu:
+        out = cuda.device_array(64, np.float32)
+        for first in (0, 32)[:halves]:
+            half[1, 32](out, first)
+            between = [finding.code for finding in gpu.findings]
+    assert bool(between) == (halves == 1), "the half that is left out is told as long as nothing writes it"
