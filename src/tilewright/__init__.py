@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
         where as where,
     )
     from tilewright.profiling import profile as profile
+    from tilewright.rates.tuning import tune as tune
     from tilewright.report.status import progress as progress
     from tilewright.settings import Settings as Settings
     from tilewright.version import __version__ as __version__
@@ -83,6 +84,7 @@ publish(
         "problem.functions": "absolute astype ceil clip erf exp expm1 floor fma gelu log log1p logaddexp maximum "
         "minimum relu requantise round sigmoid silu sqrt tanh where",
         "profiling": "profile",
+        "rates.tuning": "tune",
         "report.status": "progress",
         "settings": "Settings",
         "version": "__version__",

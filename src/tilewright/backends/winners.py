@@ -48,7 +48,7 @@ class Key(NamedTuple):
 class Timed:
     """How long a kernel takes."""
 
-    kernel: str  #: Its name in the catalogue.
+    kernel: str  #: Its name in the catalogue; of the CPU, its blocks.
     seconds: float
     limiter: str  #: What the time goes to.
     extents: Extents  #: m, n and k.
@@ -64,13 +64,18 @@ def extent_class(extent: int) -> int:
     return -(-extent // unit) * unit
 
 
+def dtypes_of(kind: Kind) -> str:
+    """Dtypes and order, as a key has them."""
+    return " ".join((kind.a, kind.b, kind.out, kind.accumulator, kind.order))
+
+
 @functools.lru_cache(maxsize=1024)
 def key(kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> Key | None:
     """The key of a product on a simulated GPU; None of an algebra and of an epilogue, which no tuner times."""
     if kind.algebra is not None or kind.finish is not None:
         return None
     device = f"simulated {gpu.name} {digest(repr(gpu), repr(timing(gpu)))[:16]}"
-    dtypes = " ".join((kind.a, kind.b, kind.out, kind.accumulator, kind.order))
+    dtypes = dtypes_of(kind)
     m, n, k = (extent_class(extent) for extent in (m, n, k))
     return Key(device, dtypes, (m, n, k), fingerprint(*_SOURCES)[:16])
 

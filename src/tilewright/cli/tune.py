@@ -24,7 +24,7 @@ def tune(
     order: Annotated[
         str, typer.Option(metavar="ORDER", help="Of sums: canonical, tf32x3 or fast.", autocompletion=completion.orders)
     ] = "canonical",
-    device: Annotated[str, typer.Option(metavar="NAME", help="A simulated GPU: simulated:h100.")] = "simulated",
+    device: Annotated[str, typer.Option(metavar="NAME", help="cpu, or a simulated GPU: simulated:h100.")] = "simulated",
     kernels: Annotated[
         str | None, typer.Option(metavar="COUNT", help="So many of the ranking's first.", show_default="5")
     ] = None,
@@ -33,8 +33,9 @@ def tune(
 ) -> None:
     """Time the first kernels of a product's ranking, and keep what is found: the quickest multiplies from then on.
 
-    On a simulated GPU a time is predicted, which takes some ten seconds a kernel. Each is kept as soon as it is known;
-    after Ctrl-C the same command goes on. Exit status 4 where times could not be kept.
+    On a simulated GPU a time is predicted, which takes some ten seconds a kernel, and each is kept as soon as it is
+    known; after Ctrl-C the same command goes on. Of the CPU, blocks of its kernels are measured. Exit status 4 where
+    times could not be kept.
     """
     from tilewright.cli import values
     from tilewright.engine.promotion import ORDERS, as_dtype

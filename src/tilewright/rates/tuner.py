@@ -1,7 +1,8 @@
-"""Times the first kernels of a ranking, and keeps what it finds: the quickest multiplies from then on.
+"""Times the first of a ranking, and keeps what it finds: the quickest multiplies from then on.
 
 A kernel's time on a simulated GPU is predicted in full: compiled, profiled, its multiprocessor simulated. Each time is
-kept as soon as it is known, so that a tuner that was stopped goes on where it was.
+kept as soon as it is known, so that a tuner that was stopped goes on where it was. On the CPU blocks are measured, in
+turns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from tilewright.backends import inventory, ranking, winners
 from tilewright.backends.launched import LaunchedProducts
-from tilewright.backends.protocol import Ranked, require
+from tilewright.backends.protocol import Backend, Ranked, require
 from tilewright.backends.winners import Extents, Timed
 from tilewright.engine.promotion import Order, kind_of, types
 from tilewright.errors import ArgumentValueError, CompileError, DeviceError, KernelError, MissingExtraError
@@ -75,7 +76,7 @@ def tune(
     Parameters
     ----------
     device : str
-        A simulated GPU, as `tw.matmul` takes it, or the name of its record.
+        A simulated GPU, as `tw.matmul` takes it, or the name of its record; or "cpu".
     extents : tuple of int
         m, n and k.
     dtype : numpy.dtype
@@ -86,7 +87,7 @@ def tune(
     again : bool
         Whether to time those too that have a time of these extents.
     measure : callable
-        `(candidate, extents, gpu) -> Timed`.
+        `(candidate, extents, gpu) -> Timed`, of GPUs.
 
     Raises
     ------
@@ -97,6 +98,8 @@ def tune(
     kind = kind_of(types(dtype, dtype, None, None, "result", order, "same_kind"), extents[-1], None)
     require(opened, kind)
     winners.room()
+    if not isinstance(opened, LaunchedProducts):
+        return _measured(opened.name, kind, extents, few, again=again)
     found = ranking.chosen(kind, *extents, opened.gpu, opened.cc)
     asked = winners.key(kind, *extents, opened.gpu)
     assert asked is not None, "the kind is plain"
@@ -118,12 +121,32 @@ def tune(
     return Tuned(opened.name, kind, extents, tuple(tried), unkept)
 
 
+def _measured(device: str, kind: Kind, extents: Extents, few: int, *, again: bool) -> Tuned:
+    """Measure the first blocks of the CPU engine."""
+    from tilewright.rates import cpu_blocks
+
+    bench = cpu_blocks.Bench(extents, kind)
+    some = bench.choices[:few]
+    known = {} if again else winners.kept(bench.key, Settings.from_environ().cache_dir)
+    kept = {name: one for name, one in known.items() if one.extents == extents}
+    wanted = [one for one in some if one.ranked.name not in kept]
+    unkept = ""
+    with announced("tuning", "{:,} x {:,} x {:,}".format(*extents), len(wanted), "blocks", lambda: 0):
+        measured = bench.measured(wanted)
+    for one in measured:
+        unkept = _kept(bench.key, one) or unkept
+    cpu_blocks.forget()
+    times = kept | {one.kernel: one for one in measured}
+    tried = (Tried(one.ranked, times[one.ranked.name], known=one.ranked.name in kept) for one in some)
+    return Tuned(device, kind, extents, tuple(tried), unkept)
+
+
 def _timed(one: ranking.Candidate, told: Ranked, extents: Extents, gpu: Gpu, measure: Measure) -> Tried:
     try:
         return Tried(told, measure(one, extents, gpu))
     except MissingExtraError:  # of compilers: no other kernel will have a time
         raise
-    except (ArgumentValueError, CompileError, KernelError) as error:  # clusters, for one, have no model
+    except (ArgumentValueError, CompileError, KernelError) as error:  # tensor memory, for one, has no model
         return Tried(told, None, str(error).splitlines()[0])
 
 
@@ -136,12 +159,10 @@ def _kept(asked: winners.Key, timed: Timed) -> str:
     return ""
 
 
-def _device(name: str) -> LaunchedProducts:
+def _device(name: str) -> Backend:
     row = inventory.row_of(name)
     if row is None or row.tuned:
-        opened = inventory.for_plans(name)
-        assert isinstance(opened, LaunchedProducts)
-        return opened
+        return inventory.for_plans(name)
     tuned = " and ".join(row.title for row in inventory.BACKENDS if row.tuned)
     raise DeviceError(
         f"kernels are timed for {tuned} (got {name!r}: no kernel of {row.title} is); try --device simulated:h100"

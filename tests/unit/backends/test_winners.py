@@ -250,6 +250,39 @@ print(len(seen), seen.count(["old"]), seen.count(["new", "old"]))
     assert new >= 1
 
 
+@pytest.mark.parametrize("times", [8, pytest.param(100, marks=pytest.mark.volume)])
+def test_kill_9_at_any_moment_loses_nothing_that_was_kept(times: int, tmp_path: Path) -> None:
+    told = program(
+        f"""
+import random, time
+
+random.seed(1)
+said = set()
+for turn in range({times}):
+    reader, writer = os.pipe()
+    def work():
+        for i in itertools.count():
+            keep(f"{{turn}} {{i % 20}}", 1.0)
+            os.write(writer, f"{{turn}} {{i % 20}};".encode())
+    process = child(work)
+    os.close(writer)
+    time.sleep(random.uniform(0, 0.03))
+    os.kill(process, signal.SIGKILL)
+    assert ended(process) == -signal.SIGKILL
+    with os.fdopen(reader) as lines:
+        said |= set(lines.read().split(";")) - {{""}}
+    assert said <= set(kept()), said - set(kept())  # warnings are errors: no file is damaged
+    for path in list((root / "winners").glob("*.json"))[:turn % 10 == 9]:
+        path.unlink()  # so that files stay short
+        said = set()
+keep("after", 1.0)  # the lock of one that was killed holds nobody up
+print("after" in kept())
+""",
+        tmp_path,
+    )
+    assert told == "True"
+
+
 def test_tuners_at_once_lose_none_of_each_others_times(tmp_path: Path) -> None:
     told = program(
         """

@@ -80,8 +80,8 @@ def test_every_host_kernel_and_no_peer(tilewright: Run) -> None:
     assert {r["verified"] for r in found} == {"exact"}
 
 
+@pytest.mark.usefixtures("opencl_device")
 def test_opencl_kernels_beside_the_processor(tilewright: Run) -> None:
-    pytest.importorskip("pyopencl")
     done = tilewright(*TINY, "--kernels", "matmul,opencl_*", "--device", "cpu,opencl", "--dtypes", "int32", "--json")
     found = json.loads(done.out)["rates"]
     names = ["matmul", "matmul", "opencl_naive", "opencl_tiled", "opencl_register_tiled", "numpy"]

@@ -15,9 +15,11 @@ import tilewright as tw
 from tilewright.backends import ranking, winners
 from tilewright.backends.winners import Extents, Timed
 from tilewright.errors import CompileError, DeviceError
+from tilewright.ladder import operands
 from tilewright.machine import Gpu
 from tilewright.native import private
-from tilewright.rates import tuner
+from tilewright.problem.reference import same_bits
+from tilewright.rates import cpu_blocks, tuner
 
 DEVICE = "simulated:a100"
 SHAPE = (512, 384, 640)
@@ -95,9 +97,8 @@ def test_a_full_disk_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("device", "told"), [
-    ("cpu", "kernels are timed for the simulated GPU (got 'cpu': no kernel of the CPU is)"),
-    ("opencl:1", "kernels are timed for the simulated GPU (got 'opencl:1'"),
-    ("cuda", "kernels are timed for the simulated GPU (got 'cuda'"),
+    ("opencl:1", "kernels are timed for the CPU and the simulated GPU (got 'opencl:1'"),
+    ("cuda", "kernels are timed for the CPU and the simulated GPU (got 'cuda'"),
 ])  # fmt: skip
 def test_what_is_not_timed_is_refused(device: str, told: str) -> None:
     clock = Clock()
@@ -145,3 +146,31 @@ def test_the_command_tells_of_ctrl_c(command: Callable[..., Any], monkeypatch: p
     done = command()
     assert done.status == 130
     assert "are kept" in done.err
+
+
+def test_the_cpu_takes_the_blocks_that_were_quickest() -> None:
+    m, n, k = 260, 300, 1100
+    a, b = operands(m, n, k, "float64")
+    before, plain = tw.plan(a.shape, b.shape), tw.matmul(a, b)
+    assert before.kernel.blocks is None
+    found = tw.tune(a.shape, b.shape, few=3)
+    assert found.best is not None
+    assert str(tw.plan(a.shape, b.shape).kernel.blocks) == found.best.kernel
+    assert all(one.known for one in tw.tune(a.shape, b.shape, few=3).tried)
+    bench = cpu_blocks.Bench((m, n, k), found.kind)
+    for one in bench.choices:  # whichever is kept, the bits are the same
+        winners.keep(bench.key, Timed(one.ranked.name, 1e-9 / (1 + bench.choices.index(one)), "packing", (m, n, k)))
+        cpu_blocks.forget()
+        assert tw.plan(a.shape, b.shape).kernel.blocks == one.blocks
+        assert same_bits(tw.matmul(a, b), plain)
+    winners.keep(bench.key, Timed("3 steps of k", 1e-12, "packing", (m, n, k)))  # a foreign one is not taken
+    cpu_blocks.forget()
+    assert tw.plan(a.shape, b.shape).kernel.blocks == bench.choices[-1].blocks
+    assert tw.plan((64, 64), (64, 64)).kernel.blocks is None
+
+
+def test_what_has_no_blocks_is_refused() -> None:
+    with pytest.raises(DeviceError, match="without blocks"):
+        tw.tune((8, 4), (4, 8))
+    with pytest.raises(tw.errors.ArgumentValueError, match="shapes must be"):
+        tw.tune((8, 4), (5, 8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.backends.cpu import product as products
 from tilewright.backends.inventory import host_name
-from tilewright.backends.protocol import Device, Planned, Strided
+from tilewright.backends.protocol import IN_WORDS, Device, Planned, Strided
 from tilewright.native.compiler import compiler
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
@@ -35,8 +35,8 @@ class Processor:
         return host_name()
 
     def can(self, kind: Kind) -> str:
-        """It can multiply whatever has a kind."""
-        return ""
+        """It can multiply whatever has a kind, but truth values in words alone."""
+        return IN_WORDS if kind.accumulator == "bool" else ""
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
         """The product that is kept for this layout."""

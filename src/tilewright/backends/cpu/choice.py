@@ -25,7 +25,8 @@ _SHARES, _SHARE_COLUMNS = 4, 256
 #: Elements of a row of C whose sums take as long as packing a row of A or column of B, and as two threads' writing to
 #: the same cache line, which they do in every row where they share columns (100 ns; k 512).
 _PACKING, _SHARED_LINE = 32, 200
-#: Multiply-adds, bytes along k and rows of C from which AMX tiles are faster than what else the host has.
+#: Multiply-adds, bytes along k and rows of C from which AMX tiles are faster than what else the host has; of floats
+#: only bytes along k count.
 _AMX_WORK, _AMX_ROW_BYTES, _AMX_ROWS = 32**3, 64, 9
 
 
@@ -119,8 +120,13 @@ def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> boo
 
 
 def _pays(a: str, m: int, n: int, k: int) -> bool:
-    """Whether a product is large enough for tiles: few rows waste most of each, and a short k the stores of C."""
-    return m * n * k >= _AMX_WORK and k * dtype(a).bytes >= _AMX_ROW_BYTES and m >= _AMX_ROWS
+    """Whether a product is large enough for tiles: few rows waste most of each, and a short k the stores of C.
+
+    Of floats k alone decides: their bits in tiles are others, and an element's must not depend on how many there are.
+    """
+    if k * dtype(a).bytes < _AMX_ROW_BYTES:
+        return False
+    return dtype(a).is_float or (m * n * k >= _AMX_WORK and m >= _AMX_ROWS)
 
 
 def parts(

@@ -6,12 +6,26 @@ Source of the shapes: accumulators, one row of B and one broadcast fit the vecto
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tilewright.backends.cpu.finish import Finish
 from tilewright.backends.cpu.microarchitectures import of_host
 from tilewright.native.compiler import compiler
 from tilewright.problem.algebra import Semiring
+
+
+class Blocks(NamedTuple):
+    """How the packed kernel cuts k and n.
+
+    >>> str(Blocks(512, 1 << 20))
+    '512 steps of k, B in 1024 KiB'
+    """
+
+    steps: int  #: Of a block along k.
+    packed_bytes: int  #: Of B's packed block.
+
+    def __str__(self) -> str:
+        return f"{self.steps} steps of k, B in {self.packed_bytes >> 10} KiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,7 @@ class KernelKey:
     vector_bytes: int  #: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
     algebra: Semiring | None = None  #: Of the family `semiring`.
     finish: Finish | None = None  #: What is computed from the sums; `c` is then the accumulator's dtype.
+    blocks: Blocks | None = None  #: By default the host's.
 
     @property
     def order(self) -> Literal["canonical", "fast"]:
@@ -83,7 +98,8 @@ def tile_of(key: KernelKey) -> Tile:
     width = key.vector_bytes // size
     nr = vectors * width
     host = of_host(compiler().cpu)
-    return Tile(mr, vectors, width, host.kc, max(nr, host.packed_bytes // (size * host.kc) // nr * nr))
+    steps, packed_bytes = key.blocks or (host.kc, host.packed_bytes)
+    return Tile(mr, vectors, width, steps, max(nr, packed_bytes // (size * steps) // nr * nr))
 
 
 def vector_bytes(features: str) -> int:

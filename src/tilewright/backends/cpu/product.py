@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from tilewright.backends.cpu import amx_loops
 from tilewright.backends.cpu.addresses import address_reader
+from tilewright.backends.cpu.blocks import tuned
 from tilewright.backends.cpu.choice import Part, grid_parts, kernel_key, parts, shorter, strips
-from tilewright.backends.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
+from tilewright.backends.cpu.contexts import REGISTER_BYTES, SHORT_STEP, Blocks, KernelKey, Tile, tile_of
 from tilewright.backends.cpu.finish import OPERAND_WORDS, Finish, pattern
 from tilewright.backends.cpu.kernels import Kernel, is_kept, kernel
 from tilewright.backends.cpu.layout import Layout
@@ -79,6 +80,8 @@ class Piece(NamedTuple):
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     """The kernel for few rows of C and much of B, where there is one."""
     size = element(key.b).bytes
+    if key.order != "canonical":  # tiles alone have their order
+        return None
     if key.algebra is not None and (key.algebra.cost > SHORT_STEP or REGISTER_BYTES[key.register] < 4):
         return None
     skinny = element(key.b).pairs == 1 and 0 < layout.m <= ROWS_MAX and layout.n * layout.k * size >= _SKINNY_BYTES
@@ -108,7 +111,7 @@ def _turned(layout: Layout, kind: Kind) -> Layout:
 class Product:
     """The products of one layout, ready to run."""
 
-    def __init__(self, layout: Layout, kind: Kind, threads: int) -> None:
+    def __init__(self, layout: Layout, kind: Kind, threads: int, blocks: Blocks | None = None) -> None:
         c = element(kind.out)
         layout = _turned(layout, kind)
         sums = kind.out if kind.finish is None else kind.accumulator
@@ -123,8 +126,10 @@ class Product:
         self.skinny = skinny_key(layout, self.key)
         if self.skinny is not None:
             self.key = self.skinny.key
-        self.tile: Tile = tile_of(self.key)
         self.size = REGISTER_BYTES[self.key.register]
+        if self.skinny is None and self.key.family != "amx":
+            self.key = replace(self.key, blocks=blocks or tuned(layout, self.key, kind, self.size, threads))
+        self.tile: Tile = tile_of(self.key)
         self.pairs = c.pairs  #: 2 for complex products, whose parts and kernels count real numbers; else 1.
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import multiprocessing
+from types import SimpleNamespace
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -13,12 +15,15 @@ import pytest
 from callers import at_once
 
 import tilewright as tw
+from tilewright.backends.cpu import choice
 from tilewright.backends.cpu.amx_loops import amx_kernel_text
 from tilewright.backends.cpu.choice import Part, amx_fits, grid_parts, kernel_key
 from tilewright.backends.cpu.contexts import KernelKey, tile_of
-from tilewright.backends.cpu.product import multiply_into, product
+from tilewright.backends.cpu.layout import Layout
+from tilewright.backends.cpu.product import Product, multiply_into, product
 from tilewright.native.compiler import compiler
 from tilewright.native.tile_registers import tile_registers_granted
+from tilewright.problem.expression import trace
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, error_bound, same_bits
 
@@ -292,7 +297,8 @@ def test_a_plan_says_the_order_that_will_be_used() -> None:
     for name, order in [("bfloat16", "canonical"), ("float32", "fast"), ("int8", "fast"), ("float16", "fast")]:
         assert tw.plan(*shapes, name, order=order).order == "canonical"
     assert tw.plan(*shapes, "bfloat16", acc_dtype="float32", order="fast").order == expected
-    assert tw.plan((2, 256), (256, 256), "bfloat16", order="fast").order == "canonical"
+    assert tw.plan((2, 256), (256, 256), "bfloat16", order="fast").order == expected
+    assert tw.plan((256, 31), (31, 256), "bfloat16", order="fast").order == "canonical"
     assert tw.plan(*shapes, "bfloat16", algebra="min-plus", order="fast").order == "canonical"
     fused = tw.plan(*shapes, "bfloat16", epilogue=tw.relu, order="fast")
     assert fused.order == expected
@@ -346,6 +352,33 @@ def test_tiles_are_chosen_by_features_dtypes_and_order() -> None:
     assert not amx_fits("bfloat16", "bfloat16", "float64", "fast", SAPPHIRE_RAPIDS)
     assert not amx_fits("int8", "int16", "int32", "canonical", SAPPHIRE_RAPIDS)
     assert not amx_fits("int8", "int8", "int32", "canonical", "+avx2")
+
+
+@pytest.mark.parametrize("finish", [False, True])
+def test_of_floats_k_alone_decides_for_tiles(finish: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "compiler", lambda: SimpleNamespace(features=SAPPHIRE_RAPIDS, cpu="sapphirerapids"))
+    monkeypatch.setattr(choice, "tile_registers_granted", lambda: True)
+    epilogue = trace(tw.relu, {"sums": "float32"}) if finish else None
+    kind = Kind("bfloat16", "bfloat16", "float32", "float32", finish=epilogue, order="fast")
+    extents = (1, 2, 8, 9, 31, 64, 1000)
+    for k, order in ((1, "canonical"), (31, "canonical"), (32, "fast"), (33, "fast"), (4096, "fast")):
+        for m, n, count in itertools.product(extents, extents, (1, 3)):
+            strides = (m * k * 2, k * 2, 2), (k * n * 2, n * 2, 2), (m * n * 2, n * 2, 2)
+            of = Layout.strided((count, m, k), strides[0], (count, k, n), strides[1], (count, m, n), strides[2])
+            found = Product(of, kind, 2)
+            assert (found.key.order, found.path == "tile registers") == (order, order == "fast"), (m, n, k)
+
+
+@needs_bf16
+@pytest.mark.parametrize("k", [32, 100, 1500])
+def test_fast_bfloat16_has_the_same_bits_alone_and_among_others(k: int) -> None:
+    random = np.random.default_rng(17)
+    a, b = bfloat16(random, (3, 70, k)), bfloat16(random, (3, k, 90))
+    truth = tw.matmul(a, b, order="fast")
+    for rows, columns in ((1, 1), (1, 90), (70, 1), (7, 5), (8, 64), (33, 33)):
+        part = tw.matmul(a[1, :rows], b[1, :, :columns], order="fast")
+        assert same_bits(part, truth[1, :rows, :columns])
+    assert same_bits(tw.matmul(a[2, 3], b[2, :, 4], order="fast"), truth[2, 3, 4])
 
 
 def test_small_products_keep_their_vectors() -> None:

@@ -1,0 +1,90 @@
+"""Blocks of the packed kernel: those that there are, the quickest by estimate first, and those that a tuner found.
+
+Blocks change no bit of a product: partial sums go on in the accumulator's dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilewright.backends.cpu.contexts import Blocks, KernelKey, tile_of
+from tilewright.backends.cpu.layout import Layout
+from tilewright.backends.cpu.microarchitectures import of_host
+from tilewright.backends.protocol import Ranked
+from tilewright.native import upkeep
+from tilewright.native.compiler import compiler
+from tilewright.native.store import digest, fingerprint
+from tilewright.problem.kind import Kind
+from tilewright.settings import Settings
+
+if TYPE_CHECKING:
+    from tilewright.backends.winners import Key
+
+#: Steps along k, and bytes of B's packed block, that are tried.
+_STEPS, _PACKED_BYTES = (256, 384, 512, 1024), (256 << 10, 512 << 10, 1 << 20, 2 << 20)
+#: Multiply-adds of one core, and bytes that it packs or passes through its second level, a second; measured on Zen 4,
+#: and only their ratio counts (`benchmarks/cpu_blocks.py`).
+_RATE, _BYTES = 5e10, 2e10
+#: Multiply-adds from which blocks are looked up: smaller products have one.
+_LARGE = 1 << 21
+#: What a block that does not fit its cache costs at most, of the time.
+_SPILLED = 0.2
+
+
+class Choice(NamedTuple):
+    """Blocks for a product."""
+
+    blocks: Blocks
+    ranked: Ranked
+
+
+def ranked(layout: Layout, key: KernelKey, size: int, threads: int) -> list[Choice]:
+    """All blocks for a product's layout and sums of `size` bytes, the quickest by estimate first."""
+    found: dict[tuple[int, int], Choice] = {}
+    for steps in _STEPS:
+        for packed_bytes in _PACKED_BYTES:
+            blocks = Blocks(steps, packed_bytes)
+            of = min(steps, layout.k), min(tile_of(replace(key, blocks=blocks)).nc, layout.n)
+            found.setdefault(of, Choice(blocks, _estimate(layout, key, size, threads, blocks)))
+    return sorted(found.values(), key=lambda one: one.ranked.seconds)
+
+
+def _estimate(layout: Layout, key: KernelKey, size: int, threads: int, blocks: Blocks) -> Ranked:
+    """The time of one matrix: its steps, what is packed and passed through caches, and what blocks spill."""
+    m, n, k = layout.m, layout.n, layout.k
+    tile, host = tile_of(replace(key, blocks=blocks)), of_host(compiler().cpu)
+    along_k, along_n = math.ceil(k / tile.kc), math.ceil(n / threads / tile.nc)
+    working = m * n * k * size / 4 / _RATE / threads
+    passed = (k * n + m * k * along_n * threads + 2 * m * n * along_k) * size / _BYTES / threads
+    rows = tile.mr * min(tile.kc, k) * size / host.l1_bytes
+    columns = min(tile.kc, k) * min(tile.nc, n) * size / host.l2_bytes
+    spilled = working * _SPILLED * (min(1.0, max(0.0, rows - 0.5)) + min(1.0, max(0.0, columns - 0.75)))
+    limiter = "arithmetic" if working > passed + spilled else "packing"
+    return Ranked(str(blocks), working + passed + spilled, limiter, 1.0, "estimated")
+
+
+def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -> Blocks | None:
+    """The quickest blocks that a tuner timed for such a product; None where it timed none."""
+    if layout.m * layout.n * layout.k < _LARGE or kind.algebra is not None or kind.finish is not None:
+        return None
+    root = Settings.from_environ().cache_dir
+    if root is None or not (root / upkeep.WINNERS).is_dir():
+        return None
+    from tilewright.backends import winners
+
+    times = winners.kept(key_of(layout, kind, threads), root)
+    known = [(times[str(one.blocks)].seconds, one.blocks) for one in ranked(layout, key, size, threads)
+             if str(one.blocks) in times]  # fmt: skip
+    return min(known)[1] if known else None
+
+
+def key_of(layout: Layout, kind: Kind, threads: int) -> Key:
+    """What times of a product's blocks are kept for."""
+    from tilewright.backends import winners
+
+    host = compiler()
+    device = f"cpu {host.cpu} {digest(host.features)[:16]}, {threads} threads"
+    m, n, k = (winners.extent_class(extent) for extent in (layout.m, layout.n, layout.k))
+    return winners.Key(device, winners.dtypes_of(kind), (m, n, k), fingerprint("backends/cpu")[:16])

@@ -1,0 +1,73 @@
+"""Measures blocks of the CPU engine's packed kernel."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.cpu import blocks, product
+from tilewright.backends.cpu.layout import Layout
+from tilewright.backends.cpu.threads import limit
+from tilewright.backends.winners import Extents, Key, Timed
+from tilewright.errors import DeviceError
+from tilewright.problem.dtypes import element
+from tilewright.problem.kind import Kind
+
+Array = npt.NDArray[Any]
+#: Each choice of blocks runs so often and so many seconds at least, in turns with the others; its quickest run counts.
+_ROUNDS, _SECONDS = 5, 0.25
+
+
+class Bench:
+    """One product, by row-major operands of random numbers.
+
+    Raises DeviceError: it is multiplied without blocks.
+    """
+
+    def __init__(self, extents: Extents, kind: Kind) -> None:
+        m, n, k = self.extents = extents
+        random = np.random.default_rng(0)
+        self.a, self.b = (
+            (8 * random.standard_normal(shape)).astype(element(name).numpy)
+            for shape, name in (((m, k), kind.a), ((k, n), kind.b))
+        )
+        self.out = np.zeros((m, n), element(kind.out).numpy)
+        self.kind, self.threads = kind, limit().count
+        strides = [x.strides for x in (self.a, self.b, self.out)]
+        found = product.product((m, k), strides[0], (k, n), strides[1], (m, n), strides[2], kind, self.threads)
+        if found.path != "packed":
+            raise DeviceError(
+                f"the CPU multiplies {m:,} x {n:,} x {k:,} in {kind.a} without blocks ({found.path}); nothing is tuned"
+            )
+        self.layout: Layout = found.layout
+        self.choices = blocks.ranked(self.layout, found.key, found.size, self.threads)
+
+    @property
+    def key(self) -> Key:
+        """What its times are kept for."""
+        return blocks.key_of(self.layout, self.kind, self.threads)
+
+    def measured(self, some: list[blocks.Choice]) -> list[Timed]:
+        """The time of each of some choices, in turns, so that what disturbs one disturbs all."""
+        made = [product.Product(self.layout, self.kind, self.threads, one.blocks) for one in some]
+        best = [float("inf")] * len(made)
+        end, rounds = time.perf_counter() + _SECONDS * len(made), 0
+        while rounds < _ROUNDS or time.perf_counter() < end:
+            for i, one in enumerate(made):
+                start = time.perf_counter()
+                one.run_arrays(self.a, self.b, self.out)
+                best[i] = min(best[i], time.perf_counter() - start)
+            rounds += 1
+        return [
+            Timed(str(one.blocks), seconds, one.ranked.limiter, self.extents)
+            for one, seconds in zip(some, best, strict=True)
+        ]
+
+
+def forget() -> None:
+    """Products made from now on take the blocks that are kept now."""
+    product.product.cache_clear()
+    product._product.cache_clear()
