@@ -8,6 +8,7 @@ True
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import platform
 import sys
@@ -78,7 +79,9 @@ def _has(value: Any, name: str) -> bool:
 
 #: Every backend; the first multiplies where none is named.
 BACKENDS = (
-    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True),
+    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True,
+        tuned=True,
+    ),
     Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True,
         interface="__cuda_array_interface__",
     ),
@@ -156,12 +159,30 @@ def opened(device: str | None = None) -> Backend:
     else:
         row = row_of(device)
     if row is None or not row.multiplies:
-        names, here = spellings(), "`tilewright devices` lists what is found"
-        if device in machine.names():
-            here = f"tw.plan takes it, and simulated:{device} multiplies"
+        names, here = spellings(), _meant(str(device))
         raise ArgumentValueError(f"`device` must be {', '.join(names[:-1])} or {names[-1]} (got {device!r}); {here}")
     found: Backend = row.load().opened(device or row.name)
     return found
+
+
+def _meant(device: str) -> str:
+    """What a caller may have meant by a name that no device has.
+
+    >>> _meant("h100"), _meant("h200x")
+    ('tw.plan takes it, and simulated:h100 multiplies', 'did you mean simulated:h200?')
+    >>> _meant("simulatd:a100"), _meant("abacus")
+    ('did you mean simulated:a100?', '`tilewright devices` lists what is found')
+    """
+    if device in machine.names():
+        return f"tw.plan takes it, and simulated:{device} multiplies"
+    asked = device.strip().lower()
+    simulated = [f"simulated:{name}" for name in machine.names()]
+    known = {
+        **{name: name for name in (*spellings(), *simulated)},
+        **dict(zip(machine.names(), simulated, strict=True)),
+    }
+    close = difflib.get_close_matches(asked, known, n=1, cutoff=0.7)
+    return f"did you mean {known[close[0]]}?" if close else "`tilewright devices` lists what is found"
 
 
 def for_plans(device: str | None = None) -> Backend:

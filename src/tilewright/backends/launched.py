@@ -18,7 +18,7 @@ from tilewright.backends import ranking, winners
 from tilewright.backends.protocol import Planned, Strided
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu
-from tilewright.problem.dtypes import dtype, element
+from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Instruction, as_numpy, number
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
@@ -47,6 +47,8 @@ class LaunchedProducts:
         """Why no kernel of the catalogue can multiply these; "" where one can."""
         if kind.continues:
             return "no kernel for GPUs goes on from sums that it is given; multiply the whole of k at once"
+        if kind.accumulator == "bool":
+            return ranking.lacks_bits(kind, self.cc)
         if ranking.summed(kind) not in ranking.dtypes_of_sums():
             known = ", ".join(ranking.dtypes_of_sums())
             other = f"not in {kind.accumulator}; convert the operands, or leave `device` out"
@@ -56,7 +58,7 @@ class LaunchedProducts:
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
         """The launch of one matrix: `parts` are its blocks, `threads` those of a block, and its arrays the buffers."""
         m, n, k = (max(extent, 1) for extent in (*arrays.out[-2:], arrays.a[-1]))
-        found = self._chosen(kind, m, n, k)
+        found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides)
         record, name = found.best.record, found.best.dtype
         rows, bound = ranking.rows_of(record, m), found.ranking[0].bound
         shape, size = record.launch_rule(rows, n, k), element(name).bytes
@@ -67,7 +69,7 @@ class LaunchedProducts:
             tile=record.tile,
             parts=math.prod(shape.grid) * -(-m // rows),
             threads=math.prod(shape.block),
-            buffer_bytes=(rows * k + k * n) * size + rows * n * element(dtype(name).product).bytes,
+            buffer_bytes=(rows * k + k * n) * size + rows * n * element(element(name).product).bytes,
             flops=2 * math.prod(arrays.out) * arrays.a[-1],
             text=f"{record.name}: {record.title}, blocks of {record.tile[0]} x {record.tile[1]} in {name}",
             bound=bound,
@@ -82,13 +84,16 @@ class LaunchedProducts:
         if out.size == 0 or k == 0:
             out[...] = _of_nothing(kind, out, more)
             return
-        best = self._chosen(kind, m, n, k).best
+        best = self._chosen(kind, m, n, k, a.strides, b.strides).best
         record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
-        made = element(dtype(best.dtype).product).numpy if kind.finish is None else as_numpy(kind.out)
+        made = element(element(best.dtype).product).numpy if kind.finish is None else as_numpy(kind.out)
         program = record.program(best.dtype, self.cc, finish=kind.finish, algebra=kind.algebra)
         left, right = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
         for i in np.ndindex(batch):
-            x, y = (_read(*operand, name) for operand in ((left[i], kind.a), (right[i], kind.b)))
+            x, y = (
+                _read(*operand, name=name)
+                for operand in zip((left[i], right[i]), (kind.a, kind.b), record.columns, strict=True)
+            )
             direct = out.dtype == made and out[i].flags.carray
             c: Array = out[i] if direct else np.empty((m, n), made)
             for start in range(0, m, rows):
@@ -97,8 +102,10 @@ class LaunchedProducts:
             if not direct:
                 out[i] = rounded(c, out.dtype)
 
-    def _chosen(self, kind: Kind, m: int, n: int, k: int) -> ranking.Choice:
-        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, () if self.simulated else ("boxes",))
+    def _chosen(self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int]) -> ranking.Choice:
+        """The kernels for operands of these strides."""
+        lacks, columns = () if self.simulated else ("boxes",), (ranking.by_columns(a), ranking.by_columns(b))
+        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, lacks, columns)
         if not self.simulated:
             return found
         return winners.first(found, winners.key(kind, m, n, k, self.gpu), m, n, k, self.gpu)
@@ -112,9 +119,13 @@ class LaunchedProducts:
         return self.launch(program, shape.grid, shape.block, given, shape.shared_bytes, **options)
 
 
-def _read(operand: Array, kind: str, name: np.dtype[Any]) -> Array:
-    """A matrix as kernels read it, row-major in the dtype of sums; a truth value is a word of it again and again."""
-    made: Array = (operand != 0 if kind == "bool" else operand).astype(name, order="C", copy=False)
+def _read(operand: Array, kind: str, by_columns: bool, name: np.dtype[Any]) -> Array:
+    """A matrix as kernels read it, in the dtype of sums; a truth value is a word of it again and again."""
+    if name == np.bool_:
+        return operand
+    made: Array = (operand != 0 if kind == "bool" else operand).astype(
+        name, order="F" if by_columns else "C", copy=False
+    )
     return -made if kind == "bool" else made
 
 

@@ -129,6 +129,10 @@ class Planned:
     ranking: tuple[Ranked, ...] = field(default=(), repr=False, kw_only=True)
 
 
+#: What devices say to truth values as they lie that have no units for bits.
+IN_WORDS = "truth values must lie in words of 32 of them"
+
+
 class Backend(Protocol):
     """A device that multiplies arrays of the host, in canonical order."""
 

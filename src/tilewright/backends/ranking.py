@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.backends.protocol import Ranked
@@ -41,6 +42,7 @@ class Candidate:
 
     record: Record
     dtype: str
+    operations: int = 1  #: Of a step of its sums: a multiply-add is one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,21 @@ def summed(kind: Kind) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], lacks: tuple[str, ...] = ()) -> Choice:
+def chosen(
+    kind: Kind,
+    m: int,
+    n: int,
+    k: int,
+    gpu: Gpu,
+    cc: tuple[int, int],
+    lacks: tuple[str, ...] = (),
+    columns: tuple[bool, bool] = (False, False),
+) -> Choice:
     """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first.
 
-    `lacks` are last words of records' `operands` that a launch cannot give: "boxes", "work". All have the same chain of
-    sums, which `k` alone decides: an element's bits do not depend on m and n.
+    `lacks` are last words of records' `operands` that a launch cannot give: "boxes", "work". `columns` says whether A
+    lies by columns, and B: of kernels that differ in this alone, the one stays that has least to copy. All have the
+    same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
 
     Raises DeviceError: no kernel takes it.
 
@@ -89,8 +101,32 @@ def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], la
         raise DeviceError(
             f"extents for a kernel of the catalogue must fit its grid (got {m}, {n}, {k} in {summed(kind)})"
         )
+    found = [each for each in found if not _copies_more(each[0].record, columns, [one.record for one, _ in found])]
     found.sort(key=lambda each: each[1].seconds)
     return Choice(tuple(one for one, _ in found), tuple(ranked for _, ranked in found))
+
+
+def _copies_more(record: Record, columns: tuple[bool, bool], others: Sequence[Record]) -> bool:
+    """Whether one of the others is the same kernel but for how operands lie, and has fewer of them copied."""
+
+    def copied(one: Record) -> int:
+        return sum(wanted != lies for wanted, lies in zip(one.columns, columns, strict=True))
+
+    def rest(one: Record) -> tuple[object, ...]:
+        return one.operands, one.chain, one.tile, one.stages, one.cluster
+
+    return record.operands == "boxes" and any(
+        rest(one) == rest(record) and copied(one) < copied(record) for one in others
+    )
+
+
+def by_columns(strides: Sequence[int]) -> bool:
+    """Whether elements of a column of matrices of these strides lie nearer to each other than those of a row.
+
+    >>> by_columns((400, 4)), by_columns((4, 400))
+    (False, True)
+    """
+    return abs(strides[-2]) < abs(strides[-1])
 
 
 def rows_of(record: Record, m: int) -> int:
@@ -105,11 +141,11 @@ def _allowed(kind: Kind, cc: tuple[int, int], lacks: tuple[str, ...]) -> tuple[C
     for record in reversed(catalogue.records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
             continue
-        if any(record.columns) or record.operands.rpartition(" ")[2] in lacks:  # operands come by rows
+        if record.operands.rpartition(" ")[2] in lacks:
             continue
         name = _taken(record, kind)
         if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):
-            found.append(Candidate(record, name))
+            found.append(Candidate(record, name, 1 if kind.algebra is None else kind.algebra.cost))
     return tuple(found)
 
 
@@ -119,6 +155,9 @@ def _taken(record: Record, kind: Kind) -> str:
     As they are, where C is what it gives, or is made of the sums that it has; or in the dtype of the sums, as the host
     converts them: that of a canonical kernel, whose sums are those of the operands then.
     """
+    if record.algebras:
+        fits = kind.algebra is not None and kind.finish is None and record.has(kind.algebra)
+        return kind.a if fits and kind[:4] == (kind.a,) * 4 and kind.a in record.dtypes else ""
     asked = {"algebra": kind.algebra, "epilogue": kind.finish}
     if not {name for name, given in asked.items() if given is not None}.issubset(record.takes):
         return ""
@@ -131,10 +170,21 @@ def _taken(record: Record, kind: Kind) -> str:
     return total if record.bound is None and total in record.dtypes and exact else ""
 
 
+def lacks_bits(kind: Kind, cc: tuple[int, int]) -> str:
+    """Why no kernel multiplies truth values as they lie, by their algebra; "" where one does."""
+    return (
+        "" if _allowed(kind, cc, ()) else "no kernel for this GPU multiplies truth values by this algebra as they lie"
+    )
+
+
 def dtypes_of_sums() -> tuple[str, ...]:
     """The dtypes in which canonical kernels sum on every GPU."""
     kinds = (record for record in catalogue.records() if record.backend == "gpu" and record.chain == "canonical")
-    return tuple(dict.fromkeys(name for record in kinds for name in record.dtypes if name == record.sums(name)))
+    return tuple(
+        dict.fromkeys(
+            name for record in kinds for name in record.dtypes if name == record.sums(name) and not record.algebras
+        )
+    )
 
 
 def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:
@@ -187,13 +237,19 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     if record.tensor:
         share = 1.0 if record.family else rates.mma_share * _FED
         rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
-        return found | {"tensor cores": products * record.passes / rate if rate else math.inf}
+        # A rate that no source prints is left out: the other units' times are known.
+        return found | ({"tensor cores": products * record.passes / rate} if rate else {})
     words = max(1, size // 4)
     reads = sum(record.results) * record.reads
-    rate = {"float64": gpu.fp64_per_clock, "int32": gpu.int32_per_clock}.get(one.dtype, gpu.fp32_per_clock)
+    # The low half of a product of two words each is three products, of which the first has both halves.
+    whole = 1 if element(one.dtype).is_float else words**2
+    rate = {"float64": gpu.fp64_per_clock, "float32": gpu.fp32_per_clock}.get(one.dtype, gpu.int32_per_clock)
+    steps = one.operations * whole
     return found | {
-        "multiply-adds": products / rate,
-        "instruction issue": warps / min(warps, gpu.schedulers) * (math.prod(record.results) + reads),
+        "multiply-adds": products * steps / rate,
+        "instruction issue": warps
+        / min(warps, gpu.schedulers)
+        * (math.prod(record.results) * steps + reads + record.beside),
         "shared memory": max(warps, gpu.schedulers) * reads * words * 128 / gpu.shared_bytes_per_clock,
     }
 

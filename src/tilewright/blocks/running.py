@@ -221,7 +221,6 @@ class Panels:
 
     def __init__(self, store: Store, rows: int, columns: int, readers: ThreadPoolExecutor) -> None:
         self.store, self.readers = store, readers
-        self.bytes_read = 0
         #: The operand itself, where it lies in memory.
         self._whole = store.array if isinstance(store, MemoryStore) and store.resident else None
         self._free = list(np.empty((PANELS * (self._whole is None), rows * columns), store.dtype))
@@ -249,7 +248,6 @@ class Panels:
 
     def _read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> Array:
         self.store.read(at, rows, columns, into)
-        self.bytes_read += into.nbytes
         return into
 
 

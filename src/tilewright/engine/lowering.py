@@ -5,8 +5,8 @@ Complex, canonical: for k ascending, ``re = fma(x.re, y.re, re); re = fma(x.im, 
 as pairs, (m, 2k), by B's numbers taken as 2 x 2 matrices [[re, im], [-im, re]], (2k, 2n), which B is packed as: so its
 bits depend on threads, tiles and batches as little as a real product's.
 
-Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Large products, and
-those by other algebras, work on words of 32 booleans.
+Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Devices that have
+units for bits multiply them as they lie. On others large products, and those by other algebras, work on words of 32.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, require
 from tilewright.engine.fusing import Fused
-from tilewright.engine.promotion import Types, byte_kind, real_kind, word_kind
+from tilewright.engine.promotion import Types, byte_kind, real_kind, truth_kind, word_kind
 from tilewright.problem.algebra import WORD, Semiring, semiring
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
@@ -60,6 +60,9 @@ def compute(
         b = b[:, None]
     if types.lowering in ("bool", "words"):
         a, b = (x if x.dtype.kind == "b" else x != 0 for x in (a, b))
+        if not continues and not device.can(kind := truth_kind(algebra)):
+            _multiply(device, a, b, out, kind, threads)
+            return
     if algebra is not None and types.lowering == "words":
         _words(a, b, out, word_kind(algebra)._replace(continues=continues), threads, device)
         return

@@ -349,9 +349,8 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
         "epilogue_args": asked.epilogue_args, "device": asked.device,
         "threads": ready.threads if asked.device is None else asked.threads,
     }  # fmt: skip
-    words = 32 if found.lowering == "words" else 1
     return Plan(
-        **{x.name: getattr(ready, x.name) for x in fields(ready)} | {"flops": ready.flops * words},
+        **{x.name: getattr(ready, x.name) for x in fields(ready)},
         a_shape=a,
         b_shape=b,
         shape=shape,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, Planned, Strided, require
 from tilewright.engine.libraries import is_tensor
-from tilewright.engine.promotion import Lowering, Types, kind_of
+from tilewright.engine.promotion import Lowering, Types, kind_of, truth_kind
 from tilewright.engine.shapes import Shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.algebra import Semiring
@@ -125,13 +125,17 @@ def planned(
     """What a device will do for row-major operands of these shapes; `more` are the finish's, of the result's."""
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
-    kind = kind_of(found, left[-1], algebra, finish)
-    if found.lowering == "words":
-        right = (*right[:-1], -(-right[-1] // 32))
+    kind, words = kind_of(found, left[-1], algebra, finish), 1
+    if found.lowering in ("bool", "words") and not device.can(truth_kind(algebra)):
+        kind = truth_kind(algebra)
+    elif found.lowering == "words":
+        words = 32
+        right = (*right[:-1], -(-right[-1] // words))
     out = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
     steps = [
         row_major(shape, element(name).bytes) for shape, name in ((left, kind.a), (right, kind.b), (out, kind.out))
     ]
     arrays = Strided(left, steps[0], right, steps[1], out, steps[2], tuple(x.strides for x in more))
     require(device, kind)
-    return device.plan(arrays, kind, threads)
+    made = device.plan(arrays, kind, threads)
+    return replace(made, flops=made.flops * words)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
-from tilewright.problem.algebra import WORD, Semiring
+from tilewright.problem.algebra import WORD, Semiring, semiring
 from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
 
@@ -71,6 +71,11 @@ def kind_of(types: Types, k: int, algebra: Semiring | None, finish: tuple[Expres
 def word_kind(algebra: Semiring | None) -> Kind:
     """Of an algebra of truth values: B's and C's rows in words."""
     return Kind("bool", WORD, WORD, WORD, algebra)
+
+
+def truth_kind(algebra: Semiring | None) -> Kind:
+    """The same of truth values as they lie, which devices multiply that have units for bits; or-and by default."""
+    return Kind(*("bool",) * 4, algebra=semiring("or-and", "bool").in_words() if algebra is None else algebra)
 
 
 def byte_kind(k: int) -> Kind:

@@ -22,7 +22,7 @@ def record(name: str, platform: str, kind: Any, **has: Any) -> OpenclDevice:
     given = {"doubles": True, "divides": True, "unified": False} | has
     return OpenclDevice(
         name, platform, "Maker", "OpenCL 3.0", kind, 8, 1 << 33, 1 << 31, 1 << 16, 256, (256, 256), 16,
-        subnormals=True, handle=name, **given,
+        handle=name, **given,
     )  # fmt: skip
 
 

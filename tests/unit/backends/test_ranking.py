@@ -19,8 +19,9 @@ from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue
 from tilewright.kernels.record import Record
 from tilewright.ladder import operands
+from tilewright.prediction.products import Product, predict_product
 from tilewright.problem.algebra import semiring
-from tilewright.problem.dtypes import dtype
+from tilewright.problem.dtypes import DTYPES, dtype, element
 from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, same_bits
@@ -85,6 +86,54 @@ def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) ->
         assert [one.seconds for one in found.ranking] == sorted(one.seconds for one in found.ranking)
 
 
+@pytest.mark.parametrize(("columns", "first"), [
+    ((False, False), "hopper"), ((True, False), "hopper_tn"), ((False, True), "hopper_nt"), ((True, True), "hopper_tt"),
+])  # fmt: skip
+def test_operands_are_read_as_they_lie(columns: tuple[bool, bool], first: str) -> None:
+    gpu, kind = machine.gpu("h100"), Kind("float16", "float16", "float16", "float32", order="fast")
+    found = chosen(kind, 4096, 4096, 4096, gpu, (9, 0), (), columns)
+    several = {"hopper", "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt"} & set(names(found))
+    assert first in names(found)[:2]
+    assert several <= {first, "hopper_multicast"}
+
+
+@pytest.mark.volume
+def test_a_plan_and_a_product_go_by_how_operands_lie() -> None:
+    a, b = operands(66, 40, 72, "float16")
+    asked: Any = {"device": "simulated:h100", "order": "fast"}
+    whole = tw.matmul(a, b, **asked)
+    found = chosen(Kind("float16", "float16", "float16", "float32", order="fast"), 66, 40, 72, machine.gpu("h100"),
+                   (9, 0), (), (False, True))  # fmt: skip
+    assert same_bits(tw.matmul(a, np.asfortranarray(b), **asked), whole)
+    assert "hopper_nt" in names(found)
+
+
+def test_bytes_of_floats_go_to_warpgroups() -> None:
+    bytes_ = Kind("float8_e4m3fn", "float8_e4m3fn", "float32", "float32", order="fast")
+    assert names(chosen(bytes_, 4096, 4096, 4096, machine.gpu("h100"), (9, 0)))[0] == "hopper_fp8"
+    assert names(chosen(bytes_, 4096, 4096, 4096, machine.gpu("rtx4090"), (8, 9)))[0] == "tensor_core_fp8"
+
+
+def semiring_seconds(name: str, algebra: str | None = None, order: str = "canonical") -> float:
+    kind = Kind(*[name] * 4, None if algebra is None else semiring(algebra, name))
+    found = chosen(kind, 2048, 2048, 512, machine.gpu("h100"), (9, 0)).ranking
+    return next(one.seconds for one in found if one.name == "semiring")
+
+
+def test_steps_of_wide_integers_and_of_algebras_take_their_operations() -> None:
+    assert 2.5 < semiring_seconds("int64") / semiring_seconds("int32") < 5
+    assert semiring_seconds("float32", "min-plus") > 1.2 * semiring_seconds("float32")
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("name", ["float32", "int16", "int64", "float64"])
+def test_the_estimate_of_a_semiring_is_near_its_predicted_time(name: str) -> None:
+    found = predict_product(
+        catalogue.find("semiring"), Product(2048, 2048, 512, name), machine.gpu("h100"), changes=False
+    )
+    assert 0.7 < semiring_seconds(name) / found.seconds < 1.4
+
+
 def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
     large = (4096, 4096, 4096)
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
@@ -95,7 +144,7 @@ def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("name", ["float32", "float16"])
+@pytest.mark.parametrize("name", [one.name for one in DTYPES if one.kind != "complex" and one.accumulator])
 def test_the_shape_changes_no_chain_of_sums(name: str, order: str) -> None:
     for gpu, k in itertools.product(GPUS, (8, 600, 20_000)):
         chains = {
@@ -126,6 +175,19 @@ def test_a_row_of_a_batch_has_the_bits_that_it_has_alone(device: str, name: str,
         assert same_bits(tw.matmul(alone, b, device=device, order=order), whole[row : row + len(alone)])
     assert same_bits(tw.matmul(a.reshape(2, 66, 40), b, device=device, order=order).reshape(132, 70), whole)
     assert same_bits(tw.matmul(a, b[:, 3:9], device=device, order=order), whole[:, 3:9])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", [one.name for one in DTYPES])
+def test_on_the_cpu_too_an_element_has_the_bits_that_it_has_alone(name: str, order: Any) -> None:
+    random, made = np.random.default_rng(3), element(name).numpy
+    a, b = ((8 * random.standard_normal(shape)).astype(made) for shape in ((3, 70, 133), (3, 133, 66)))
+    whole = tw.matmul(a, b, order=order)
+    for rows, columns in itertools.product((1, 7, 33, 70), (1, 5, 66)):
+        part = tw.matmul(a[1, :rows], b[1, :, :columns], order=order)
+        assert same_bits(part, whole[1, :rows, :columns]), (rows, columns)
+    assert same_bits(tw.matmul(a[2, 69], b[2, :, 4], order=order), whole[2, 69, 4])
+    assert same_bits(tw.matmul(a[:, :9], b, order=order), whole[:, :9])
 
 
 def chains() -> dict[str, list[Record]]:
@@ -178,13 +240,17 @@ def test_a_gpu_that_is_not_there_has_plans_alone() -> None:
     for call in (lambda: plan(one, np.ones((40, 50), np.float32)), lambda: tw.matmul(one, one.T, device="t4")):
         with pytest.raises(ArgumentValueError, match=r"\(got 't4'\); tw.plan takes it, and simulated:t4 multiplies"):
             call()
+    with pytest.raises(ArgumentValueError, match=r"\(got 'h200x'\); did you mean simulated:h200\?"):
+        tw.matmul(one, one.T, device="h200x")
 
 
 @pytest.mark.parametrize("order", ["tf32x3", "fast"])
 @pytest.mark.parametrize("device", [None, "opencl"])
-def test_what_has_no_other_kernel_multiplies_canonically(device: str | None, order: Any) -> None:
+def test_what_has_no_other_kernel_multiplies_canonically(
+    device: str | None, order: Any, request: pytest.FixtureRequest
+) -> None:
     if device:
-        pytest.importorskip("pyopencl")
+        request.getfixturevalue("opencl_device")
     a, b = operands(20, 30, 40, "float32")
     assert tw.plan(a.shape, b.shape, "float32", device=device, order=order).order == "canonical"
     assert same_bits(tw.matmul(a, b, device=device, order=order), tw.matmul(a, b))

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright import machine
 from tilewright.errors import DeviceError, MissingExtraError
-from tilewright.machine import Gpu
+from tilewright.machine import Gpu, launch_limits
 from tilewright.native.once import bounded
 from tilewright.programs import Program, assembler
 from tilewright.programs.optional import require
@@ -54,10 +54,14 @@ def driver() -> Any:
     return require("cuda.bindings.driver", _PURPOSE) if module is None else module.binding
 
 
-def check(result: Any, action: str) -> None:
-    """Raise what a call of the driver says that went wrong: a DeviceError."""
+def check(result: Any, action: str) -> Any:
+    """What a call of the driver gives; None where it gives nothing.
+
+    Raises DeviceError: it says that something went wrong.
+    """
     if int(result[0]) != 0:
         raise DeviceError(f"{action} failed: the driver reports {result[0].name}")
+    return result[1] if len(result) > 1 else None
 
 
 def device() -> Current:
@@ -78,12 +82,27 @@ def _current(name: str, major: int, minor: int, multiprocessors: int, number: in
     return Current(name, (major, minor), number, machine.nearest(name, (major, minor), multiprocessors))
 
 
+def is_replaced() -> bool:
+    """Whether a simulated GPU has put its own names in the place of cuda.core's: its launch takes PTX and bytes."""
+    return not names().ObjectCode.__module__.startswith("cuda.")
+
+
 @bounded(256)
-def loaded(program: Program, device: Current) -> Any:
-    """A program's kernel, assembled and loaded on a GPU."""
+def loaded(program: Program, device: Current, shared_bytes: int = 0) -> Any:
+    """A program's kernel, assembled and loaded on a GPU, and allowed so much dynamic shared memory."""
+    kernel = _kernel(program, device)
+    if shared_bytes > launch_limits().shared_per_block_bytes:
+        calls = driver()
+        most = calls.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        which = calls.CUdevice(device.number)
+        check(calls.cuKernelSetAttribute(most, shared_bytes, kernel.handle, which), "asking for shared memory")
+    return kernel
+
+
+def _kernel(program: Program, device: Current) -> Any:
     codes = names().ObjectCode
     try:
-        if not codes.__module__.startswith("cuda."):  # what is simulated runs PTX
+        if is_replaced():
             raise MissingExtraError("the simulated GPU runs PTX", "gpu")
         code = codes.from_cubin(assembler.cubin(program.ptx, program.entry, device.compute_capability))
     except MissingExtraError:

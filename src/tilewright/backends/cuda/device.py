@@ -33,7 +33,8 @@ STAND_IN = "tilewright_slots"
 _NO_DRIVER = "no NVIDIA driver (libcuda.so.1) is installed"
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+#: Unsigned words by their bytes.
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 @dataclass(frozen=True)
@@ -185,12 +186,12 @@ def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
     """Parameter bytes as the NumPy scalars cuda.core takes; bits are bits, so unsigned words serve for all."""
     words = []
     for parameter, value in zip(program.parameters, values, strict=True):
-        if parameter.kind == "bytes" and parameter.bytes not in _WORDS:
+        if parameter.kind == "bytes" and parameter.bytes not in WORDS:
             raise LaunchError(
                 f"{program.name}: a structure of {parameter.bytes} bytes by value cannot be passed on a real GPU yet; "
                 "pass an array that holds it"
             )
-        words.append(np.frombuffer(value, _WORDS[len(value)])[0])
+        words.append(np.frombuffer(value, WORDS[len(value)])[0])
     return words
 
 

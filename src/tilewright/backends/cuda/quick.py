@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.backends.cuda import current
-from tilewright.backends.cuda.arrays import OPERANDS, RESULT, Launch, Noted, library_of, stream_of, view
+from tilewright.backends.cuda.arrays import Noted, library_of, stream_of, view
+from tilewright.backends.cuda.launches import OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
 
@@ -34,9 +35,7 @@ class _Kept:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    launches: tuple[Launch, ...]
-    #: Of each launch, which words are addresses: their place, the operand (0, 1, or 2 for C), and bytes from its start.
-    slots: tuple[tuple[tuple[int, int, int], ...], ...]
+    launches: Launches
     spans: tuple[tuple[int, int], ...]  #: First and last byte of each array, from its address on.
     align: int
 
@@ -63,12 +62,7 @@ def multiply(a: Any, b: Any, out: Any, order: str, rules: Rules) -> Any:
     at = x["data"][0], y["data"][0], z["data"][0]
     if z["data"][1] or (at[0] | at[1] | at[2]) % kept.align or _overlap(at, kept.spans):
         return None
-    stream, launch = current.stream(stream_of(library, (x.get("stream"), y.get("stream")))), current.names().launch
-    for one, slots in zip(kept.launches, kept.slots, strict=True):
-        words = one.words.copy()
-        for place, operand, offset in slots:
-            words[place] = np.uint64(at[operand] + offset)
-        launch(stream, one.config, one.kernel, *words)
+    kept.launches.issue(current.stream(stream_of(library, (x.get("stream"), y.get("stream")))), at)
     return out
 
 
@@ -93,19 +87,11 @@ def _kept(a: _Layout, b: _Layout, out: _Layout | None, order: str, device: Any, 
         views = [view("", one) for one in (x, y, made)]
     except TilewrightError:
         return None  # the error is raised where the operands' names are known
-    if len(made.launches) > _MOST:
+    if made.launches is None or len(made.launches.made) > _MOST:
         return None
     starts = (*OPERANDS, RESULT)
-    slots = tuple(
-        tuple(
-            (place, (int(word) >> 50) - 1, int(word) - starts[(int(word) >> 50) - 1])
-            for place, word in enumerate(one.words)
-            if word.dtype == np.uint64 and 1 <= int(word) >> 50 <= 3
-        )
-        for one in made.launches
-    )
     spans = tuple(
         (low - start, high - start) for start, (low, high) in zip(starts, (span(x.pointer) for x in views), strict=True)
     )
-    align = max(one.dtype.itemsize for one in views)
-    return _Kept(views[2].shape, views[2].dtype, tuple(made.launches), slots, spans, align)
+    align = max(made.launches.align, *(one.dtype.itemsize for one in views))
+    return _Kept(views[2].shape, views[2].dtype, made.launches, spans, align)

@@ -106,10 +106,10 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         g = g.unsqueeze(-2) if a.ndim == 1 else g
         of_a = _Product.apply(g, columns.mH, options) if ctx.needs_input_grad[0] else None
         of_b = _Product.apply(rows.mH, g, options) if ctx.needs_input_grad[1] else None
-        return _folded(of_a, rows, a), _folded(of_b, columns, b), None
+        return folded(of_a, rows, a), folded(of_b, columns, b), None
 
 
-def _folded(gradient: Any, matrix: Any, operand: Any) -> Any:
+def folded(gradient: Any, matrix: Any, operand: Any) -> Any:
     """A gradient in the shape and dtype of its operand: summed over the axes it was broadcast along."""
     if gradient is None:
         return None

@@ -1,0 +1,182 @@
+"""A product of arrays on a GPU as launches: of a kernel of the catalogue, and of copies of what it cannot read.
+
+Operands lie any way, in any dtype that the kind allows. What the kernel cannot read where it lies, or write where it
+shall lie, goes through memory of the launches' own, by a copy on the GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends import ranking, winners
+from tilewright.backends.cuda import current
+from tilewright.backends.cuda.launches import Launches, pointer
+from tilewright.errors import DeviceError
+from tilewright.kernels import catalogue
+from tilewright.kernels.record import Record
+from tilewright.native.once import bounded
+from tilewright.problem.dtypes import element, name_of
+from tilewright.problem.expression import as_numpy
+from tilewright.problem.kind import Kind
+from tilewright.programs import Program
+
+Array = npt.NDArray[Any]
+#: Dtypes whose bits sums modulo 2^32 may be read as either of.
+_WORDS = frozenset(("int32", "uint32"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """A number of the host, in the place of an operand."""
+
+    value: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A kernel for products of one shape."""
+
+    record: Record
+    program: Program
+    taken: str  #: The dtype of the operands as the kernel takes them.
+    made: np.dtype[Any]  #: That of C as it makes it.
+    rows: int  #: Of C, that a launch makes.
+
+
+def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Number]) -> Launches:
+    """What computes c = a b, for arrays that stand for those of the current GPU.
+
+    `a` and `b` are (..., m, k) and (..., k, n), and broadcast to `c`, (..., m, n); so do `more`, the operands of the
+    kind's finish, and those of one element may be the host's.
+
+    Raises DeviceError: no kernel of the catalogue multiplies these.
+    """
+    batch, (m, n), k = c.shape[:-2], c.shape[-2:], a.shape[-1]
+    columns = ranking.by_columns(_plain_strides(a)), ranking.by_columns(_plain_strides(b))
+    ready = _ready(kind, m, n, k, current.device(), columns)
+    made = Launches(current.device())
+    direct = _is_direct(c, ready.made, [a, b], more)
+    into = c.view(ready.made) if direct else made.room(c.shape, ready.made)
+    x, y = (
+        np.broadcast_to(_read(made, ready, one, of, turned), (*batch, *one.shape[-2:]))
+        for one, of, turned in zip((a, b), (kind.a, kind.b), ready.record.columns, strict=True)
+    )
+    rest = [_finished(made, one, c.shape) for one in more]
+    for i in np.ndindex(batch):
+        for start in range(0, m, ready.rows):
+            part = slice(start, start + ready.rows)
+            _multiply(made, ready, _plain(x[i][part]), _plain(y[i]), _plain(into[i][part]), [z[i][part] for z in rest])
+    if not direct:
+        name = name_of(ready.made)
+        source = name if name not in _WORDS or kind.out not in _WORDS else kind.out
+        made.rearrange(into, c, (source, kind.out, name_of(c.dtype)))
+    return made
+
+
+@bounded(1024)
+def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> _Ready:
+    """The kernel that multiplies; `columns` says whether A lies by columns, and B.
+
+    Raises DeviceError: there is none.
+    """
+    if ranking.summed(kind) not in ranking.dtypes_of_sums():
+        raise DeviceError(
+            f"{device.name}: no kernel sums in {kind.accumulator} (got operands of {kind.a} and {kind.b}); convert "
+            f"them to one of {', '.join(ranking.dtypes_of_sums())}, or multiply arrays of the host"
+        )
+    replaced = current.is_replaced()
+    if k == 0:  # what a sum of nothing becomes, by the kernel that takes every algebra and every epilogue
+        best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator)
+    else:
+        lacks = () if replaced else ("boxes",)
+        found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, lacks, columns)
+        if replaced:  # tuners time simulated GPUs
+            found = winners.first(found, winners.key(kind, m, n, k, device.record), m, n, k, device.record)
+        best = found.best
+    record, taken = best.record, best.dtype
+    made = element(element(taken).product).numpy if kind.finish is None else as_numpy(kind.out)
+    program = record.program(taken, device.compute_capability, finish=kind.finish, algebra=kind.algebra)
+    return _Ready(record, program, taken, made, ranking.rows_of(record, m))
+
+
+def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
+    """One launch of the kernel, with what it needs beside its operands."""
+    record = ready.record
+    shape = record.launch_rule(len(c), c.shape[1], a.shape[1])
+    arguments = list(record.arguments(a, b, c, more))
+    if record.operands.endswith("work"):
+        at = next(i for i, one in enumerate(arguments[3:], 3) if isinstance(one, np.ndarray))
+        for place, own in enumerate(arguments[at : at + 2], at):
+            arguments[place] = made.room(own.shape, own.dtype)
+        counters = arguments[at + 1]
+        made.set(counters.ctypes.data, 0, counters.nbytes)
+    made.add(ready.program, shape.grid, shape.block, shape.shared_bytes, arguments)
+
+
+def _read(made: Launches, ready: _Ready, x: Array, of: str, turned: bool) -> Array:
+    """An operand as the kernel reads it, by columns if `turned`: where it lies, or a copy.
+
+    Its values are those that it has as the dtype `of`.
+    """
+    wanted, own, boxes = element(ready.taken).numpy, name_of(x.dtype), ready.record.operands == "boxes"
+    names = {own, of, ready.taken}
+    same = len(names) == 1 or names <= _WORDS
+    if same:
+        x = x.view(wanted)
+        first = _plain(x[(0,) * (x.ndim - 2)]) if x.size else x
+        steps = not boxes or all(stride % 16 == 0 for stride in x.strides[:-2])
+        if x.size == 0 or (ready.record.takes_as_it_lies(first, turned) and steps and x.flags.aligned):
+            return x
+    lying = x.swapaxes(-1, -2) if turned else x
+    room = made.room(lying.shape, wanted, 16 if boxes else 1)
+    made.rearrange(lying, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
+    return room.swapaxes(-1, -2) if turned else room
+
+
+def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Array:
+    """An operand of an epilogue, as kernels read it: by whole elements; a number of the host is set on the GPU."""
+    if isinstance(x, Number):
+        room = made.room((), x.value.dtype)
+        for at, byte in enumerate(x.value.tobytes()):
+            made.set(room.ctypes.data + at, byte, 1)
+        return np.broadcast_to(room, shape)
+    whole = all(stride % x.itemsize == 0 for stride in x.strides) and x.flags.aligned
+    if not whole:
+        room = made.room(x.shape, x.dtype)
+        made.rearrange(x, room, (name_of(x.dtype),) * 3)
+        x = room
+    return np.broadcast_to(x, shape)
+
+
+def _is_direct(c: Array, made: np.dtype[Any], operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
+    """Whether the kernel may write C where it shall lie: as it makes it, and over nothing that it reads elsewhere."""
+    lies = all(_plain(c[i]).flags.c_contiguous for i in itertools.islice(np.ndindex(c.shape[:-2]), 1))
+    same = c.dtype == made or {name_of(c.dtype), name_of(made)} == _WORDS
+    apart = not any(np.may_share_memory(c, x) for x in operands)
+    of_c = (x for x in more if isinstance(x, np.ndarray) and np.may_share_memory(c, x))
+    return lies and same and c.flags.aligned and apart and all(_same_places(x, c) for x in of_c)
+
+
+def _same_places(x: Array, c: Array) -> bool:
+    return (x.ctypes.data, x.shape, x.strides, x.dtype) == (c.ctypes.data, c.shape, c.strides, c.dtype)
+
+
+def _plain(matrix: Array) -> Array:
+    """A matrix with the strides that its rows have, for axes of one element, which may have any.
+
+    It may be written, as the kernels' programs ask, though none is but C.
+    """
+    return pointer(int(matrix.ctypes.data), matrix.shape, _plain_strides(matrix), matrix.dtype)
+
+
+def _plain_strides(matrices: Array) -> tuple[int, int]:
+    """The strides of rows and columns; of one column and of one row, those that they have where others follow."""
+    (rows, columns), (down, right) = matrices.shape[-2:], matrices.strides[-2:]
+    right = matrices.itemsize if columns == 1 else right
+    return columns * matrices.itemsize if rows == 1 and right == matrices.itemsize else down, right

@@ -1,0 +1,56 @@
+"""Copies of arrays on a GPU by a kernel: from any strides to any, with any alignment, to another dtype if wanted."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright import kernels
+from tilewright.kernels import functors
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import trace
+from tilewright.programs import Program
+
+Array = npt.NDArray[Any]
+Extent = tuple[int, int, int]
+#: Rows and columns of a tile, and threads of a block.
+_TILE, _BLOCK = 32, (32, 8, 1)
+#: The most blocks of a launch along y and z, each of which takes several then.
+_MOST = 65_535
+
+
+@functools.lru_cache(maxsize=256)
+def program(of: str, through: str, to: str, cc: tuple[int, int]) -> Program:
+    """The kernel that copies elements of one dtype to another, rounded to a third between.
+
+    Raises MissingExtraError: the `gpu` extra is not installed.
+    """
+    path = Path(kernels.__file__).parent / "rearranged.cu"
+    finish = trace(lambda x: x.cast(through).cast(to), {"x": of})
+    made, *_ = functors.arguments(finish)
+    entry = f"rearranged<{functors.renamed(element(of).c_memory)}, {made}, Finish>"
+    text = f'{functors.source(finish, None)}#line 1 "{path}"\n{path.read_text()}'
+    return Program.from_cuda(text, entry, cc, functors.OPTIONS, path=str(path))
+
+
+def launch(source: Array, target: Array) -> tuple[Extent, Extent, tuple[Any, ...]]:
+    """The grid, the block and the arguments that copy an array of up to three axes to another of its shape.
+
+    The arrays stand for those of the device: their elements are not read.
+
+    >>> x = np.zeros((40, 70), np.float32)
+    >>> launch(x.T, np.empty((70, 40), np.float32))[0]
+    (2, 3, 1)
+    """
+    lead = 3 - source.ndim
+    planes, rows, columns = (1,) * lead + source.shape
+    steps = [(0,) * lead + one.strides for one in (source, target)]
+    turned = sum(bit * (abs(step[1]) < abs(step[2])) for bit, step in zip((1, 2), steps, strict=True))
+    grid = (-(-columns // _TILE), min(-(-rows // _TILE), _MOST), min(planes, _MOST))
+    addresses = (np.uint64(one.ctypes.data) for one in (source, target))
+    distances = (np.int64(step) for one in steps for step in one)
+    return grid, _BLOCK, (*addresses, *distances, *(np.int32(one) for one in (planes, rows, columns, turned)))

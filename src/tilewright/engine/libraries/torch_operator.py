@@ -1,0 +1,107 @@
+"""A product as an operator of torch's, `tilewright::matmul`: `torch.compile` traces it, and it has gradients.
+
+Its kernels run where the tensors lie: on the CPU, on a GPU, or on a simulated one.
+
+Source: PyTorch, "Custom Python Operators" and `torch.library`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tilewright.engine.libraries.torch_gradients import folded
+from tilewright.engine.promotion import as_dtype, types
+from tilewright.errors import ArgumentValueError
+
+#: The namespace of the operator.
+NAMESPACE = "tilewright"
+_SCHEMA = "(Tensor a, Tensor b, *, ScalarType? dtype=None, ScalarType? acc_dtype=None, str order='canonical') -> Tensor"
+
+
+def matmul(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: str = "canonical") -> Any:
+    """Multiply tensors by the operator `tilewright::matmul`, which `torch.compile` traces.
+
+    Parameters
+    ----------
+    a, b : torch.Tensor, shapes (..., m, k) and (..., k, n), or (k,)
+        Both of the CPU or both of one GPU; any strides. Axes before the last two broadcast.
+    dtype, acc_dtype : torch.dtype, optional
+        As for :func:`tilewright.matmul`: of the result, and of the running sums.
+    order : {"canonical", "tf32x3", "fast"}
+        As for :func:`tilewright.matmul`.
+
+    Returns
+    -------
+    torch.Tensor
+        Contiguous, where the operands lie. Its gradients are products of the same order.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        As :func:`tilewright.matmul`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tilewright.torch import matmul
+    >>> layer = torch.compile(lambda x, w: matmul(x, w).relu(), fullgraph=True, backend="aot_eager")
+    >>> layer(torch.ones(2, 3), torch.ones(3, 4))
+    tensor([[3., 3., 3., 3.],
+            [3., 3., 3., 3.]])
+    """
+    return _operator(a, b, dtype=dtype, acc_dtype=acc_dtype, order=order)
+
+
+def multiplied(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: Any = "canonical") -> Any:
+    """What the operator computes, of tensors that lie anywhere."""
+    from tilewright.engine.matmul import matmul as multiply
+
+    found = multiply(a.detach(), b.detach(), dtype=dtype, acc_dtype=acc_dtype, order=order)
+    return (found if isinstance(found, torch.Tensor) else torch.as_tensor(found)).contiguous()
+
+
+_operator: Any = torch.library.custom_op(f"{NAMESPACE}::matmul", multiplied, mutates_args=(), schema=_SCHEMA)
+
+
+def _fake(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: str = "canonical") -> Any:
+    """A tensor without elements, of the product's shape and dtype: extents may be symbols."""
+    if not a.ndim or not b.ndim:
+        raise ArgumentValueError(f"`{'b' if a.ndim else 'a'}` must have 1 dimension or more (got a number); use `*`")
+    inner = b.shape[-2 if b.ndim > 1 else -1]
+    torch._check(
+        a.shape[-1] == inner, lambda: f"`b.shape[{-min(b.ndim, 2)}]` must equal `a.shape[-1]` (got {tuple(b.shape)} "
+        f"and {tuple(a.shape)})",
+    )  # fmt: skip
+    shape = [
+        *torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]),
+        *a.shape[-2:-1],
+        *(b.shape[-1:] if b.ndim > 1 else ()),
+    ]
+    wanted, total = (None if one is None else as_dtype(one, "dtype") for one in (dtype, acc_dtype))
+    made = types(as_dtype(a.dtype, "dtype"), as_dtype(b.dtype, "dtype"), wanted, total)
+    return a.new_empty(shape, dtype=getattr(torch, made.result.name))
+
+
+def _keep(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: dict[str, Any], output: Any) -> None:
+    ctx.save_for_backward(*inputs)
+    ctx.options = {**keyword_only_inputs, "dtype": None}
+
+
+def _gradients(ctx: Any, gradient: Any) -> tuple[Any, Any]:
+    """Those of both operands, by the operator again."""
+    a, b = ctx.saved_tensors
+    left, right = (x.to(gradient.dtype) for x in (a, b))
+    rows = left if a.ndim > 1 else left[None, :]
+    columns = right if b.ndim > 1 else right[:, None]
+    g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
+    g = g.unsqueeze(-2) if a.ndim == 1 else g
+    of_a = _operator(g, columns.mH, **ctx.options) if ctx.needs_input_grad[0] else None
+    of_b = _operator(rows.mH, g, **ctx.options) if ctx.needs_input_grad[1] else None
+    return folded(of_a, rows, a), folded(of_b, columns, b)
+
+
+_operator.register_fake(_fake)
+_operator.register_autograd(_gradients, setup_context=_keep)

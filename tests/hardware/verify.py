@@ -1,0 +1,109 @@
+r"""Verify every kernel of the catalogue over shapes and dtypes, time it, and write a JSON recording.
+
+Where there is a GPU, from the root of the repository::
+
+    python tests/hardware/verify.py --device cuda --shape 100,37,61 --shape 4096,4096,4096 \
+        --out tests/hardware/recordings/verified/h100.json
+
+`--device simulated:h100` runs the same on the simulated GPU, whose launches have no times. Each kernel has the number
+of elements that are not what its record promises, its registers, and, where `--predict` asks, the predicted seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SHAPES = ("1,1,1", "31,33,32", "100,37,61", "256,256,256")
+
+
+def verified(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int], *, predict: bool) -> dict[str, Any]:
+    """One kernel's entry: an `error` in the place of what could not be had."""
+    from tilewright.errors import TilewrightError
+    from tilewright.ladder import operands
+
+    m, n, k = shape
+    found: dict[str, Any] = {"name": record.name, "dtype": dtype, "shape": list(shape)}
+    try:
+        a, b = operands(m, n, k, dtype)
+        c = record.blank(m, n, dtype)
+        c[...] = 77  # what no kernel wrote is wrong
+        program = record.program(dtype, opened.cc)
+        run = opened.run(record, program, a, b, c)
+        found["wrong_elements"] = int(record.wrong_elements(c, a, b))
+        found["seconds"] = None if opened.simulated else run.seconds
+        found["registers_per_thread"] = program.resources(opened.cc).registers_per_thread
+        if predict:
+            found["predicted_seconds"] = predicted(record, dtype, shape, opened.gpu)
+    except TilewrightError as error:
+        found["error"] = str(error).splitlines()[0]
+    return found
+
+
+def predicted(record: Any, dtype: str, shape: tuple[int, int, int], gpu: Any) -> float:
+    """The time by the model of a multiprocessor."""
+    from tilewright.prediction.products import Product, predict_product
+
+    seconds: float = predict_product(record, Product(*shape, dtype), gpu, changes=False).seconds
+    return seconds
+
+
+def recording(device: str, shapes: Sequence[str], kernels: Sequence[str], *, predict: bool = False) -> dict[str, Any]:
+    """Everything that is verified on a device; `kernels` are names, all where there are none."""
+    from tilewright.backends import inventory
+    from tilewright.kernels import catalogue
+
+    opened: Any = inventory.opened(device)
+    found = [
+        verified(opened, record, dtype, (m, n, k), predict=predict)
+        for record in catalogue.records()
+        if record.backend == "gpu" and not record.published and (not kernels or record.name in kernels)
+        if not record.unfit(opened.cc) and (opened.simulated or record.operands != "boxes")
+        for dtype in record.dtypes
+        for m, n, k in (map(int, shape.split(",")) for shape in shapes)
+        if record.accepts(m, n, k, dtype) is None
+    ]
+    return {
+        "device": opened.name,
+        "compute_capability": list(opened.cc),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "kernels": found,
+    }
+
+
+def defects(found: dict[str, Any]) -> list[str]:
+    """What a recording says that is not as it must be."""
+    return [
+        f"{one['name']} {one['dtype']} {one['shape']}: {one.get('error') or str(one['wrong_elements']) + ' wrong'}"
+        for one in found["kernels"]
+        if one.get("error") or one["wrong_elements"]
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the recording, print what is wrong; 1 where something is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda", help="cuda, or simulated:NAME")
+    parser.add_argument("--shape", action="append", help="M,N,K; may be repeated")
+    parser.add_argument("--kernel", action="append", default=[], help="Of the catalogue; may be repeated; else all")
+    parser.add_argument("--predict", action="store_true", help="Predicted times too")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    found = recording(options.device, options.shape or SHAPES, options.kernel, predict=options.predict)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    for line in (wrong := defects(found)):
+        print(line)
+    seconds = time.perf_counter() - start
+    print(f"{found['device']}: {len(found['kernels'])} verified, {len(wrong)} wrong, {seconds:.0f} s: {options.out}")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

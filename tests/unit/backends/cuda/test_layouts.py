@@ -1,0 +1,233 @@
+"""Arrays on a GPU that lie any way: with gaps, transposed, backwards, at odd addresses, over each other.
+
+The bits are those of the CPU engine, whose code reads strides by itself; of integers they are NumPy's too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tilewright as tw
+from tilewright.backends.cuda import current, launches
+from tilewright.problem.reference import same_bits
+
+cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[Any]:
+    with tw.simulated_gpu("a100") as device:
+        yield device
+
+
+class There:
+    """A copy on the GPU of a host array with all that lies between its elements, at the same distances."""
+
+    def __init__(self, array: Array) -> None:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        lead = array.ctypes.data - low
+        self.held = cuda.to_device(np.zeros(high - low + 64, np.uint8))
+        # An address is as odd as the host's.
+        self.start = (low - self.held.__cuda_array_interface__["data"][0]) % 16
+        self.array, self.low, self.size = array, low, high - low
+        at = self.held.__cuda_array_interface__["data"][0] + self.start + lead
+        self.held[self.start : self.start + self.size].copy_to_device(self.of_the_host())
+        self.__cuda_array_interface__ = {
+            "data": (at, False), "shape": array.shape, "strides": array.strides, "typestr": array.dtype.str,
+            "version": 3,
+        }  # fmt: skip
+
+    def of_the_host(self) -> Array:
+        """The host's elements, and all between them."""
+        return np.frombuffer((ctypes.c_char * self.size).from_address(self.low), np.uint8)
+
+    def brought(self) -> Array:
+        """The same as they are on the GPU."""
+        memory: Array = self.held.copy_to_host()[self.start : self.start + self.size]
+        return memory
+
+
+def drawn(shape: tuple[int, ...], kind: str, seed: int = 0) -> Array:
+    values = np.random.default_rng(seed).integers(-40, 40, shape)
+    return (values % 40 if kind[0] == "u" else values / 8 if kind[0] == "f" else values).astype(kind)
+
+
+def unaligned(x: Array) -> Array:
+    memory = np.zeros(x.nbytes + 1, np.uint8)
+    found = memory[1:].view(x.dtype).reshape(x.shape)
+    found[...] = x
+    return found
+
+
+def gapped(x: Array) -> Array:
+    memory = np.zeros((*x.shape[:-2], x.shape[-2] + 1, x.shape[-1] + 3), x.dtype)
+    memory[..., :-1, 1:-2] = x
+    return memory[..., :-1, 1:-2]
+
+
+def every_other(x: Array) -> Array:
+    memory = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+    memory[..., ::2] = x
+    return memory[..., ::2]
+
+
+#: The same elements that lie another way.
+LAYOUTS = {
+    "gaps": gapped,
+    "transposed": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "all backwards": lambda x: x[..., ::-1, ::-1].copy()[..., ::-1, ::-1],
+    "every other": every_other,
+    "unaligned": unaligned,
+}
+
+
+@pytest.mark.parametrize(("layout", "kind", "order"), [
+    ("gaps", "float32", "canonical"), ("transposed", "int16", "canonical"), ("all backwards", "float32", "canonical"),
+    ("unaligned", "float32", "canonical"), ("every other", "float16", "fast"), ("transposed", "float16", "fast"),
+])  # fmt: skip
+def test_operands_and_results_lie_any_way(gpu: Any, layout: str, kind: str, order: Any) -> None:
+    lay = LAYOUTS[layout]
+    a, b = lay(drawn((2, 33, 40), kind)), lay(drawn((40, 35), kind, 1))
+    out = lay(np.zeros((2, 33, 35), kind))
+    left, right, into = There(a), There(b), There(out)
+    expected = np.asarray(tw.matmul(a, b))
+    for _ in range(2):  # by every rule, and by what was noted
+        assert tw.matmul(left, right, into, order=order) is into
+        out[...] = expected  # sums of eighths that a half holds: exact in every order
+        assert same_bits(into.brought(), into.of_the_host()), "and what lies between the elements is as it was"
+        into.held.copy_to_device(np.zeros(into.held.size, np.uint8))
+    if kind == "int16":
+        assert same_bits(expected, np.matmul(a, b))
+
+
+def test_a_copy_that_lets_a_row_out_is_seen(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = LAYOUTS["transposed"](drawn((33, 40), "float32")), drawn((40, 35), "float32")
+    out = cuda.to_device(np.zeros((33, 35), "f4"))
+    made = launches.Launches.rearrange
+    monkeypatch.setattr(launches.Launches, "rearrange", lambda s, x, y, names: made(s, x[:-1], y[:-1], names))
+    tw.matmul(There(a), There(b), out, axes=None, casting="equiv")
+    assert not same_bits(out.copy_to_host(), tw.matmul(a, b))
+
+
+@pytest.mark.parametrize(("kinds", "asked"), [
+    (("float32", "float64"), {}), (("int8", "int8"), {"dtype": "int32"}), (("bool", "bool"), {}),
+    (("float32", "float32"), {"dtype": "float16"}),
+], ids=str)  # fmt: skip
+def test_dtypes_are_converted_on_the_gpu(gpu: Any, kinds: tuple[str, str], asked: Any) -> None:
+    a, b = (drawn((20, 20), kind, seed) for seed, kind in enumerate(kinds))
+    found = tw.matmul(cuda.to_device(a), cuda.to_device(b), **asked).copy_to_host()
+    expected = np.asarray(tw.matmul(a, b, **asked))
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_out_may_lie_over_the_operands(gpu: Any) -> None:
+    a = drawn((20, 20), "float32")
+    there = cuda.to_device(a)
+    assert tw.matmul(there, there, there) is there
+    assert same_bits(there.copy_to_host(), tw.matmul(a, a))
+
+
+@pytest.mark.parametrize("lay", [lambda x: x, LAYOUTS["transposed"]], ids=["rows", "turned"])
+def test_epilogues_read_arrays_of_the_gpu(gpu: Any, lay: Any) -> None:
+    a, b, c = drawn((20, 30), "float32"), drawn((30, 9), "float32"), lay(drawn((20, 9), "float32", 2))
+    row, column = drawn((9,), "float16", 3), drawn((20, 1), "int8", 4)
+
+    def finish(total: Any, row: Any, column: Any, number: Any) -> Any:
+        return tw.relu(total + row) * column - number
+
+    there, left, right = There(c), cuda.to_device(a), cuda.to_device(b)
+    more = cuda.to_device(row), There(column), 3
+    tw.matmul(left, right, there, alpha=2, beta=-0.5, epilogue=finish, epilogue_args=more)
+    tw.matmul(a, b, c, alpha=2, beta=-0.5, epilogue=finish, epilogue_args=(row, column, 3))
+    assert same_bits(there.brought(), there.of_the_host())
+
+
+def test_algebras(gpu: Any) -> None:
+    a, b = drawn((3, 20, 30), "float32"), LAYOUTS["transposed"](drawn((30, 9), "float32", 1))
+    out = cuda.to_device(np.zeros((3, 20, 9), "f4"))
+    tw.matmul(There(a), There(b), out, algebra="min-plus")
+    assert same_bits(out.copy_to_host(), tw.matmul(a, b, algebra="min-plus"))
+
+
+def test_the_launches_memory_is_given_back(gpu: Any) -> None:
+    a, b, out = (There(drawn(shape, "f4")) for shape in ((33, 40), (40, 35), (33, 35)))
+    a.__cuda_array_interface__ |= {"shape": (33, 40), "strides": (4, 132)}
+    tw.matmul(a, b, out)
+    held = gpu.memory.allocated_bytes
+    for _ in range(3):
+        tw.matmul(a, b, out)
+    assert gpu.memory.allocated_bytes == held
+
+
+class Recorded:
+    """A capture: what may be captured of a stream's work is kept, and done at each replay alone."""
+
+    #: Calls of the driver that a stream which is captured takes. Source: CUDA Programming Guide, "CUDA Graphs".
+    LEGAL = ("cuMemAllocAsync", "cuMemFreeAsync", "cuMemsetD8Async")
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.work: list[Any] = []
+        self._dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
+        self._launch, self._names = self._dispatcher.launch, monkeypatch
+        self._real: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
+
+    def __enter__(self) -> Recorded:
+        self._names.setattr(self._dispatcher, "launch", lambda *given: self.work.append((self._launch, given)))
+        self._names.setattr(sys.modules["numba.cuda.cudadrv.driver"], "binding", self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._names.undo()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._real, name)
+        if not name.startswith("cu") or name in ("cuCtxGetDevice",):
+            return call
+        assert name in self.LEGAL, f"{name} while a stream is captured"
+
+        def noted(*given: Any) -> Any:
+            if name == "cuMemAllocAsync":  # as the graph's memory, whose address is known at once
+                return call(*given)
+            self.work.append((call, given))
+            return (self._real.CUresult.CUDA_SUCCESS,)
+
+        return noted
+
+    def replay(self) -> None:
+        for call, given in self.work:
+            if getattr(call, "__name__", "") != "cuMemFreeAsync":  # the graph has its memory until it is gone
+                call(*given)
+
+
+@pytest.mark.parametrize("lay", [lambda x: x, LAYOUTS["transposed"]], ids=["in place", "copied"])
+def test_a_captured_product_is_replayed(gpu: Any, lay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, out = (
+        There(lay(drawn((33, 40), "float32"))),
+        There(drawn((40, 35), "float32", 1)),
+        There(drawn((33, 35), "f4")),
+    )
+    tw.matmul(a, b, out)  # kernels are compiled before a stream is captured
+    out.held.copy_to_device(np.zeros(out.held.size, np.uint8))
+    with Recorded(monkeypatch) as graph:
+        tw.matmul(a, b, out)
+    assert not out.brought().any(), "a capture does nothing"
+    for seed in (2, 3):
+        a.array[...] = drawn((33, 40), "float32", seed)
+        a.held[a.start : a.start + a.size].copy_to_device(a.of_the_host())
+        graph.replay()
+        out.array[...] = tw.matmul(a.array, b.array)
+        assert same_bits(out.brought(), out.of_the_host())
+
+
+def test_what_a_capture_forbids_is_seen(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Recorded(monkeypatch), pytest.raises(AssertionError, match="cuStreamSynchronize while a stream is captured"):
+        current.driver().cuStreamSynchronize(0)

@@ -1,0 +1,91 @@
+"""`tilewright.torch.matmul`: an operator of torch's, with gradients, traced by `torch.compile`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
+from tilewright.torch import matmul  # noqa: E402  # torch may be missing
+
+SHAPES = [((5, 4), (4, 3)), ((4,), (4, 3)), ((5, 4), (4,)), ((4,), (4,)), ((2, 1, 5, 4), (3, 4, 2))]
+
+
+def drawn(*shape: int, **asked: Any) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)), **asked)
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_the_bits_are_those_of_arrays(shapes: Any) -> None:
+    a, b = (drawn(*shape) for shape in shapes)
+    found = matmul(a, b)
+    assert isinstance(found, torch.Tensor) and found.is_contiguous()
+    np.testing.assert_array_equal(found.numpy(), tw.matmul(a.numpy(), b.numpy()))
+    assert matmul(a.double(), b).dtype == torch.float64 and matmul(a, b, dtype=torch.float16).dtype == torch.float16
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_torchs_own_check_of_operators_passes(shapes: Any) -> None:
+    a, b = (drawn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    torch.library.opcheck(torch.ops.tilewright.matmul.default, (a, b), {"order": "fast"})
+
+
+def test_gradients_are_those_of_differences_and_of_torchs_product() -> None:
+    a, b = (drawn(*shape, dtype=torch.float64, requires_grad=True) for shape in SHAPES[-1])
+    assert torch.autograd.gradcheck(matmul, (a, b)) and torch.autograd.gradgradcheck(matmul, (a, b))
+    weights = drawn(2, 3, 5, 2, dtype=torch.float64)
+    ours = torch.autograd.grad((matmul(a, b) * weights).sum(), (a, b))
+    theirs = torch.autograd.grad((torch.matmul(a, b) * weights).sum(), (a, b))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_compile_traces_it_whole_and_for_any_extents() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return matmul(x, w).relu() * 2
+
+    traced = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
+    for rows in (7, 9):
+        x, w = drawn(rows, 4, requires_grad=True), drawn(4, 3, requires_grad=True)
+        found = traced(x, w)
+        torch.testing.assert_close(found, layer(x, w), rtol=0, atol=0)
+        ours, plain = (torch.autograd.grad(y.sum(), (x, w)) for y in (found, layer(x, w)))
+        assert all(torch.equal(one, other) for one, other in zip(ours, plain, strict=True))
+    with pytest.raises(Exception, match=r"must equal `a.shape\[-1\]`"):
+        traced(drawn(7, 5), drawn(4, 3))
+
+
+def test_fake_tensors_have_the_dtypes_of_products() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        for kinds in [("float32", "int64"), ("bfloat16", "bfloat16"), ("uint8", "int8"), ("bool", "bool")]:
+            a, b = (torch.empty(2, 3, 3, dtype=getattr(torch, kind)) for kind in kinds)
+            assert matmul(a, b).shape == (2, 3, 3)
+            fake = matmul(a, b).dtype
+            assert str(fake) == f"torch.{tw.matmul(*(np.zeros((3, 3), _numpy(kind)) for kind in kinds)).dtype}"
+
+
+def _numpy(kind: str) -> Any:
+    import ml_dtypes
+
+    return getattr(ml_dtypes, kind, kind)
+
+
+def test_tensors_of_a_simulated_gpu_are_multiplied_by_it() -> None:
+    pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    a, b = drawn(20, 30), drawn(30, 9)
+    with tw.simulated_gpu("a100") as gpu:
+        x, y = a.cuda().requires_grad_(), b.cuda().requires_grad_()
+        before = gpu.launches
+        found = matmul(x, y)
+        assert found.is_cuda and gpu.launches == before + 1
+        assert torch.equal(found.cpu(), matmul(a, b))
+        of_x, of_y = torch.autograd.grad(found.sum(), (x, y))
+        assert of_x.is_cuda and of_y.is_cuda and gpu.launches > before + 2
+        of_ones = torch.ones(20, 9)
+        assert torch.equal(of_x.cpu(), matmul(of_ones, b.T)) and torch.equal(of_y.cpu(), matmul(a.T, of_ones))
