@@ -15,8 +15,12 @@ run: $(STAMP)  ## Run the ladder: every kernel, verified and counted, on a simul
 	@$(BIN)/tilewright ladder
 
 # The tests start a hundred interpreters; each would compile all modules again where bytecode must not be kept.
-test: lint  ## Lint, types and the test suite
-	@unset PYTHONDONTWRITEBYTECODE; $(BIN)/pytest
+# mypy uses one core, so it runs beside the tests; what it says comes last.
+test: $(STAMP)  ## Lint, types and the test suite
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@unset PYTHONDONTWRITEBYTECODE; $(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; $(BIN)/pytest; tests=$$?; \
+	  wait $$types; types=$$?; cat $(VENV)/types.txt; test $$types -eq 0 && exit $$tests
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume

@@ -2,7 +2,7 @@
 
 Each launch is a fresh process with an empty cache; times are processor time of the launch alone, from PTX to results.
 Results are compared with NumPy's. Rows of Triton's kernels are there where `triton` can be imported; it compiles
-without a GPU. Sizes are such that it does not load tiles by `ldmatrix`, which the machine does not have.
+without a GPU. How many kernels of a larger corpus run, are right and are silent under `check`, `triton_corpus.py` says.
 
     python benchmarks/compiled_kernels.py [--rounds 1] [--hosts own,avx2] [--kernels jn] [--commands run,check] [--json]
 """

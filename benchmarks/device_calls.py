@@ -4,9 +4,10 @@ Run from the root of the repository, with numba-cuda installed::
 
     python benchmarks/device_calls.py
 
-The GPU is a simulated one, whose launch is taken away for the measurement: what is left are the rules, the addresses
-and the parameters. The first figure is of the way past the rules, the second of every rule, the third of reading the
-interfaces of the three arrays, which is their library's.
+The GPU is a simulated one, whose launch and calls for memory are taken away for the measurement: what is left are the
+rules, the addresses and the parameters. The first figure is of the way past the rules, the second of that with B
+transposed, which takes memory and a copy besides, the third of every rule, the fourth of reading the interfaces of the
+three arrays, which is their library's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,20 +38,29 @@ def least_us(call: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Print the three figures."""
+    """Print the four figures."""
     with tw.simulated_gpu("a100"):
         a, b, c = (cuda.to_device(np.ones((64, 64), np.float32)) for _ in range(3))
-        tw.matmul(a, b, c)
+        turned = SimpleNamespace(__cuda_array_interface__=b.__cuda_array_interface__ | {"strides": (4, 256)})
+        for right in (b, turned):
+            tw.matmul(a, right, c)
         dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
         launch = dispatcher.launch
         dispatcher.launch = lambda *given: None
+        driver: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
+        memory = driver.cuMemAllocAsync(1, 0)
+        driver.cuMemAllocAsync, driver.cuMemFreeAsync = (lambda *given: memory), (lambda *given: memory[:1])
         try:
             quick = least_us(lambda: tw.matmul(a, b, c))
+            copied = least_us(lambda: tw.matmul(a, turned, c))
             rules = least_us(lambda: tw.matmul(a, b, c, axes=None, acc_dtype="float32"))
         finally:
             dispatcher.launch = launch
         read = least_us(lambda: [x.__cuda_array_interface__ for x in (a, b, c)])
-    print(f"known layouts {quick:.1f} us, every rule {rules:.1f} us, of these the arrays' interfaces {read:.1f} us")
+    print(
+        f"known layouts {quick:.1f} us, with a copy {copied:.1f} us, every rule {rules:.1f} us, of these the arrays' "
+        f"interfaces {read:.1f} us"
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ptx_declarations
@@ -24,10 +24,11 @@ Change = tuple[Callable[[Place], None], int]
 
 
 class Stock:
-    """The kernels by name, and all their instructions."""
+    """The kernels by name, all or some, and all their instructions."""
 
-    def __init__(self) -> None:
-        self.texts = {path.stem: path.read_text() for path in sorted(KERNELS.glob("*.ptx"))}
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        paths = [path for path in sorted(KERNELS.glob("*.ptx")) if not names or path.stem in names]
+        self.texts = {path.stem: path.read_text() for path in paths}
         modules = [parse(text) for text in self.texts.values()]
         bodies = [function.body for module in modules for function in module.functions.values()]
         self.instructions = [item for body in bodies for item in body if isinstance(item, Instruction)]

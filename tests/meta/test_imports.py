@@ -26,7 +26,7 @@ FLOORS = (
     {"ladder"},
     {"rates"},
     {"report"},
-    {"cli", "testing", "notebook"},
+    {"cli", "testing", "notebook", "torch"},
     {"__main__"},
 )
 #: What the floors do not say: (room or module, room or module that it must not import).
