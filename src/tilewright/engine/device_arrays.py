@@ -51,7 +51,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     kind = _kind(found, a.shape[-1], made, asked.semiring(found))
     target = there.output(out, shape, found.result if made is None else made.result)
     more = [] if made is None else stands.arrays(made.operands)
-    for name, value in (("a", a), ("b", b), ("out", target), *(("an operand of `epilogue`", x) for x in more)):
+    for name, value in (("a", a), ("b", b), ("out", target), *(("epilogue_args", x) for x in more)):
         there.check(name, value)
     left, right = there.converted("a", a, found.a), there.converted("b", b, found.b)
     if math.prod(shape):
@@ -81,7 +81,7 @@ class _StandIns:
     def of(self, value: Any) -> Any:
         if not self._row.owns(value):
             return value
-        seen = self._there.seen("an operand of `epilogue`", value)
+        seen = self._there.seen("epilogue_args", value)
         stand = np.broadcast_to(np.zeros((), seen.dtype), seen.shape)
         self._found[id(stand)] = (stand, value)
         return stand

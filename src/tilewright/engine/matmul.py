@@ -238,11 +238,11 @@ def matmul(
 def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, row: Row | None) -> Any:
     """The product, with every rule looked at; `row` is the device that an operand lies on."""
     asked.check()
-    if row is not None:
-        return device_arrays.matmul(a, b, out, asked, row, axes)
-    maker, library = of_operands(a, b)
+    maker, library = of_operands(a, b, row is not None)
     if maker is not None:
         return maker.matmul(a, b, asked.options(), {"out": out, "axes": axes})
+    if row is not None:
+        return device_arrays.matmul(a, b, out, asked, row, axes)
     left, right, wrap = operands.pair(a, b, library)
     given, target = operands.output(out)
     own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)

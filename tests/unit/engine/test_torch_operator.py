@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 from tilewright.torch import matmul  # noqa: E402  # torch may be missing
@@ -76,16 +80,69 @@ def _numpy(kind: str) -> Any:
     return getattr(ml_dtypes, kind, kind)
 
 
-def test_tensors_of_a_simulated_gpu_are_multiplied_by_it() -> None:
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[Any]:
     pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    with tw.simulated_gpu("a100") as device:
+        yield device
+
+
+@pytest.mark.parametrize("multiply", [matmul, tw.matmul], ids=["operator", "plain"])
+def test_tensors_of_a_simulated_gpu_are_multiplied_by_it(gpu: Any, multiply: Any) -> None:
     a, b = drawn(20, 30), drawn(30, 9)
-    with tw.simulated_gpu("a100") as gpu:
-        x, y = a.cuda().requires_grad_(), b.cuda().requires_grad_()
-        before = gpu.launches
-        found = matmul(x, y)
-        assert found.is_cuda and gpu.launches == before + 1
-        assert torch.equal(found.cpu(), matmul(a, b))
-        of_x, of_y = torch.autograd.grad(found.sum(), (x, y))
-        assert of_x.is_cuda and of_y.is_cuda and gpu.launches > before + 2
-        of_ones = torch.ones(20, 9)
-        assert torch.equal(of_x.cpu(), matmul(of_ones, b.T)) and torch.equal(of_y.cpu(), matmul(a.T, of_ones))
+    x, y = a.cuda().requires_grad_(), b.cuda().requires_grad_()
+    before = gpu.launches
+    found = multiply(x, y)
+    assert found.is_cuda and gpu.launches == before + 1
+    assert torch.equal(found.detach().cpu(), matmul(a, b))
+    of_x, of_y = torch.autograd.grad(found.sum(), (x, y))
+    assert of_x.is_cuda and of_y.is_cuda and gpu.launches > before + 2
+    of_ones = torch.ones(20, 9)
+    assert torch.equal(of_x.cpu(), matmul(of_ones, b.T)) and torch.equal(of_y.cpu(), matmul(a.T, of_ones))
+    with torch.no_grad():
+        unrecorded = tw.matmul(x, y)
+    assert not unrecorded.requires_grad and torch.equal(unrecorded.cpu(), matmul(a, b))
+    with pytest.raises(ArgumentTypeError, match="`out` must be left out for tensors that require a gradient"):
+        tw.matmul(x, y, torch.zeros(20, 9).cuda())
+
+
+@pytest.mark.parametrize("multiply", [matmul, tw.matmul], ids=["operator", "plain"])
+def test_gradients_on_a_gpu_are_those_of_differences(gpu: Any, multiply: Any) -> None:
+    a, b = (drawn(*shape, dtype=torch.float64).cuda().requires_grad_() for shape in ((3, 4), (4, 2)))
+    assert torch.autograd.gradcheck(multiply, (a, b))
+
+
+def test_signs_that_torch_changes_when_it_reads_are_changed(gpu: Any) -> None:
+    a, b = (np.random.default_rng(seed).integers(-9, 9, (6, 6)).astype("f4") for seed in (0, 1))
+    x, y = torch.as_tensor(a).cuda(), torch.as_tensor(b).cuda()
+    tw.matmul(x, y)  # the layouts are known
+    assert ((-a) @ b == tw.matmul(torch._neg_view(x), y).cpu().numpy()).all()
+    assert (a @ (-b) == tw.matmul(x, torch._neg_view(y)).cpu().numpy()).all()
+    fused = tw.matmul(x, y, epilogue=lambda total, z: total + z, epilogue_args=(torch._neg_view(x),))
+    assert (a @ b - a == fused.cpu().numpy()).all()
+    out = torch.zeros(6, 6).cuda()
+    for options in ({}, {"alpha": 2}):
+        with pytest.raises(ArgumentValueError, match="`out` must hold its elements' own signs"):
+            tw.matmul(x, y, torch._neg_view(out), **options)
+    assert not out.cpu().any()
+
+
+@pytest.mark.parametrize("kind", ["float8_e4m3fnuz", "float8_e8m0fnu"])
+def test_dtypes_that_no_kernel_reads_are_refused_by_name(gpu: Any, kind: str) -> None:
+    x = torch.ones(4, 4).to(getattr(torch, kind)).cuda()
+    with pytest.raises(ArgumentTypeError, match=f"`a` must be of numbers that kernels read .got torch.{kind}"):
+        tw.matmul(x, x)
+
+
+def test_torch_compile_may_be_loaded_while_a_simulated_gpu_is_in_place() -> None:
+    pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    script = """
+import torch, tilewright as tw
+with tw.simulated_gpu("a100"):
+    from tilewright.torch import matmul
+    traced = torch.compile(lambda x: matmul(x, x) + 1, fullgraph=True, backend="aot_eager")
+    state, found = torch.cuda.get_rng_state(), traced(torch.eye(3))
+    assert (found == torch.eye(3) + 1).all() and (torch.cuda.get_rng_state() == state).all()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

@@ -37,6 +37,8 @@ class Library:
     type: str
     empty: Callable[[Any, Any, Shape, np.dtype[Any]], Any]  #: Module, an array beside it, shape, dtype -> a new array.
     stream: Callable[[Any], int | None]  #: Module -> the stream that its work goes to now; None where arrays say it.
+    #: Module, an array -> one whose interface says all: torch's says nothing of signs that change when it is read.
+    plain: Callable[[Any, Any], Any] = lambda _, array: array
 
 
 #: Whose arrays results may be.
@@ -49,6 +51,7 @@ LIBRARIES = (
         "torch", "Tensor",
         lambda torch, beside, shape, kind: torch.empty(shape, dtype=getattr(torch, kind.name), device=beside.device),
         lambda torch: int(torch.cuda.current_stream().cuda_stream),
+        lambda torch, x: x if x.requires_grad and torch.is_grad_enabled() else x.detach().resolve_neg(),
     ),
     Library(
         "numba.cuda.cudadrv.devicearray", "DeviceNDArray",
@@ -81,23 +84,46 @@ class View:
 def view(name: str, value: Any) -> View:
     """What an array says of itself.
 
-    Raises ArgumentTypeError: it does not lie on a GPU, or says nothing while it has a gradient.
+    Raises ArgumentTypeError: it does not lie on a GPU, has a dtype that kernels do not read, or says nothing while it
+    has a gradient.
     """
+    library = library_of(value)
+    value = value if library is None else library.plain(sys.modules[library.name], value)
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
     except RuntimeError as error:  # torch's, of a tensor that requires a gradient
         raise ArgumentTypeError(f"`{name}` must be without a gradient (got one that torch tracks: {error})") from error
     if interface is None:
         raise ArgumentTypeError(
-            f"`{name}` must lie on the GPU as the other operand does (got {type(value).__name__}); copy it there"
+            f"`{name}` must lie on the GPU as the other operand does (got {_told(value)}); copy it there"
         )
     described = array_shape(value)
     assert described is not None
     kind = described.dtype
     if kind.kind == "V":  # a dtype that NumPy has not: its library names it
-        kind = element(str(value.dtype).removeprefix("torch.")).numpy
+        kind = _named(name, str(getattr(value, "dtype", kind)))
     found = pointer(int(interface["data"][0] or 0), described.shape, described.strides, kind)
     return View(value, found, described.readonly, interface.get("stream"))
+
+
+def _told(value: Any) -> str:
+    """What lies elsewhere, and where if it says so."""
+    where = getattr(value, "device", None)
+    return type(value).__name__ if where is None else f"{type(value).__name__} on {where}"
+
+
+def _named(name: str, kind: str) -> np.dtype[Any]:
+    """The dtype that an array's library names.
+
+    Raises ArgumentTypeError: kernels read none of that name.
+    """
+    try:
+        return element(kind.removeprefix("torch.")).numpy
+    except KeyError as error:
+        raise ArgumentTypeError(
+            f"`{name}` must be of numbers that kernels read (got {kind}); convert it on the GPU, or multiply arrays of "
+            "the host"
+        ) from error
 
 
 class Noted:
@@ -135,7 +161,7 @@ class CudaArrays:
         """Refuse an array that kernels cannot read: one of another byte order, and all but numbers of the host's."""
         if isinstance(value, np.ndarray) and value.size == 1:
             return
-        found = value if isinstance(value, View) else view(name.strip("`"), value)
+        found = value if isinstance(value, View) else view(name, value)
         if not found.dtype.isnative:
             raise ArgumentTypeError(
                 f"`{name}` must be in this machine's byte order (got {found.dtype}); swap its bytes on the host"
@@ -151,6 +177,11 @@ class CudaArrays:
                     f"`out` must be given for arrays of {type(self.beside).__module__}, which Tilewright makes none of"
                 )
             return self.library.empty(sys.modules[self.library.name], self.beside, shape, wanted)
+        if negated(out):
+            raise ArgumentValueError(
+                "`out` must hold its elements' own signs (got a tensor whose elements torch negates when it reads "
+                "them); pass out.resolve_neg()"
+            )
         found = view("out", out)
         if found.shape != shape or found.dtype != wanted:
             raise ArgumentValueError(
@@ -203,7 +234,7 @@ def _operand(value: Any) -> View | products.Number:
     """An operand of an epilogue."""
     if isinstance(value, np.ndarray):
         return products.Number(value.reshape(()))
-    return view("an operand of epilogue", value)
+    return view("epilogue_args", value)
 
 
 def stream_of(library: Library | None, said: Sequence[int | None]) -> int:
@@ -224,6 +255,12 @@ def stream_of(library: Library | None, said: Sequence[int | None]) -> int:
 def _handle(stream: int) -> int:
     """That of a stream, of which the default one has two numbers."""
     return 0 if stream == 1 else int(stream)
+
+
+def negated(value: Any) -> bool:
+    """Whether an array's library changes the signs of its elements when it reads them; its interface says nothing."""
+    ask = getattr(value, "is_neg", None)
+    return ask is not None and bool(ask())
 
 
 def library_of(value: Any) -> Library | None:

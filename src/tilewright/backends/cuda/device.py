@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.backends.cuda.current import is_replaced
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.machine import launch_limits
 from tilewright.native.once import bounded
@@ -163,7 +164,10 @@ def _run(
     try:
         staged = stage(args, copies)
         words = words_of(program, program.marshal(args, staged.address_of))
-        kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
+        if is_replaced():  # it runs PTX, and another GPU may be in place at the next launch
+            kernel = core.ObjectCode.from_ptx(program.ptx.encode()).get_kernel(program.entry)
+        else:
+            kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
         if shared_bytes > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, shared_bytes)
         config = core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)

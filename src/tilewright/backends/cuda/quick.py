@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.backends.cuda import current
-from tilewright.backends.cuda.arrays import Noted, library_of, stream_of, view
+from tilewright.backends.cuda.arrays import Noted, library_of, negated, stream_of, view
 from tilewright.backends.cuda.launches import OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
@@ -51,7 +51,7 @@ def multiply(a: Any, b: Any, out: Any, order: str, rules: Rules) -> Any:
     except (AttributeError, RuntimeError):
         return None
     kept = _kept(_layout(x), _layout(y), None if z is None else _layout(z), order, current.identity(), rules)
-    if kept is None:
+    if kept is None or negated(a) or negated(b) or negated(out):
         return None
     library = library_of(a)
     if z is None:

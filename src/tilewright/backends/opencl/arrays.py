@@ -60,21 +60,18 @@ class OpenclArrays:
 
     def check(self, name: str, value: Any) -> None:
         """Refuse what no kernel on this queue can read: another context's memory, byte order, parts of elements."""
-        subject = name if "`" in name else f"`{name}`"
         if not is_opencl(value):
             return
         if value.context != self.queue.context:
             raise ArgumentValueError(
-                f"{subject} must lie in the OpenCL context of the first operand that has a queue "
+                f"`{name}` must lie in the OpenCL context of the first operand that has a queue "
                 "(got another); copy it there"
             )
         if not value.dtype.isnative:
-            raise ArgumentTypeError(
-                f"{subject} must have this machine's byte order (got {value.dtype}); swap its bytes"
-            )
+            raise ArgumentTypeError(f"`{name}` must have this machine's byte order (got {value.dtype}); swap its bytes")
         if any(x % value.dtype.itemsize for x in (value.offset, *value.strides)):
             raise ArgumentValueError(
-                f"{subject} must have offset and strides of whole elements, {value.dtype.itemsize} bytes (got "
+                f"`{name}` must have offset and strides of whole elements, {value.dtype.itemsize} bytes (got "
                 f"{value.offset} and {value.strides}); copy it"
             )
 

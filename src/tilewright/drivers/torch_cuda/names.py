@@ -98,6 +98,8 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "empty_cache": lambda: None,
         "memory_allocated": lambda device=None: sum(size for _, size in gpu.memory.allocations()),
         "manual_seed": torch.default_generator.manual_seed,
+        "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
+        "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
         "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which is the device's
         "current_stream": current.current,
         "default_stream": current.default,
@@ -112,8 +114,8 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
 def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
     """Stands for what modules ask before they put one tensor's memory into another: never across devices."""
 
-    def compatible(first: torch.Tensor, second: torch.Tensor) -> bool:
-        return first.device == second.device and original(first, second)
+    def compatible(input: torch.Tensor, from_: torch.Tensor) -> bool:  # torch's names, which it compares
+        return input.device == from_.device and original(input, from_)
 
     return compatible
 

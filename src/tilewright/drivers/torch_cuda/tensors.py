@@ -104,6 +104,11 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+                "var.detach() to get Variable that doesn't require grad."
+            )
         size = self.element_size()
         return {
             "shape": tuple(self.shape), "strides": tuple(step * size for step in self.stride()), "version": 2,

@@ -104,10 +104,10 @@ def is_tensor(value: Any) -> bool:
     return LIBRARIES[0].owns(value)
 
 
-def of_operands(a: Any, b: Any) -> tuple[Any, Library | None]:
+def of_operands(a: Any, b: Any, on_device: bool = False) -> tuple[Any, Library | None]:
     """The module that makes the product of two operands, where their library has one; else the library they belong to.
 
-    So has torch where it records the product.
+    So has torch where it records the product, which alone counts for arrays that lie on a device.
 
     Raises ArgumentTypeError: they belong to two.
     """
@@ -117,7 +117,7 @@ def of_operands(a: Any, b: Any) -> tuple[Any, Library | None]:
         gradients = importlib.import_module("tilewright.engine.libraries.torch_gradients")
         if gradients.wanted(a, b):
             return gradients, None
-    library = library_of(a, b)
+    library = None if on_device else library_of(a, b)
     if library is not None and library.multiplies:
         return importlib.import_module(library.adapter), None
     return None, library

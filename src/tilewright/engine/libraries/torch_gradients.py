@@ -66,6 +66,7 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(*inputs[:2])
         ctx.save_for_forward(*inputs[:2])
+        ctx.set_materialize_grads(False)
         ctx.options = inputs[2]
 
     @staticmethod
@@ -96,6 +97,8 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, Any, None]:
         (gradient,) = gradients
+        if gradient is None:  # nothing depends on the product
+            return None, None, None
         a, b = ctx.saved_tensors
         alpha = ctx.options["alpha"]
         options = ctx.options | {"alpha": alpha.conjugate() if isinstance(alpha, complex) else alpha, "dtype": None}

@@ -88,10 +88,13 @@ def _fake(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: st
 def _keep(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: dict[str, Any], output: Any) -> None:
     ctx.save_for_backward(*inputs)
     ctx.options = {**keyword_only_inputs, "dtype": None}
+    ctx.set_materialize_grads(False)
 
 
 def _gradients(ctx: Any, gradient: Any) -> tuple[Any, Any]:
     """Those of both operands, by the operator again."""
+    if gradient is None:  # nothing depends on the product
+        return None, None
     a, b = ctx.saved_tensors
     left, right = (x.to(gradient.dtype) for x in (a, b))
     rows = left if a.ndim > 1 else left[None, :]

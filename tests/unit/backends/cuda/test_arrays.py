@@ -111,6 +111,10 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
      ArgumentValueError, "`out` must be writable"),
     (lambda x: {"out": Foreign(x["out"], strides=(0, 4))}, ArgumentValueError, "`out` must have a place for each"),
     (lambda x: {"a": Foreign(x["a"], typestr=">f4")}, ArgumentTypeError, "`a` must be in this machine's byte order"),
+    (lambda x: {"a": Foreign(x["a"], typestr="|V4"), "out": None}, ArgumentTypeError,
+     "`a` must be of numbers that kernels read .got .V4.; convert"),
+    (lambda x: {"a": cuda.to_device(np.zeros((20, 30), [("x", "f4")]))}, ArgumentTypeError,
+     "`a` must be of numbers that kernels read"),
     (lambda x: {"a": Foreign(x["a"], stream=5), "b": Foreign(x["b"], stream=7)},
      ArgumentValueError, r"must be made on the stream that is current \(got streams \[5, 7\]\)"),
     (lambda x: {"a": Foreign(x["a"]), "out": None}, ArgumentTypeError, "`out` must be given for arrays of"),
@@ -118,7 +122,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": cuda.to_device(drawn(20, 30, kind="complex64")), "out": None}, ArgumentTypeError,
      "`a` must be real on a GPU"),
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
-     "must lie on the GPU as the other operand does"),
+     "^`epilogue_args` must lie on the GPU as the other operand does"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
 def test_what_is_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
@@ -170,6 +174,16 @@ def test_a_tensor_that_has_a_gradient_is_refused_in_words() -> None:
 
     with pytest.raises(ArgumentTypeError, match="`a` must be without a gradient"):
         tw.matmul(Tracked(), SimpleNamespace())
+
+
+@pytest.mark.parametrize("name", ["t4", "h100"])
+def test_arrays_of_the_host_go_to_the_simulated_gpu_in_place(name: str) -> None:
+    a, b = (np.random.default_rng(seed).integers(-9, 9, (70, 70)).astype("f4") for seed in (0, 1))
+    with tw.simulated_gpu(name) as other:
+        for order in ("canonical", "fast"):
+            before = other.launches
+            assert (tw.matmul(a, b, device="cuda", order=order) == a @ b).all()  # sums that float32 holds
+            assert other.launches == before + 1
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="not run: CuPy is not installed")
