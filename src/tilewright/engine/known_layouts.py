@@ -127,6 +127,11 @@ def _quick(
     return _ready_promoted(shape, ready) if promoted else _ready(shape, found.result, ready)
 
 
+def forget() -> None:
+    """Layouts are looked at again, and take what a tuner found since."""
+    _quick.cache_clear()
+
+
 def thread_count(wanted: int | None) -> int:
     """The most threads that a product may use: what was asked for, or what the process may.
 

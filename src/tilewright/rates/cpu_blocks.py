@@ -12,6 +12,7 @@ from tilewright.backends.cpu import blocks, product
 from tilewright.backends.cpu.layout import Layout
 from tilewright.backends.cpu.threads import limit
 from tilewright.backends.winners import Extents, Key, Timed
+from tilewright.engine import known_layouts
 from tilewright.errors import DeviceError
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
@@ -71,3 +72,4 @@ def forget() -> None:
     """Products made from now on take the blocks that are kept now."""
     product.product.cache_clear()
     product._product.cache_clear()
+    known_layouts.forget()

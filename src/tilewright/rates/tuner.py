@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.backends import inventory, ranking, winners
+from tilewright.backends.cuda import quick
 from tilewright.backends.launched import LaunchedProducts
 from tilewright.backends.protocol import Backend, Ranked, require
 from tilewright.backends.winners import Extents, Timed
@@ -118,6 +119,7 @@ def tune(
             tried.append(made)
             if made.timed is not None:
                 unkept = _kept(asked, made.timed) or unkept
+                quick.forget()
     return Tuned(opened.name, kind, extents, tuple(tried), unkept)
 
 

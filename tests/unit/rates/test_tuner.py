@@ -13,8 +13,11 @@ import pytest
 
 import tilewright as tw
 from tilewright.backends import ranking, winners
+from tilewright.backends.cpu import product
+from tilewright.backends.cuda.launches import Launches
 from tilewright.backends.winners import Extents, Timed
 from tilewright.errors import CompileError, DeviceError
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.machine import Gpu
 from tilewright.native import private
@@ -67,6 +70,28 @@ def test_it_times_the_first_of_the_ranking_and_plans_take_the_quickest(name: str
     timed = [name for name in few if name != few[2]]
     assert found.best.kernel == after.path == timed[-1]
     assert [one.name for one in after.ranking if one.source == "tuned"] == timed[::-1]
+
+
+def test_arrays_on_a_gpu_that_were_multiplied_before_take_the_quickest_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    names: list[str] = []
+    add = Launches.add
+    monkeypatch.setattr(
+        Launches, "add", lambda to, program, *rest: (names.append(program.name), add(to, program, *rest))
+    )
+    with tw.simulated_gpu("a100"):
+        a, b = (cuda.to_device(np.ones((40, 40), np.float32)) for _ in range(2))
+        for _ in range(2):
+            tw.matmul(a, b)
+            tw.matmul(a, b, casting="equiv")
+        before = set(names)
+        found = tuner.tune(DEVICE, (40, 40, 40), SINGLE, measure=Clock())
+        names.clear()
+        tw.matmul(a, b)
+        tw.matmul(a, b, casting="equiv")
+    assert found.best is not None
+    wanted = catalogue.find(found.best.kernel).program("float32", (8, 0)).name
+    assert names == [wanted, wanted] and wanted not in before
 
 
 def test_ctrl_c_loses_nothing_and_the_next_one_goes_on() -> None:
@@ -154,6 +179,9 @@ def test_the_cpu_takes_the_blocks_that_were_quickest() -> None:
     before, plain = tw.plan(a.shape, b.shape), tw.matmul(a, b)
     assert before.kernel.blocks is None
     found = tw.tune(a.shape, b.shape, few=3)
+    made = product._product.cache_info().misses
+    assert same_bits(tw.matmul(a, b), plain)
+    assert product._product.cache_info().misses == made + 1, "a product that was made before the tuner is made again"
     assert found.best is not None
     assert str(tw.plan(a.shape, b.shape).kernel.blocks) == found.best.kernel
     assert all(one.known for one in tw.tune(a.shape, b.shape, few=3).tried)

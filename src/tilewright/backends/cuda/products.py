@@ -105,6 +105,12 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
     return _Ready(record, program, taken, made, ranking.rows_of(record, m))
 
 
+def forget() -> None:
+    """Kernels are chosen again."""
+    kept: Any = _ready
+    kept.cache_clear()
+
+
 def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
     """One launch of the kernel, with what it needs beside its operands."""
     record = ready.record

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.backends.cuda import current
+from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.arrays import Noted, library_of, negated, stream_of, view
 from tilewright.backends.cuda.launches import OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
@@ -64,6 +64,12 @@ def multiply(a: Any, b: Any, out: Any, order: str, rules: Rules) -> Any:
         return None
     kept.launches.issue(current.stream(stream_of(library, (x.get("stream"), y.get("stream")))), at)
     return out
+
+
+def forget() -> None:
+    """Layouts are looked at again, and take what a tuner found since."""
+    _kept.cache_clear()
+    products.forget()
 
 
 def _layout(interface: dict[str, Any]) -> _Layout:
