@@ -201,7 +201,11 @@ def for_plans(device: str | None = None) -> Backend:
 
 def owner(*values: Any) -> Row | None:
     """The backend on which one of some arrays lies; None where all are of the host."""
-    return next((row for row in BACKENDS if any(row.owns(x) for x in values)), None)
+    for row in BACKENDS:  # plain loops: every product of arrays on a GPU comes here
+        for x in values:
+            if row.owns(x):
+                return row
+    return None
 
 
 def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:

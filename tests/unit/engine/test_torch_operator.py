@@ -112,6 +112,31 @@ def test_gradients_on_a_gpu_are_those_of_differences(gpu: Any, multiply: Any) ->
     assert torch.autograd.gradcheck(multiply, (a, b))
 
 
+@pytest.mark.parametrize("order", ["canonical", "tf32x3"])
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e5m2", "int64", "uint16", "bool"])
+def test_dtypes_of_tensors_on_a_gpu(gpu: Any, kind: str, order: Any) -> None:
+    values = np.random.default_rng(0).integers(0, 4, (2, 20, 20))  # sums of them are bfloat16 numbers
+    a, b = (torch.as_tensor(x).to(getattr(torch, kind)) for x in values)
+    found = matmul(a.cuda(), b.cuda(), order=order)
+    assert found.is_cuda and found.dtype == matmul(a, b).dtype
+    expected = values[0] @ values[1]
+    np.testing.assert_array_equal(found.cpu().to(torch.int64), expected != 0 if kind == "bool" else expected)
+
+
+def test_torchs_stream_has_the_launch(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, asked = torch.eye(8).cuda(), []
+    dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
+    original = dispatcher.launch
+    monkeypatch.setattr(dispatcher, "launch", lambda to, *rest: (asked.append(int(to.handle)), original(to, *rest)))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        tw.matmul(x, x)
+        matmul(x, x)
+    tw.matmul(x, x)
+    assert asked == [stream.cuda_stream, stream.cuda_stream, torch.cuda.default_stream().cuda_stream]
+    assert asked[0] != asked[2]
+
+
 def test_signs_that_torch_changes_when_it_reads_are_changed(gpu: Any) -> None:
     a, b = (np.random.default_rng(seed).integers(-9, 9, (6, 6)).astype("f4") for seed in (0, 1))
     x, y = torch.as_tensor(a).cuda(), torch.as_tensor(b).cuda()

@@ -34,7 +34,7 @@ class Current:
 
 def names() -> Any:
     """`launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device`, as cuda.core has them."""
-    driver, dispatcher = (sys.modules.get(name) for name in (_DRIVER, _DISPATCHER))
+    driver, dispatcher = sys.modules.get(_DRIVER), sys.modules.get(_DISPATCHER)
     if driver is None or dispatcher is None:
         return require("cuda.core", _PURPOSE)
     return SimpleNamespace(

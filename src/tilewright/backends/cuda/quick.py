@@ -78,7 +78,8 @@ def _layout(interface: dict[str, Any]) -> _Layout:
 
 def _overlap(at: tuple[int, int, int], spans: tuple[tuple[int, int], ...]) -> bool:
     low, high = at[2] + spans[2][0], at[2] + spans[2][1]
-    return any(at[i] + spans[i][0] < high and low < at[i] + spans[i][1] for i in (0, 1))
+    of_a = at[0] + spans[0][0] < high and low < at[0] + spans[0][1]
+    return of_a or (at[1] + spans[1][0] < high and low < at[1] + spans[1][1])
 
 
 @functools.lru_cache(maxsize=1024)

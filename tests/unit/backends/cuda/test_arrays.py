@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,33 @@ def test_the_callers_stream_has_the_launch_and_nothing_waits(gpu: Any, monkeypat
         tw.matmul(Foreign(a, stream=int(stream.handle)), Foreign(b, stream=int(stream.handle)), out)
     assert asked == [int(stream.handle)] * 2
     assert calls == []
+
+
+def test_a_known_layout_passes_few_functions_and_no_rules(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, out = (cuda.to_device(drawn(8, 8)) for _ in range(3))
+    monkeypatch.setattr(sys.modules["numba.cuda.dispatcher"], "launch", lambda *given: None)
+    entered: list[str] = []
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        name = frame.f_globals.get("__name__", "")
+        if event == "call" and name.startswith("tilewright.") and not name.startswith("tilewright.drivers"):
+            entered.append(name)
+
+    def through(**asked: Any) -> list[str]:
+        tw.matmul(a, b, out, **asked)
+        entered.clear()
+        sys.setprofile(see)
+        try:
+            tw.matmul(a, b, out, **asked)
+        finally:
+            sys.setprofile(None)
+        return list(entered)
+
+    assert "tilewright.engine.promotion" in through(casting="equiv"), "the measure sees rules"
+    quick = through()
+    rules = {"tilewright.engine.promotion", "tilewright.backends.ranking", "tilewright.backends.cuda.products"}
+    assert rules.isdisjoint(quick)
+    assert 0 < len(quick) < 40, quick  # each is some tenths of a microsecond: `benchmarks/device_calls.py` has the time
 
 
 def test_layouts_are_kept_for_their_gpu_and_their_order(gpu: Any) -> None:
