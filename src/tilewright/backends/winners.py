@@ -108,10 +108,17 @@ def kept(asked: Key, root: Path | None) -> Mapping[str, Timed]:
     try:
         return _read(_path(private.folder(root, upkeep.WINNERS, make=False), asked), asked)
     except private.ExposedError as error:
-        warn(f"kernels that were tuned are not known: {error}")
+        _warn_of(error)
     except OSError:
         pass  # nothing was kept
     return {}
+
+
+def _warn_of(error: private.ExposedError) -> None:
+    warn(
+        f"kernels that were tuned are not known: {error}; remove it, or set TILEWRIGHT_CACHE_DIR to a folder that "
+        "nobody else may write"
+    )
 
 
 def keep(asked: Key, found: Timed) -> None:
@@ -165,7 +172,7 @@ def _read(path: Path, asked: Key) -> dict[str, Timed]:
     except FileNotFoundError:
         return {}
     except private.ExposedError as error:
-        warn(f"kernels that were tuned are not known: {error}")
+        _warn_of(error)
         return {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         warn(

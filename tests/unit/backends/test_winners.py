@@ -156,6 +156,8 @@ def test_an_entry_that_is_not_sound_is_ignored_with_one_warning(cache: Path, spo
         assert plan().ranking == before
         assert plan().ranking == before
     assert len(told) == 1
+    remedies = "remove it, or set TILEWRIGHT_CACHE_DIR", "until `tilewright tune` runs again"
+    assert any(one in str(told[0].message) for one in remedies)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))

@@ -63,6 +63,16 @@ def test_compile_traces_it_whole_and_for_any_extents() -> None:
         traced(drawn(7, 5), drawn(4, 3))
 
 
+def test_compile_breaks_its_graph_once_at_a_product_that_it_is_told_to_leave() -> None:
+    from torch._dynamo.utils import counters
+
+    left = torch.compiler.disable(tw.matmul)
+    traced = torch.compile(lambda x, w: left(x + 1, w) * 2, backend="aot_eager")
+    counters.clear()
+    x, w = torch.ones(3, 4), torch.ones(4, 5)
+    assert (traced(x, w) == 16).all() and sum(counters["graph_break"].values()) == 1
+
+
 def test_fake_tensors_have_the_dtypes_of_products() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -71,6 +81,8 @@ def test_fake_tensors_have_the_dtypes_of_products() -> None:
             a, b = (torch.empty(2, 3, 3, dtype=getattr(torch, kind)) for kind in kinds)
             assert matmul(a, b).shape == (2, 3, 3)
             fake = matmul(a, b).dtype
+            with pytest.raises(ArgumentValueError, match="`order` must be one of"):
+                matmul(a, b, order="quick")
             assert str(fake) == f"torch.{tw.matmul(*(np.zeros((3, 3), _numpy(kind)) for kind in kinds)).dtype}"
 
 

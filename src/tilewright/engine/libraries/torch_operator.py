@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tilewright.engine.libraries.torch_gradients import folded
-from tilewright.engine.promotion import as_dtype, types
+from tilewright.engine.promotion import as_dtype, check_order, types
 from tilewright.errors import ArgumentValueError
 
 #: The namespace of the operator.
@@ -68,6 +68,7 @@ _operator: Any = torch.library.custom_op(f"{NAMESPACE}::matmul", multiplied, mut
 
 def _fake(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: str = "canonical") -> Any:
     """A tensor without elements, of the product's shape and dtype: extents may be symbols."""
+    check_order(order)
     if not a.ndim or not b.ndim:
         raise ArgumentValueError(f"`{'b' if a.ndim else 'a'}` must have 1 dimension or more (got a number); use `*`")
     inner = b.shape[-2 if b.ndim > 1 else -1]
