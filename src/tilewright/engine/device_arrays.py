@@ -37,6 +37,8 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
         )
     if asked.device is not None:
         raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {asked.device!r})")
+    if isinstance(out, tuple) and len(out) == 1:  # as numpy.matmul takes it
+        out = out[0]
     there = arrays_of(row, a, b)
     a, b = there.seen("a", a), there.seen("b", b)
     found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
