@@ -91,7 +91,9 @@ def view(name: str, value: Any) -> View:
     value = value if library is None else library.plain(sys.modules[library.name], value)
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
-    except RuntimeError as error:  # torch's, of a tensor that requires a gradient
+    except RuntimeError as error:
+        if "grad" not in str(error):  # numba-cuda's, of a GPU that is gone
+            raise ArgumentTypeError(f"`{name}` must lie on the GPU that is current ({error})") from error
         raise ArgumentTypeError(f"`{name}` must be without a gradient (got one that torch tracks: {error})") from error
     if interface is None:
         raise ArgumentTypeError(

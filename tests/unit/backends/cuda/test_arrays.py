@@ -193,6 +193,15 @@ def test_layouts_are_kept_for_their_gpu_and_their_order(gpu: Any) -> None:
         tw.matmul(cuda.to_device(a), cuda.to_device(b), order="quick")
 
 
+def test_an_array_of_a_gpu_that_is_gone_is_refused_in_words(gpu: Any) -> None:
+    with tw.simulated_gpu("t4"):
+        old = cuda.to_device(drawn(4, 4))
+    with pytest.raises(
+        ArgumentTypeError, match=r"`a` must lie on the GPU that is current \(a device array must be used"
+    ):
+        tw.matmul(old, cuda.to_device(drawn(4, 4)))
+
+
 def test_a_tensor_that_has_a_gradient_is_refused_in_words() -> None:
     class Tracked:
         @property
