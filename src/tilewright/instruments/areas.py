@@ -1,7 +1,7 @@
 """Memory that one launch after the other works in.
 
 Instruments need some megabytes a launch. Fresh pages of a host cost several times what clearing memory in use does, so
-an area whose arrays are all gone is used again.
+an area whose arrays are all gone is used again, with the pages that were touched, as far as all together are few.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.native.once import once
-from tilewright.native.pages import reserved
+from tilewright.native.pages import reserved, resident_pages
 
 #: A large page; a mapping has one more, since it may begin within one.
 _LARGE_BYTES = 2 << 20
 _WAITING_BYTES = 4 << 30  # an area that is larger does not wait for its next use
 _KEPT_AREAS = 8  # so many wait, those given back last: a check takes four at a time
-_KEPT_BYTES = 8 << 20  # pages that each of them keeps
+_KEPT_BYTES = 96 << 20  # pages that all of them keep together
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ class Areas:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, mmap.mmap]] = deque(maxlen=_KEPT_AREAS)
+        self._waiting: deque[tuple[int, mmap.mmap, list[slice]]] = deque(maxlen=_KEPT_AREAS)
         self._held: dict[int, weakref.ref[Bytes]] = {}
 
     def take(self, size_bytes: int, *, clear: bool = True) -> Bytes:
@@ -47,32 +47,47 @@ class Areas:
         if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
         size = max(_LARGE_BYTES, 1 << max(0, size_bytes - 1).bit_length())
-        memory = self._waiting_of(size)
-        if memory is None:
-            memory = _mapped(size)
-        elif clear:
-            np.frombuffer(memory, np.uint8, min(size_bytes, _KEPT_BYTES))[:] = 0
+        memory, used = self._waiting_of(size) or (_mapped(size), [])
         area = np.frombuffer(memory, np.uint8, size_bytes)
-        key, kept, advice = id(area), _KEPT_BYTES, mmap.MADV_DONTNEED
+        if clear:
+            whole = np.frombuffer(memory, np.uint8, size)
+            for part in used:
+                whole[part] = 0
+        key, total, advice, page = id(area), _KEPT_BYTES, mmap.MADV_DONTNEED, mmap.PAGESIZE
+        address, resident = area.ctypes.data, resident_pages()
 
         # It runs in any thread, at any time, in an interpreter that ends too: it takes no lock and reads no global.
         def gone(_: object) -> None:
             del self._held[key]
-            if size > kept:
-                memory.madvise(advice, kept, size - kept)
-            self._waiting.append((size, memory))
+            pages, used, held = resident(address, size), [], 0
+            for _, _, parts in self._waiting.copy():
+                for part in parts:
+                    held += part.stop - part.start
+            if held + pages.count(1) * page > total:
+                pages = bytearray(size // page)
+            at = 0
+            while at < size // page:  # what is not resident may have been swapped out
+                start = pages.find(1, at)
+                start = size // page if start < 0 else start
+                if start > at:
+                    memory.madvise(advice, at * page, (start - at) * page)
+                at = pages.find(0, start)
+                at = size // page if at < 0 else at
+                if at > start:
+                    used.append(slice(start * page, at * page))
+            self._waiting.append((size, memory, used))
 
         self._held[key] = weakref.ref(area, gone)
         return area
 
-    def _waiting_of(self, size: int) -> mmap.mmap | None:
-        """An area of a size, if one waits."""
+    def _waiting_of(self, size: int) -> tuple[mmap.mmap, list[slice]] | None:
+        """An area of a size, if one waits, and where it is not zeros."""
         with contextlib.suppress(IndexError):  # another thread took the last one
             for _ in range(len(self._waiting)):
-                found, memory = self._waiting.pop()
+                found, memory, used = self._waiting.pop()
                 if found == size:
-                    return memory
-                self._waiting.appendleft((found, memory))
+                    return memory, used
+                self._waiting.appendleft((found, memory, used))
         return None
 
 

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,22 @@ def zero(address: int, size_bytes: int, *, shared: bool = False) -> None:
         ctypes.memset(address, 0, size_bytes)
 
 
+def resident_pages() -> Callable[[int, int], bytearray]:
+    """Make a function that says of each page from an address on whether it is in memory: 1 or 0 (all 0: unknown).
+
+    It reads no global, so that an interpreter that ends may call it.
+    """
+    mincore, page, array = _libc().mincore, mmap.PAGESIZE, ctypes.c_char
+
+    def resident(address: int, size_bytes: int) -> bytearray:
+        pages = bytearray(size_bytes // page)
+        if mincore(address, size_bytes, (array * len(pages)).from_buffer(pages)):
+            return bytearray(size_bytes // page)
+        return pages
+
+    return resident
+
+
 def give_back(library: str) -> None:
     """Have the host take back what this process has read of a library by its name: it reads again what is needed.
 
@@ -78,4 +95,5 @@ def _libc() -> Any:
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     return libc

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
 from tilewright.instruments.areas import Areas
 
-KEPT = 8 << 20
+KEPT = 96 << 20
+MIB = 1 << 20
 
 
 def test_an_area_is_used_again_when_the_last_array_over_it_is_gone() -> None:
@@ -27,11 +34,11 @@ def test_what_need_not_be_cleared_is_not() -> None:
 
 def test_a_large_area_is_zeros_though_its_pages_were_used() -> None:
     areas = Areas()
-    area = areas.take(3 * KEPT)
+    area = areas.take(KEPT + 8 * MIB)
     where = area.ctypes.data
     area[:] = 7
     del area
-    again = areas.take(3 * KEPT)
+    again = areas.take(KEPT + 8 * MIB)
     assert (again.ctypes.data, bool(again.any())) == (where, False)
 
 
@@ -56,3 +63,31 @@ def test_what_is_very_large_does_not_wait() -> None:
     assert area.size == 5 << 30 and not area[:5].any()
     del area
     assert waiting(areas) == 0
+
+
+def resident_bytes(area: np.ndarray) -> int:
+    """Bytes of an area in memory, as Linux counts them."""
+    where, counted = area.ctypes.data, 0
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= where < int(found[2], 16)
+        elif inside and line.startswith("Rss:"):
+            counted += int(line.split()[1]) << 10
+    return counted
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="pages are counted as Linux counts them")
+@pytest.mark.parametrize(("part_bytes", "kept"), [(4 * MIB, True), (40 * MIB, False)])
+def test_pages_far_apart_are_kept_as_zeros_as_far_as_all_are_few(part_bytes: int, kept: bool) -> None:
+    areas = Areas()
+    area = areas.take(400 * MIB)
+    for start in (0, 100 * MIB, 300 * MIB):
+        area[start : start + part_bytes] = 7
+    where = area.ctypes.data
+    del area
+    again = areas.take(400 * MIB)
+    held = resident_bytes(again)
+    assert again.ctypes.data == where
+    assert held >= 3 * part_bytes if kept else held < 8 * MIB
+    assert not any(again[start : start + part_bytes].any() for start in (0, 100 * MIB, 300 * MIB))
