@@ -35,7 +35,7 @@ def tune(
 
     On a simulated GPU a time is predicted, which takes some ten seconds a kernel, and each is kept as soon as it is
     known; after Ctrl-C the same command goes on. Of the CPU, blocks of its kernels are measured. Exit status 4 where
-    times could not be kept.
+    no kernel has a time, or times could not be kept.
     """
     from tilewright.cli import values
     from tilewright.engine.promotion import ORDERS, as_dtype
@@ -61,4 +61,6 @@ def tune(
         console.document({"products": [report.document(one) for one in found]})
     if unkept := next((one.unkept for one in found if one.unkept), ""):
         console.error(f"times could not be kept ({unkept}); free room, or ask for access, and tune again")
+        raise typer.Exit(DEFECT)
+    if any(one.best is None for one in found):
         raise typer.Exit(DEFECT)

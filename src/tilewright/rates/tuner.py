@@ -18,7 +18,7 @@ from tilewright.backends.cuda import quick
 from tilewright.backends.launched import LaunchedProducts
 from tilewright.backends.protocol import Backend, Ranked, require
 from tilewright.backends.winners import Extents, Timed
-from tilewright.engine.promotion import Order, kind_of, types
+from tilewright.engine.promotion import Order, kind_of, truth_kind, types
 from tilewright.errors import ArgumentValueError, CompileError, DeviceError, KernelError, MissingExtraError
 from tilewright.machine import Gpu
 from tilewright.problem.kind import Kind
@@ -93,9 +93,12 @@ def tune(
     Raises
     ------
     DeviceError
-        The device is none whose kernels are timed, it cannot multiply these, or nothing can be kept.
+        The device is none whose kernels are timed, it cannot multiply these or has one kernel of them, or nothing
+        can be kept.
     """
     opened = _device(device)
+    if dtype == np.bool_ and not opened.can(truth_kind(None)):
+        raise DeviceError(f"truth values have one kernel on {opened.name}, so there is nothing to choose (got bool)")
     kind = kind_of(types(dtype, dtype, None, None, "result", order, "same_kind"), extents[-1], None)
     require(opened, kind)
     winners.room()

@@ -133,6 +133,15 @@ def test_what_is_not_timed_is_refused(device: str, told: str) -> None:
     assert not clock.asked
 
 
+def test_truth_values_have_one_kernel_on_units_for_bits() -> None:
+    clock = Clock()
+    with pytest.raises(DeviceError, match=r"truth values have one kernel on .*A100"):
+        tuner.tune(DEVICE, SHAPE, np.dtype(bool), measure=clock)
+    assert not clock.asked
+    assert plan("bool").ranking[0].name == "tensor_core_bits"
+    assert len(plan("bool").ranking) == 1
+
+
 def test_nothing_is_timed_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
     clock = Clock()
@@ -164,6 +173,18 @@ def test_the_command_says_what_was_not_kept(command: Callable[..., Any], monkeyp
     assert done.status == 4
     assert "No space left on device" in done.err
     assert "multiplies such products" not in done.out
+
+
+def test_the_command_fails_where_no_kernel_has_a_time(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clock(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+        raise CompileError(f"the model must know {one.record.name}")
+
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": clock})
+    done = command()
+    assert done.status == 4
+    assert "no kernel has a time" in done.out
 
 
 def test_the_command_tells_of_ctrl_c(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
