@@ -178,6 +178,7 @@ class SimulatedGpu:
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
+        self.large_clusters: set[tuple[int, str]] = set()  # kernels that may have more blocks than is portable
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0
         self._users: dict[int, set[str]] = {}  # of each allocation, the kernels that it was passed to

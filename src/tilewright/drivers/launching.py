@@ -219,9 +219,12 @@ class Launcher:
         fits &= all(0 < b <= most for b, most in zip(about.block, limits.block_extents, strict=True))
         allowed = self.gpu.kernel_limits.get((library.handle, entry), limits.shared_per_block_bytes)
         fits &= math.prod(about.block) <= limits.threads_per_block and 0 <= dynamic
-        if math.prod(about.cluster or ()) > limits.cluster_blocks_portable:
+        large = (library.handle, entry) in self.gpu.large_clusters
+        most = limits.cluster_blocks if large else limits.cluster_blocks_portable
+        if math.prod(about.cluster or ()) > most:
             code = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
-            raise DriverError(code, f"{code}: more than {limits.cluster_blocks_portable} blocks, and no permission")
+            reason = "" if large else ", unless the kernel has the attribute NonPortableClusterSizeAllowed"
+            raise DriverError(code, f"{code}: a cluster has at most {most} blocks{reason} (got {about.cluster})")
         if min(*about.grid, *about.block) < 1:
             raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
         if not fits or (dynamic and dynamic + about.program.shared_bytes > allowed):

@@ -184,12 +184,17 @@ def cuKernelSetCacheConfig(gpu: SimulatedGpu, kernel: Kernel, config: Any, devic
 
 
 def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: Kernel, device: Any) -> None:
-    """Set an attribute: the most dynamic shared memory of a block; a carve-out changes nothing here."""
+    """Set an attribute: the most dynamic shared memory, or leave for large clusters; others change nothing here."""
     names = binding().CUfunction_attribute
     if attribute == names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         if not 0 <= value <= gpu.record.shared_per_block_optin_bytes:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = value
+    elif attribute == names.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        if value not in (0, 1):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        change = gpu.large_clusters.add if value else gpu.large_clusters.discard
+        change((kernel.code.library.handle, kernel.name))
 
 
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(

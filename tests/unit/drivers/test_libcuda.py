@@ -152,6 +152,29 @@ def test_parameters_come_in_a_buffer_and_a_configuration_too(context: SimulatedG
     assert offsets == [(0, 4), (8, 8), (16, 8), (24, 8)]
 
 
+def test_clusters_of_no_blocks_are_refused_and_large_ones_want_an_attribute(context: SimulatedGpu, ptx: bytes) -> None:
+    saxpy = Saxpy(ptx, 32)
+    config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1
+    values = (1.0, *saxpy.on_device, 32), (ctypes.c_float, None, None, ctypes.c_size_t)
+
+    def status(blocks: int) -> str:
+        attribute.value.clusterDim.x, config.gridDimX = blocks, max(blocks, 1)
+        config.attrs, config.numAttrs = [attribute], 1
+        return str(driver.cuLaunchKernelEx(config, saxpy.kernel, values, 0)[0].name)
+
+    refused = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
+    assert [status(blocks) for blocks in (0, 8, 16)] == [refused, "CUDA_SUCCESS", refused]
+    large = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    given(driver.cuFuncSetAttribute(saxpy.kernel, large, 1))
+    assert given(driver.cuFuncGetAttribute(large, saxpy.kernel)) == 1
+    assert [status(blocks) for blocks in (16, 32)] == ["CUDA_SUCCESS", refused]
+    given(driver.cuFuncSetAttribute(saxpy.kernel, large, 0))
+    assert status(16) == refused
+
+
 def test_an_error_says_where_in_the_source(context: SimulatedGpu, ptx: bytes) -> None:
     saxpy = Saxpy(ptx, 100)
     (code,) = saxpy.launch(100_000)

@@ -67,7 +67,7 @@ def configured(config: int) -> tuple[int, LaunchConfig]:
         elif kind == _CLUSTER:
             cluster = tuple(values)
     if cluster is not None:
-        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+        if any(c < 1 or g % c for g, c in zip(grid, cluster, strict=True)):
             raise DriverError("CUDA_ERROR_INVALID_CLUSTER_SIZE")
         grid = tuple(g // c for g, c in zip(grid, cluster, strict=True))  # what a LaunchConfig counts
     return stream, LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative)

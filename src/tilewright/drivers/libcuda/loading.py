@@ -252,6 +252,8 @@ def cuFuncGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel) -> int
         case "MAX_DYNAMIC_SHARED_SIZE_BYTES":
             set_ = gpu.kernel_limits.get((kernel.code.library.handle, kernel.name))
             return gpu.record.launch.shared_per_block_bytes - needs.shared_size_bytes if set_ is None else set_
+        case "NON_PORTABLE_CLUSTER_SIZE_ALLOWED":
+            return int((kernel.code.library.handle, kernel.name) in gpu.large_clusters)
         case "PREFERRED_SHARED_MEMORY_CARVEOUT":
             return -1
         case "":

@@ -29,18 +29,19 @@ static void show(const char *what) {
 }
 
 int main() {
-    cudaMalloc(&device, 8 * sizeof(int));
-    cudaMemset(device, 0, 8 * sizeof(int));
+    cudaMalloc(&device, 32 * sizeof(int));
+    cudaMemset(device, 0, 32 * sizeof(int));
     named_by_kernel<<<8, 1>>>(device), show("kernel");
-    for (unsigned blocks : {1, 4, 3, 16}) {
+    for (unsigned blocks : {1, 4, 3, 0, 16, 8, 16, 32}) {
         cudaLaunchAttribute attribute = {};
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = blocks, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
         cudaLaunchConfig_t config = {};
-        config.gridDim = dim3(blocks == 16 ? 16 : 8), config.blockDim = dim3(1);
+        config.gridDim = dim3(blocks > 8 ? blocks : 8), config.blockDim = dim3(1);
         config.attrs = &attribute, config.numAttrs = 1;
         cudaError_t error = cudaLaunchKernelEx(&config, named_at_launch, device);
         if (error) printf("%u: %s\n", blocks, cudaGetErrorName(error)), cudaGetLastError();
         else show("launch");
+        if (blocks == 8) cudaFuncSetAttribute(named_at_launch, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     }
 }

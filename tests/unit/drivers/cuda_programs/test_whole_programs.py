@@ -104,17 +104,18 @@ def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
 
 def test_clusters_are_those_of_the_launch_or_of_the_kernel() -> None:
     ran = tilewright("run", str(HERE / "clusters.cu"))
-    lines = [
-        f"{named}: {' '.join(map(str, _told(blocks)))} cudaSuccess"
-        for named, blocks in (("kernel", 2), ("launch", 1), ("launch", 4))
-    ]
-    assert ran.stdout.splitlines() == [*lines, "3: cudaErrorInvalidClusterSize", "16: cudaErrorInvalidClusterSize"]
+    expected = [f"kernel: {_told(2)}", f"launch: {_told(1)}", f"launch: {_told(4)}"]
+    expected += [f"{blocks}: cudaErrorInvalidClusterSize" for blocks in (3, 0, 16)]
+    expected += [f"launch: {_told(8)}", f"launch: {_told(16)}", "32: cudaErrorInvalidClusterSize"]
+    assert ran.stdout.splitlines() == expected
+    assert "at most 8 blocks, unless the kernel has the attribute NonPortableClusterSizeAllowed" in ran.stderr
     assert "the grid (8, 1, 1) must be a multiple of the launch's cluster (3, 1, 1)" in ran.stderr
 
 
-def _told(blocks: int) -> list[int]:
+def _told(blocks: int) -> str:
     """What 8 blocks write: 100 times the number of the next one of the cluster, 10 times the rank, the blocks."""
-    return [100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8)]
+    told = (100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8))
+    return " ".join(map(str, (*told, "cudaSuccess")))
 
 
 def test_device_code_that_is_compiled_apart_is_linked() -> None:

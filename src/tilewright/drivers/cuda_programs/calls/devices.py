@@ -199,19 +199,15 @@ def cudaFuncGetAttributes(call: Caller, attributes: int, function: int) -> None:
                 "localSizeBytes": needs.local_size_bytes, "maxThreadsPerBlock": needs.max_threads_per_block,
                 "numRegs": needs.num_regs, "ptxVersion": 10 * cc[0] + cc[1], "binaryVersion": 10 * cc[0] + cc[1],
                 "maxDynamicSharedSizeBytes": most, "preferredShmemCarveout": -1,
+                "nonPortableClusterSizeAllowed": int((module.handle, kernel.name) in gpu.large_clusters),
             },
         ),
     )  # fmt: skip
 
 
 def cudaFuncSetAttribute(call: Caller, function: int, attribute: int, value: int) -> None:
-    """Set an attribute of a kernel: the most dynamic shared memory; any other changes nothing here."""
-    kernel = call.runtime.kernel(function)
-    if attribute == 8:  # cudaFuncAttributeMaxDynamicSharedMemorySize
-        modules.cuKernelSetAttribute(
-            call.gpu, contexts.binding().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value,
-            kernel, 0,
-        )  # fmt: skip
+    """Set an attribute of a kernel, whose number is the driver's."""
+    modules.cuKernelSetAttribute(call.gpu, attribute, value, call.runtime.kernel(function), 0)
 
 
 def cudaOccupancyMaxActiveBlocksPerMultiprocessor(
