@@ -92,9 +92,16 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
     checks = Checks(gpu=_gpu(options), ignore=unwanted)
     with _following(checks, options):
         raised = _run(shell, head, cell)
-    sifted, kernels = checks.sifted, len(checks.kernels)
-    more = {"brief": form == "brief", "interrupted": isinstance(raised, KeyboardInterrupt)}
-    _show(report.blocks(sifted, launches=checks.launches, kernels=kernels, verbose=options["verbose"], **more))
+    parts = report.blocks(
+        checks.sifted,
+        launches=checks.launches,
+        kernels=len(checks.kernels),
+        unchecked=checks.unchecked,
+        verbose=options["verbose"],
+        brief=form == "brief",
+        interrupted=isinstance(raised, KeyboardInterrupt),
+    )
+    _show(parts)
     return raised
 
 

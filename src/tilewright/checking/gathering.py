@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -49,6 +50,8 @@ class Checks(Observer):
     ----------
     launches : int
         Launches so far, those refused included.
+    unchecked : dict of str to int
+        Launches that did not run, or not to their end, for a reason that is no finding: how many of each kernel.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class Checks(Observer):
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
+        self.unchecked: Counter[str] = Counter()
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._found: list[Finding] = []
@@ -114,6 +118,7 @@ class Checks(Observer):
             yield other
         finally:
             self.launches += other.launches
+            self.unchecked += other.unchecked
             self._kernels.update(other._kernels)
             self._files.update(other._files)
             self._found += other._all
@@ -123,13 +128,15 @@ class Checks(Observer):
         """Launches, kernels, files and findings; these are merged here too, so that the next time takes no longer."""
         self._found = [*merged(self._found)]
         return {
-            "launches": self.launches, "kernels": [*self._kernels], "files": [*self._files],
+            "launches": self.launches, "unchecked": self.unchecked,
+            "kernels": [*self._kernels], "files": [*self._files],
             "findings": [finding.to_json() for finding in merged(self._all)],
         }  # fmt: skip
 
     def hear(self, told: dict[str, Any]) -> None:
         """Those of another process."""
         self.launches += told["launches"]
+        self.unchecked += Counter(told["unchecked"])
         self._kernels.update(dict.fromkeys(told["kernels"]))
         self._files.update(dict.fromkeys(told["files"]))
         self._found += map(Finding.from_json, told["findings"])
@@ -249,6 +256,8 @@ class Checks(Observer):
             self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
             self._raised += self._refused(launch)
+        if error is not None and not self.explains(launch, error):
+            self.unchecked[launch.name] += 1
         if run is not None:  # of one that never ends compilers leave out what it writes
             found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)

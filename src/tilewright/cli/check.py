@@ -57,9 +57,10 @@ def check(
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
 
-    The exit status is 1 when something was found, 3 when nothing was but the program itself failed, 2 for wrong use;
-    130 where Ctrl-C ended it, and what was found until then is shown. With --fail-on never it is the program's own. A
-    comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet there.
+    The exit status is 1 when something was found, 3 when nothing was but the program itself failed or a launch did not
+    run to its end, 2 for wrong use; 130 where Ctrl-C ended it, and what was found until then is shown. With --fail-on
+    never it is the program's own. A comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet
+    there.
 
     A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
     defects, such as races, are found while the program goes on.
@@ -118,14 +119,14 @@ def _show(
         console.error(wrong, title="warning")
     formats.write(forms, checks, sifted, ended, verbose=verbose)
     ended.report()  # after the findings, which may explain it
-    status = _status(sifted, ended, failing)
+    status = _status(sifted, ended, failing, unchecked=bool(checks.unchecked))
     if ended.status and ended.error is None and failing != "never":
         console.note(f"the program itself ended with status {ended.status}")
     pointed()
     raise typer.Exit(status)
 
 
-def _status(sifted: Sifted, ended: Ended, failing: FailOn) -> int:
+def _status(sifted: Sifted, ended: Ended, failing: FailOn, *, unchecked: bool = False) -> int:
     """The exit status: that of Ctrl-C before all, of findings before that of a program that failed."""
     from tilewright.configuration import FAILURES
 
@@ -133,4 +134,4 @@ def _status(sifted: Sifted, ended: Ended, failing: FailOn) -> int:
         return ended.status
     if any(finding.severity in FAILURES[failing] for finding in sifted.findings):
         return FOUND
-    return PROGRAM_FAILED if ended.status else DONE
+    return PROGRAM_FAILED if ended.status or unchecked else DONE

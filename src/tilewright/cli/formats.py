@@ -88,6 +88,7 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
             sifted,
             launches=checks.launches,
             kernels=len(checks.kernels),
+            unchecked=checks.unchecked,
             verbose=verbose,
             brief=name == "brief",
             interrupted=ended.interrupted,
@@ -97,7 +98,9 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
         return kept.getvalue()
 
     documents: dict[str, Callable[[], str]] = {
-        "json": lambda: report.as_json(sifted, ended, launches=checks.launches, kernels=checks.kernels),
+        "json": lambda: report.as_json(
+            sifted, ended, launches=checks.launches, kernels=checks.kernels, unchecked=checks.unchecked
+        ),
         "sarif": lambda: sarif.text(sifted, places.repository(), ended),
         "github": lambda: github.text(sifted, ended),
     }

@@ -9,7 +9,7 @@ MEANINGS = {
     DONE: "done",
     FOUND: "something was found",
     WRONG_USE: "wrong use",
-    PROGRAM_FAILED: "the program that `check` ran failed itself",
+    PROGRAM_FAILED: "the program that `check` ran failed itself, or a launch of it did not run to its end",
     DEFECT: "Tilewright or the host failed",
     INTERRUPTED: "interrupted",
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rich.cells import cell_len
@@ -20,6 +21,7 @@ from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
 
+_NONE: Mapping[str, int] = MappingProxyType({})
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
 
@@ -29,6 +31,7 @@ def blocks(
     *,
     launches: int,
     kernels: int,
+    unchecked: Mapping[str, int] = _NONE,
     verbose: bool = False,
     brief: bool = False,
     interrupted: bool = False,
@@ -48,13 +51,14 @@ def blocks(
         for unused in sifted.unused:
             yield Line(Text(f"suppression without use: {unused}", style=styles.QUIET))
     worst = min((finding.severity for finding in sifted.findings), key=list(styles.SEVERITIES).index, default=None)
-    text = summary(sifted, launches=launches, kernels=kernels)
+    text = summary(sifted, launches=launches, kernels=kernels, unchecked=unchecked)
     text += "; interrupted, the program was not checked to its end" if interrupted else ""
-    yield words((text, styles.SEVERITIES[worst] if worst else f"bold {styles.GOOD}"))
+    good = styles.WARNING if unchecked else styles.GOOD
+    yield words((text, styles.SEVERITIES[worst] if worst else f"bold {good}"))
 
 
-def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
-    """What was found, in one line.
+def summary(sifted: Sifted, *, launches: int, kernels: int, unchecked: Mapping[str, int] = _NONE) -> str:
+    """What was found, in one line; `unchecked` launches of each kernel did not run to their end.
 
     >>> rows = [Finding(code=code, kernel="k") for code in ("TW101", "TW601", "TW604")]
     >>> summary(Sifted(tuple(rows), (), ()), launches=3, kernels=1)
@@ -66,6 +70,8 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     '1 finding (1 error) at 2 places in 1 launch of 1 kernel'
     >>> summary(Sifted((), (), ()), launches=0, kernels=0)
     'no findings: no kernel was launched'
+    >>> summary(Sifted((), (), ()), launches=3, kernels=2, unchecked={"k": 1})
+    'no findings in 3 launches of 2 kernels; 1 of them did not run to its end (k)'
     """
     found = causes(sifted.findings)
     counts = [(level, sum(cause.finding.severity == level for cause in found)) for level in styles.SEVERITIES]
@@ -78,10 +84,17 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     if sifted.suppressed:
         text += f", {figures.count(len(sifted.suppressed))} suppressed,"
     times = "1 launch" if launches == 1 else f"{figures.count(launches)} launches"
-    return f"{text} in {times} of {figures.amount(kernels, 'kernel')}"
+    text += f" in {times} of {figures.amount(kernels, 'kernel')}"
+    missing = sum(unchecked.values())
+    if not missing:
+        return text
+    whose = "which" if launches == 1 else f"{figures.count(missing)} of them"
+    return f"{text}; {whose} did not run to {'its' if missing == 1 else 'their'} end ({', '.join(unchecked)})"
 
 
-def document(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str]) -> dict[str, Any]:
+def document(
+    sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str], unchecked: Mapping[str, int] = _NONE
+) -> dict[str, Any]:
     """Findings as JSON values, with the meaning of their codes, and how the program ended."""
     used = dict.fromkeys(finding.code for finding in (*sifted.findings, *sifted.suppressed))
     return {
@@ -91,14 +104,18 @@ def document(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[s
         "wrong_suppressions": list(sifted.wrong),
         "launches": launches,
         "kernels": list(kernels),
+        "unchecked": dict(unchecked),
         "program": program.document(ended),
         "codes": {code: _meaning(codes()[code]) for code in sorted(used)},
     }
 
 
-def as_json(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str]) -> str:
+def as_json(
+    sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str], unchecked: Mapping[str, int] = _NONE
+) -> str:
     """The document as text, in ASCII: it is valid whatever the terminal's encoding."""
-    return json.dumps(document(sifted, ended, launches=launches, kernels=kernels), indent=2)
+    made = document(sifted, ended, launches=launches, kernels=kernels, unchecked=unchecked)
+    return json.dumps(made, indent=2)
 
 
 def table(console: Console) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tilewright import configuration
 from tilewright.checking.suppressions import Sifted
-from tilewright.cli import check, formats
+from tilewright.cli import check, formats, statuses
 from tilewright.drivers.script import Ended
 from tilewright.errors import ArgumentValueError, TilewrightWarning
 from tilewright.instruments.findings import Finding
@@ -76,6 +76,8 @@ def test_the_exit_status_says_what_happened(options: str, found: str, own: int, 
     sifted = Sifted(tuple(Finding(code=code, kernel="k") for code in codes), (), ())
     failing: Any = options.rpartition(" ")[2] or "warning"
     assert check._status(sifted, Ended(own), failing) == status
+    missing = check._status(sifted, Ended(own), failing, unchecked=True)
+    assert missing == (statuses.PROGRAM_FAILED if status == 0 and failing != "never" else status)
     assert check._status(sifted, Ended(130, KeyboardInterrupt()), failing) == 130
 
 

@@ -131,6 +131,13 @@ def test_a_kernel_that_launches_kernels_is_refused_at_its_line_and_others_run() 
     assert "dynamic parallelism is not simulated" in ran.stderr
 
 
+def test_check_tells_of_launches_that_did_not_run() -> None:
+    ran = tilewright("check", str(HERE / "clusters.cu"))
+    said = "no findings in 7 launches of 2 kernels; 2 of them did not run to their end (named_at_launch)"
+    assert ran.returncode == 3
+    assert " ".join(ran.stdout.split()).endswith(said)
+
+
 def test_check_and_profile_name_lines_of_the_source() -> None:
     line = "racing.cu:6"
     ran = tilewright("check", "--json", str(HERE / "racing.cu"))
