@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from tilewright import machine
 from tilewright.checking import launches, suppressions
 from tilewright.checking.found import Findings
 from tilewright.checking.gathering import Checks, values_of
@@ -16,9 +15,8 @@ from tilewright.errors import KernelError, LaunchError
 from tilewright.instruments.findings import Finding
 from tilewright.programs import extent, residency
 from tilewright.programs.host_arrays import flat
-from tilewright.programs.program import OLDEST_CC
 from tilewright.programs.staging import Staged, StagedArguments, stage
-from tilewright.simt.following import Asked
+from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.launch import observed
 from tilewright.simt.run.limits import Limits
@@ -26,38 +24,34 @@ from tilewright.simt.run.memory import DeviceArray, Memory
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory
 from tilewright.simt.run.variables import keeps_variables, loaded
 
-_Extents = int | Sequence[int]
 #: What a launch takes besides its arrays, with the unused memory between, and then some.
 _ROOM_BYTES = 1 << 20
 
 
 def check(
     kernel: Any,
-    grid: _Extents,
-    block: _Extents,
+    grid: Extents,
+    block: Extents,
     args: Sequence[Any],
     *,
-    shared_bytes: int = 0,
-    seed: int | None = None,
-    gpu: str | None = None,
     ignore: Sequence[str] = (),
-    limits: Limits | None = None,
-    memory: Memory | None = None,
-    cooperative: bool = False,
-    cluster: int | Sequence[int] | None = None,
+    **options: Unpack[LaunchOptions],
 ) -> Findings:
     """Run a kernel on the simulated GPU, and say what is wrong with it.
 
     Parameters
     ----------
-    kernel, grid, block, shared_bytes, seed, gpu, limits, memory, cooperative, cluster
-        As for :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
+    kernel, grid, block
+        As for :func:`tilewright.simt.launch`.
     args : sequence
         NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
         there is unused memory around each; a `DeviceArray` stays in place if its memory has no room for a copy.
         One that `Memory.empty` made and nothing has been put into counts as never written.
     ignore : sequence of str
         Codes that are not wanted.
+    **options
+        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
+        :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
 
     Returns
     -------
@@ -88,8 +82,9 @@ def check(
     ['TW502']
     """
     suppressions.checked(ignore)
-    checks = Checks(gpu=gpu, ignore=ignore)
-    checked(Asked(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster), checks)
+    asked = Asked(kernel, grid, block, args, **options)
+    checks = Checks(gpu=asked.gpu, ignore=ignore)
+    checked(asked, checks)
     return Findings(checks.findings)
 
 
@@ -100,8 +95,7 @@ def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = 
 
     Raises TilewrightError: as :func:`check`.
     """
-    target = machine.chosen(asked.gpu)
-    program, given = spaced(asked.kernel, asked.args, max(target.compute_capability, OLDEST_CC))
+    program, given = spaced(asked.kernel, asked.args, asked.cc)
     blocks, threads = _shape(program.name, asked.grid, asked.block)
     memory = given_memory(program.name, given, asked.memory) or Memory()
     if keeps_variables(program):
@@ -113,7 +107,7 @@ def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = 
         staged = scene.stage(given)
         about = Launch(
             program.name, program, blocks, threads, asked.shared_bytes, tuple(argument_facts(program, given, staged)),
-            source_line, index, gpu=target, limits=asked.limits or Limits(), seed=asked.seed,
+            source_line, index, gpu=asked.target, limits=asked.limits or Limits(), seed=asked.seed,
             cooperative=asked.cooperative or residency.waits_for_grid(program),
             cluster=extent.cluster(program.name, asked.cluster),
         )  # fmt: skip
@@ -139,7 +133,7 @@ def _refused(about: Launch, asked: Asked) -> list[Finding]:
     return wrong
 
 
-def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, extent.Extent]:
+def _shape(name: str, grid: Extents, block: Extents) -> tuple[extent.Extent, extent.Extent]:
     """Extents as three numbers each, also where a GPU would refuse them for their size."""
     try:
         return extent.checked(name, grid, block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from tilewright import machine
 from tilewright.errors import ArgumentValueError, MissingExtraError
@@ -19,7 +19,8 @@ from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
 from tilewright.profiling import instruments, profile
 from tilewright.profiling.record import Profile
-from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.programs.program import Program
+from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
 from tilewright.waiting import announced
@@ -32,16 +33,13 @@ _BUSY = 0.85
 
 def predict(
     kernel: Any,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    grid: Extents,
+    block: Extents,
     args: Sequence[Any],
     *,
-    shared_bytes: int = 0,
-    gpu: str | None = None,
     clock_mhz: int | None = None,
-    limits: Limits | None = None,
     all_blocks: bool = False,
-    cluster: int | Sequence[int] | None = None,
+    **options: Unpack[LaunchOptions],
 ) -> Prediction:
     """How long a launch takes on a GPU that need not be there.
 
@@ -50,19 +48,18 @@ def predict(
 
     Parameters
     ----------
-    kernel, grid, block, args, shared_bytes, limits
-        As for :func:`tilewright.profile`; the model's own work may take `limits.seconds` too.
-    gpu : str, optional
-        The GPU, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default. One older than compute
-        capability 7.5, which the assembler makes no code for, runs that of 7.5.
+    kernel, grid, block, args
+        As for :func:`tilewright.simt.launch`.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
     all_blocks : bool
         Whether all blocks run, whose results are in the arguments then. They do in any case where the grid is small,
         where blocks wait for others, print or change global memory atomically, and where those that ran differ.
-    cluster : int or sequence of 1 to 3 int, optional
-        As for :func:`tilewright.profile`. Clusters that the launch alone names count where warps wait for mbarriers;
-        elsewhere each block is predicted by itself.
+    **options
+        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
+        :func:`tilewright.simt.launch`. A GPU older than compute capability 7.5, which the assembler makes no code for,
+        runs that of 7.5; the model's own work may take `limits.seconds` too. Clusters that the launch alone names count
+        where warps wait for mbarriers; elsewhere each block is predicted by itself.
 
     Returns
     -------
@@ -91,24 +88,20 @@ def predict(
     >>> found.kernel, 1e-6 < found.seconds < 1e-4
     ('several_results<float, 32, 8>', True)
     """
-    target = machine.chosen(gpu)
+    asked = Asked(kernel, grid, block, args, **options)
+    target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
         raise ArgumentValueError(
             f"`clock_mhz` must be a whole number of 1 or more (got {clock_mhz!r}); leave it out for the boost clock"
         )
-    program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
+    program = asked.program
     machine_cc(program, target)
-    with alone(
-        program, grid, block, args,
-        shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits, cluster=cluster,
-    ) as blocks:  # fmt: skip
+    with alone(program, grid, block, args, instruments(), **options) as blocks:
         found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
     if found is not None:
-        return of_sample(found, program, target, clock_mhz, limits, roles)
-    seen = profile(
-        program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits, cluster=cluster
-    )
-    return of_profile(seen, program, target, clock_mhz, limits, roles)
+        return of_sample(found, program, target, clock_mhz, asked.limits, roles)
+    seen = profile(program, grid, block, args, **options)
+    return of_profile(seen, program, target, clock_mhz, asked.limits, roles)
 
 
 def of_profile(

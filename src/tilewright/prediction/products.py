@@ -31,6 +31,7 @@ from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import written_back
 from tilewright.programs.program import OLDEST_CC, Program
+from tilewright.simt.following import LaunchOptions
 from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import alone
 
@@ -109,10 +110,8 @@ def _of_first_block(
     """
     shape = record.launch_rule(product.m, product.n, product.k)
     given = record.arguments(*_zeros(record, product))
-    with alone(
-        program, shape.grid, shape.block, given,
-        shared_bytes=shape.shared_bytes, instruments=instruments(), gpu=gpu.key,
-    ) as blocks:  # fmt: skip
+    options = LaunchOptions(shared_bytes=shape.shared_bytes, gpu=gpu.key)
+    with alone(program, shape.grid, shape.block, given, instruments(), **options) as blocks:
         roles, run, together = watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
     work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block, or of a cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from tilewright import machine
 from tilewright.errors import CompileError, MissingExtraError
@@ -19,11 +19,10 @@ from tilewright.profiling.record import Profile
 from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
 from tilewright.programs.assembler import Resources
-from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.programs.program import Program
 from tilewright.simt.events import Instrument
-from tilewright.simt.run.launch import Run, launch
-from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Memory
+from tilewright.simt.following import Asked, Extents, LaunchOptions
+from tilewright.simt.run.launch import Run, launched
 
 
 def instruments() -> tuple[Instrument, ...]:
@@ -32,28 +31,17 @@ def instruments() -> tuple[Instrument, ...]:
 
 
 def profile(
-    kernel: Any,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Any],
-    *,
-    shared_bytes: int = 0,
-    gpu: str | None = None,
-    seed: int | None = None,
-    limits: Limits | None = None,
-    memory: Memory | None = None,
-    cooperative: bool = False,
-    cluster: int | Sequence[int] | None = None,
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
 ) -> Profile:
     """Run a kernel on the simulated GPU, and say what it did and what bounds it.
 
     Parameters
     ----------
-    kernel, grid, block, args, shared_bytes, seed, limits, memory, cooperative, cluster
-        As for :func:`tilewright.simt.launch`. Counts do not depend on `seed`.
-    gpu : str, optional
-        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
-        H100, by default.
+    kernel, grid, block, args
+        As for :func:`tilewright.simt.launch`.
+    **options
+        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there: the rates, caches and
+        limits of `gpu` are the model, and counts do not depend on `seed`.
 
     Returns
     -------
@@ -79,13 +67,8 @@ def profile(
     >>> seen.totals.warp_instructions, seen.totals.global_loads.sectors_per_request
     (16, 4.0)
     """
-    target = machine.chosen(gpu)
-    program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
-    run = launch(
-        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), limits=limits, seed=seed,
-        gpu=target.key, memory=memory, cooperative=cooperative, cluster=cluster,
-    )  # fmt: skip
-    return of_run(run, target, shared_bytes=shared_bytes)
+    asked = Asked(kernel, grid, block, args, **options)
+    return of_run(launched(asked, instruments()), asked.target, shared_bytes=asked.shared_bytes)
 
 
 def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0, launched_at: str = "") -> Profile:

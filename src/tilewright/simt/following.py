@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
+from tilewright import machine
 from tilewright.native.once import once
+from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.simt.run.limits import Limits
 
 if TYPE_CHECKING:
     from tilewright.simt.run.memory import Memory
+
+Extents = int | Sequence[int]
+
+
+class SimulatedOptions(TypedDict, total=False):
+    """Options of :func:`tilewright.simt.launch` that launches on a real GPU do not have."""
+
+    limits: Limits | None
+    seed: int | None
+    memory: Memory | None
+    gpu: str | None
+    cooperative: bool
+    cluster: Extents | None
+
+
+class LaunchOptions(SimulatedOptions, total=False):
+    """What a launch takes besides a kernel, extents and arguments, by :func:`tilewright.simt.launch`."""
+
+    shared_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +40,8 @@ class Asked:
     """A launch as a caller of `tilewright.simt.launch` asks for it."""
 
     kernel: Any
-    grid: int | Sequence[int]
-    block: int | Sequence[int]
+    grid: Extents
+    block: Extents
     args: Sequence[Any]
     shared_bytes: int = 0
     limits: Limits | None = None
@@ -28,7 +49,22 @@ class Asked:
     memory: Memory | None = None
     gpu: str | None = None
     cooperative: bool = False
-    cluster: int | Sequence[int] | None = None
+    cluster: Extents | None = None
+
+    @property
+    def target(self) -> machine.Gpu:
+        """The GPU whose limits hold."""
+        return machine.chosen(self.gpu)
+
+    @property
+    def cc(self) -> tuple[int, int]:
+        """The compute capability that the kernel is compiled for."""
+        return max(self.target.compute_capability, OLDEST_CC)
+
+    @property
+    def program(self) -> Program:
+        """The kernel, specialised for the arguments where it is one of Python's."""
+        return program_for(self.kernel, self.args, self.cc)
 
 
 class Follower(Protocol):

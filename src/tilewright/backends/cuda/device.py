@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from tilewright.programs.host_arrays import ArrayParameter, Stretch
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
+from tilewright.simt.following import Extents, SimulatedOptions
 
 #: What the library exports that `drivers.libcuda` serves under the driver's name. With no simulated GPU in place it
 #: asks the vendor's driver, where there is one; cuda.core would still list the simulated GPUs that it found before.
@@ -104,15 +105,12 @@ def compute_capability() -> tuple[int, int]:
 
 def launch(
     kernel: Any,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    grid: Extents,
+    block: Extents,
     args: Sequence[Any],
     shared_bytes: int = 0,
     instruments: Sequence[Any] = (),
-    limits: Any = None,
-    seed: int | None = None,
-    memory: Any = None,
-    gpu: Any = None,
+    **simulated: Unpack[SimulatedOptions],
 ) -> DeviceRun:
     """Run a kernel on the current GPU and wait for it.
 
@@ -123,7 +121,7 @@ def launch(
     args : sequence
         Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them; views that share elements are one
         memory.
-    instruments, limits, seed, memory, gpu
+    instruments, **simulated
         Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
 
     Raises
@@ -138,9 +136,8 @@ def launch(
     >>> if available():
     ...     run = launch(kernel, (4, 4), (16, 16), (a, b, c))  # doctest: +SKIP
     """
-    simulated = {"instruments": instruments, "limits": limits, "seed": seed, "memory": memory, "gpu": gpu}
-    for name, value in simulated.items():
-        if value is not None and value != ():
+    for name, value in {"instruments": instruments, **simulated}.items():
+        if value not in (None, False, ()):
             raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
     device = current()
     program = program_for(kernel, args, tuple(device.compute_capability))

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
 from tilewright.programs.clusters import cluster_of
-from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.programs.program import Program
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
-from tilewright.simt.following import Asked, told
+from tilewright.simt.following import Asked, Extents, LaunchOptions, told
 from tilewright.simt.observer import Launch, Observer, Part
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
@@ -78,8 +78,8 @@ class Run:
 
 def launch(
     kernel: Any,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    grid: Extents,
+    block: Extents,
     args: Sequence[Any],
     shared_bytes: int = 0,
     instruments: Sequence[Instrument] = (),
@@ -89,7 +89,7 @@ def launch(
     gpu: str | None = None,
     *,
     cooperative: bool = False,
-    cluster: int | Sequence[int] | None = None,
+    cluster: Extents | None = None,
 ) -> Run:
     """Run a kernel on the simulated GPU and wait for it.
 
@@ -151,9 +151,18 @@ def launch(
     >>> x.tolist()
     [0, 2, 4, 6]
     """
-    _check_options(instruments, limits, seed, memory)
-    asked = told(Asked(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster))
-    about = _asked(asked)
+    asked = Asked(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster)
+    return launched(asked, instruments)
+
+
+def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
+    """Run a launch as it is asked for, with instruments.
+
+    Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
+    """
+    _check_options(instruments, asked.limits, asked.seed, asked.memory)
+    asked = told(asked)
+    about = _about(asked)
     program = about.program
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
@@ -161,7 +170,8 @@ def launch(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
-    with _staged(about, args, instruments, given_memory(program.name, args, memory)) as (job, values, placed, staged):
+    memory = given_memory(program.name, asked.args, asked.memory)
+    with _staged(about, asked.args, instruments, memory) as (job, values, placed, staged):
         run = _run(job, values, placed)
         staged.copy_back(placed.memory.clear)
         return run
@@ -172,7 +182,7 @@ def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source
 
     Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
     """
-    about = replace(_asked(asked), index=index, source_line=source_line)
+    about = replace(_about(asked), index=index, source_line=source_line)
     for observer in observers:
         if observer.launches_only:
             observer.launching(about)
@@ -185,27 +195,15 @@ def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source
         observed(about, values, memory, placed.module_base, needing, placed.workspace)
 
 
-def _asked(asked: Asked) -> Launch:
+def _about(asked: Asked) -> Launch:
     """A launch that a GPU would accept, of what a caller asks for."""
-    cc = max(machine.chosen(asked.gpu).compute_capability, OLDEST_CC)
-    return _about(
-        program_for(asked.kernel, asked.args, cc), asked.grid, asked.block, asked.shared_bytes, asked.gpu, asked.limits,
-        asked.seed, cooperative=asked.cooperative, cluster=asked.cluster,
-    )  # fmt: skip
-
-
-def _about(
-    program: Program, grid: int | Sequence[int], block: int | Sequence[int], shared_bytes: int, gpu: str | None,
-    limits: Limits | None, seed: int | None = None, *, cooperative: bool = False,
-    cluster: int | Sequence[int] | None = None,
-) -> Launch:  # fmt: skip
-    """A launch that a GPU would accept."""
-    blocks, threads = extent.checked(program.name, grid, block)
-    target = machine.chosen(gpu)
+    program, target = asked.program, asked.target
+    blocks, threads = extent.checked(program.name, asked.grid, asked.block)
+    shared_bytes = _checked_shared(program.name, asked.shared_bytes, target)
     about = Launch(
-        program.name, program, blocks, threads, _checked_shared(program.name, shared_bytes, target), gpu=target,
-        limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
-        cluster=extent.cluster(program.name, cluster),
+        program.name, program, blocks, threads, shared_bytes, gpu=target, limits=asked.limits or Limits(),
+        seed=asked.seed, cooperative=asked.cooperative or residency.waits_for_grid(program),
+        cluster=extent.cluster(program.name, asked.cluster),
     )  # fmt: skip
     if about.cooperative and (wrong := residency.too_many(program, target, blocks, threads, about.shared_bytes)):
         raise LaunchError(f"{program.name}: {wrong}; launch fewer, and let each do several parts in a loop")
@@ -328,9 +326,8 @@ class Alone:
 
 @contextlib.contextmanager
 def alone(
-    program: Program, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
-    shared_bytes: int = 0, instruments: Sequence[Instrument] = (), gpu: str | None = None,
-    limits: Limits | None = None, cluster: int | Sequence[int] | None = None,
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], instruments: Sequence[Instrument] = (),
+    **options: Unpack[LaunchOptions],
 ) -> Iterator[Alone]:  # fmt: skip
     """A launch of which some blocks run alone, with such instruments; arguments stay as they are.
 
@@ -338,9 +335,10 @@ def alone(
 
     Raises LaunchError, ArgumentTypeError, PtxError: as :func:`launch`.
     """
-    about = _about(program, grid, block, shared_bytes, gpu, limits, cluster=cluster)
+    asked = Asked(kernel, grid, block, args, **options)
+    about, memory = _about(asked), given_memory(asked.program.name, args, asked.memory)
     with (
-        _staged(about, args, instruments, given_memory(program.name, args, None)) as (_, values, placed, _),
+        _staged(about, args, instruments, memory) as (_, values, placed, _),
         Alone(about, values, placed) as blocks,
     ):
         yield blocks
