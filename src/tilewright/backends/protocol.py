@@ -25,35 +25,16 @@ Extents = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device, or what stands where one is missing.
+    """One device, or what stands where one is missing."""
 
-    Attributes
-    ----------
-    device : str
-        What `device=` and `--device` take.
-    name : str
-        Its maker's name for it; "" where it is missing.
-    kind : {"processor", "gpu", "accelerator", "simulated"}
-    units : int
-        Threads of the processor, multiprocessors, compute units; 0 where that is not known.
-    memory_bytes : int
-        Its own; 0 where that is not known.
-    commands : tuple of str
-        What runs on it.
-    features : tuple of str
-        What it can do.
-    missing : str
-        Why it cannot be used, and what to do; "" where it can.
-    """
-
-    device: str
-    name: str
+    device: str  #: What `device=` and `--device` take.
+    name: str  #: Its maker's name for it; "" where it is missing.
     kind: str
-    units: int = 0
-    memory_bytes: int = 0
-    commands: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    missing: str = ""
+    units: int = 0  #: Threads of the processor, multiprocessors, compute units; 0 where that is not known.
+    memory_bytes: int = 0  #: Its own; 0 where that is not known.
+    commands: tuple[str, ...] = ()  #: What runs on it.
+    features: tuple[str, ...] = ()  #: What it can do.
+    missing: str = ""  #: Why it cannot be used, and what to do; "" where it can.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,46 +67,25 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a backend will do for a product.
+    """What a backend will do for a product."""
 
-    Attributes
-    ----------
-    path : str
-        How operands are read. On the processor "packed" or "tile registers": blocks packed for vectors or for tile
-        registers; "skinny": B in place for few rows (or columns) of the result; "small": all in place by a kernel for
-        exact extents, once 10,000 matrices have been seen (32, where that kernel is on disk).
-    order : {"canonical", "tf32x3", "fast"}
-        Of the sums, as they will be made: canonical where the device has no kernel for another that was asked for.
-    kernel : object
-        What the kernel is made for; the packed one, where the path is "small". A `KernelKey` on the processor.
-    tile : object
-        The (packed) kernel's tile and cache blocks, in elements.
-    parts : int
-        Rectangles that one matrix of the result is cut into.
-    threads : int
-        How many threads, or groups of them, work at them.
-    buffer_bytes : int
-        Packing buffers of all threads, for row-major operands.
-    flops : int
-        Multiplications and additions of real numbers, or the algebra's in their places.
-    text : str
-        Path, kernel and tile in a few words.
-    bound : str
-        How far the sums may be from the exact ones; "" where they are canonical.
-    ranking : tuple of Ranked
-        The kernels that may multiply, the quickest first: that is the one that will. Of GPUs alone.
-    """
-
+    #: How operands are read. On the processor "packed" or "tile registers": blocks packed for vectors or for tile
+    #: registers; "skinny": B in place for few rows (or columns) of the result; "small": all in place by a kernel for
+    #: exact extents, once 10,000 matrices have been seen (32, where that kernel is on disk).
     path: str
+    #: Of the sums, as they will be made: canonical where the device has no kernel for another that was asked for.
     order: Literal["canonical", "tf32x3", "fast"]
+    #: What the kernel is made for; the packed one, where the path is "small". A `KernelKey` on the processor.
     kernel: Any
-    tile: Any
-    parts: int
-    threads: int
-    buffer_bytes: int
-    flops: int
-    text: str = field(repr=False, compare=False)
+    tile: Any  #: The (packed) kernel's tile and cache blocks, in elements.
+    parts: int  #: Rectangles that one matrix of the result is cut into.
+    threads: int  #: How many threads, or groups of them, work at them.
+    buffer_bytes: int  #: Packing buffers of all threads, for row-major operands.
+    flops: int  #: Multiplications and additions of real numbers, or the algebra's in their places.
+    text: str = field(repr=False, compare=False)  #: Path, kernel and tile in a few words.
+    #: How far the sums may be from the exact ones; "" where they are canonical.
     bound: str = field(default="", kw_only=True)
+    #: The kernels that may multiply, the quickest first: that is the one that will. Of GPUs alone.
     ranking: tuple[Ranked, ...] = field(default=(), repr=False, kw_only=True)
 
 

@@ -49,38 +49,19 @@ Operand = Registers | Address | Constant
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One intrinsic.
+    """One intrinsic."""
 
-    Attributes
-    ----------
-    name : str
-        What Python calls it.
-    form : str
-        The PTX instruction as the manual prints it, vectors in braces; its operands have the names of the record's.
-    cc : tuple of int
-        Least compute capability that has it.
-    operands : tuple
-        In the order of the call.
-    result : Registers or None
-        What it returns.
-    words : str
-        What it does, for its documentation.
-    section : str
-        Heading of its documentation.
-    pure : bool
-        Whether its result follows from its operands alone: a compiler may then move it, and leave it out.
-    updates : str
-        The operand in whose registers the result comes to be, which the form does not name; "" for none.
-    """
-
-    name: str
+    name: str  #: What Python calls it.
+    #: The PTX instruction as the manual prints it, vectors in braces; its operands have the names of the record's.
     form: str
-    cc: tuple[int, int]
-    operands: tuple[Operand, ...]
-    words: str
-    section: str
-    result: Registers | None = None
+    cc: tuple[int, int]  #: Least compute capability that has it.
+    operands: tuple[Operand, ...]  #: In the order of the call.
+    words: str  #: What it does, for its documentation.
+    section: str  #: Heading of its documentation.
+    result: Registers | None = None  #: What it returns.
+    #: Whether its result follows from its operands alone: a compiler may then move it, and leave it out.
     pure: bool = False
+    #: The operand in whose registers the result comes to be, which the form does not name; "" for none.
     updates: str = ""
 
     @property

@@ -29,22 +29,13 @@ MOST_REQUESTS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class AddressesResult:
-    """What :class:`Addresses` kept.
+    """What :class:`Addresses` kept."""
 
-    Attributes
-    ----------
-    sites : tuple of Site
-        Accesses and barriers of the kernel.
-    records : array of RECORD
-        One a request or barrier: `block`, `warp` of the block, `row` (its site), `mask`, and `addresses`, of which
-        those of lanes in the mask mean something. Those of one block stand in the order of what its warps did.
-    complete : bool
-        False where there was no room for all.
-    """
-
-    sites: tuple[Site, ...]
+    sites: tuple[Site, ...]  #: Accesses and barriers of the kernel.
+    #: One a request or barrier: `block`, `warp` of the block, `row` (its site), `mask`, and `addresses`, of which those
+    #: of lanes in the mask mean something. Those of one block stand in the order of what its warps did.
     records: npt.NDArray[np.void] = field(repr=False)
-    complete: bool
+    complete: bool  #: False where there was no room for all.
 
 
 class Addresses(Instrument):

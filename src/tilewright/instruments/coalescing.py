@@ -23,26 +23,13 @@ _ELSEWHERE = frozenset(("const", "param"))
 
 @dataclass(frozen=True, slots=True)
 class CoalescingRow:
-    """One memory instruction.
-
-    Attributes
-    ----------
-    site : Site
-    requests : int
-        Warps that executed it with at least one active lane.
-    lanes : int
-        Active lanes, summed over the requests: what the threads asked for, element by element.
-    sectors : int
-        Distinct aligned 32-byte sectors, counted request by request.
-    bytes_used : int
-        Distinct bytes the lanes touched, counted request by request; at most 32 a sector.
-    """
+    """One memory instruction."""
 
     site: Site
-    requests: int
-    lanes: int
-    sectors: int
-    bytes_used: int
+    requests: int  #: Warps that executed it with at least one active lane.
+    lanes: int  #: Active lanes, summed over the requests: what the threads asked for, element by element.
+    sectors: int  #: Distinct aligned 32-byte sectors, counted request by request.
+    bytes_used: int  #: Distinct bytes the lanes touched, counted request by request; at most 32 a sector.
     ideal_sectors: int
 
     @property

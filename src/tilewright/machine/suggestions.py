@@ -16,18 +16,10 @@ from tilewright.machine.occupancy import shared_memory
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A launch that fills the GPU as far as one kernel can.
+    """A launch that fills the GPU as far as one kernel can."""
 
-    Attributes
-    ----------
-    block_threads : int
-        Threads of a block; 0 when the kernel cannot run at all.
-    grid_blocks : int
-        The least blocks with which every multiprocessor holds as many as it can.
-    """
-
-    block_threads: int
-    grid_blocks: int
+    block_threads: int  #: Threads of a block; 0 when the kernel cannot run at all.
+    grid_blocks: int  #: The least blocks with which every multiprocessor holds as many as it can.
 
 
 def suggest_block(

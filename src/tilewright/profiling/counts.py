@@ -68,27 +68,16 @@ def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tup
 
 @dataclass(frozen=True, slots=True)
 class Served(Summable):
-    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.profiling.cache`.
+    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.profiling.cache`."""
 
-    Attributes
-    ----------
-    l1_hits : int
-        `l1tex__t_sectors_lookup_hit`.
-    l2_hits : int
-        `lts__t_sectors_lookup_hit`.
-    dram_compulsory, dram_capacity, dram_conflict : int
-        Sectors read from DRAM: touched for the first time, lost because the second level is too small, or lost because
-        of where it may keep them; together `dram__sectors_read`.
-    l2_allocated : int
-        Sectors written that the second level made room for, without reading DRAM.
-    """
-
-    l1_hits: int = 0
-    l2_hits: int = 0
+    l1_hits: int = 0  #: `l1tex__t_sectors_lookup_hit`.
+    l2_hits: int = 0  #: `lts__t_sectors_lookup_hit`.
+    #: `dram_compulsory`, `dram_capacity`, `dram_conflict`: sectors read from DRAM: touched for the first time, lost
+    #: because the second level is too small, or lost because of where it may keep them; together `dram__sectors_read`.
     dram_compulsory: int = 0
     dram_capacity: int = 0
     dram_conflict: int = 0
-    l2_allocated: int = 0
+    l2_allocated: int = 0  #: Sectors written that the second level made room for, without reading DRAM.
 
     @property
     def dram_sectors(self) -> int:
@@ -103,32 +92,19 @@ class Served(Summable):
 
 @dataclass(frozen=True, slots=True)
 class Sectors(Summable):
-    """Accesses of one kind to global or local memory.
+    """Accesses of one kind to global or local memory."""
 
-    Attributes
-    ----------
-    requests : int
-        Instructions executed by warps with at least one active lane: `l1tex__t_requests_pipe_lsu_mem_global_op_ld`
-        and its like for `local`, `st`, `atom` and `red`.
-    lanes : int
-        Active lanes, summed over the requests.
-    sectors : int
-        Distinct aligned 32-byte pieces, request by request: `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`.
-    ideal_sectors : int
-        Fewest sectors that hold the distinct bytes of each request. `memory_l2_theoretical_sectors_global_ideal`,
-        except that lanes which share bytes are not asked to move them twice.
-    bytes_used : int
-        Distinct bytes the lanes touched, request by request.
-    served : Served
-        Where the sectors were found; all zero where the caches were not modelled.
-    """
-
+    #: Instructions executed by warps with at least one active lane: `l1tex__t_requests_pipe_lsu_mem_global_op_ld` and
+    #: its like for `local`, `st`, `atom` and `red`.
     requests: int = 0
-    lanes: int = 0
+    lanes: int = 0  #: Active lanes, summed over the requests.
+    #: Distinct aligned 32-byte pieces, request by request: `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`.
     sectors: int = 0
+    #: Fewest sectors that hold the distinct bytes of each request. `memory_l2_theoretical_sectors_global_ideal`, except
+    #: that lanes which share bytes are not asked to move them twice.
     ideal_sectors: int = 0
-    bytes_used: int = 0
-    served: Served = Served()
+    bytes_used: int = 0  #: Distinct bytes the lanes touched, request by request.
+    served: Served = Served()  #: Where the sectors were found; all zero where the caches were not modelled.
 
     @property
     def excess_sectors(self) -> int:
@@ -161,24 +137,15 @@ class Sectors(Summable):
 
 @dataclass(frozen=True, slots=True)
 class Wavefronts(Summable):
-    """Accesses of one kind to shared memory.
+    """Accesses of one kind to shared memory."""
 
-    Attributes
-    ----------
-    requests : int
-        Instructions executed by warps with at least one active lane: `smsp__inst_executed_op_shared_ld`, `_st`.
-    lanes : int
-        Active lanes, summed over the requests.
-    wavefronts : int
-        Cycles of work: `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`, `memory_l1_wavefronts_shared`.
-    ideal_wavefronts : int
-        The same without bank conflicts, 1, 2 or 4 for full warps of 4-, 8- and 16-byte accesses:
-        `memory_l1_wavefronts_shared_ideal`.
-    """
-
+    #: Instructions executed by warps with at least one active lane: `smsp__inst_executed_op_shared_ld`, `_st`.
     requests: int = 0
-    lanes: int = 0
+    lanes: int = 0  #: Active lanes, summed over the requests.
+    #: Cycles of work: `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`, `memory_l1_wavefronts_shared`.
     wavefronts: int = 0
+    #: The same without bank conflicts, 1, 2 or 4 for full warps of 4-, 8- and 16-byte accesses:
+    #: `memory_l1_wavefronts_shared_ideal`.
     ideal_wavefronts: int = 0
 
     @property
@@ -202,23 +169,14 @@ class Remote(Summable):
     """Accesses of one kind to the shared memory of other blocks of the cluster.
 
     What they cost there no source says, so there are no transactions. Lanes in the block's own memory count as shared.
-
-    Attributes
-    ----------
-    requests : int
-        Instructions executed by warps with at least one lane in another block: `smsp__inst_executed_op_shared_ld` and
-        its like do not tell them apart. Of a bulk copy a request is 512 bytes or a rest of it, for each block it goes
-        to; of a copy of a tensor 32 pieces of 16 bytes.
-        What is done to an mbarrier there is an atomic of 8 bytes.
-    lanes : int
-        Those lanes, summed over the requests; of a copy pieces of 16 bytes.
-    bytes : int
-        What they read, write or combine.
     """
 
+    #: Instructions executed by warps with at least one lane in another block: `smsp__inst_executed_op_shared_ld` and
+    #: its like do not tell them apart. Of a bulk copy a request is 512 bytes or a rest of it, for each block it goes
+    #: to; of a copy of a tensor 32 pieces of 16 bytes. What is done to an mbarrier there is an atomic of 8 bytes.
     requests: int = 0
-    lanes: int = 0
-    bytes: int = 0
+    lanes: int = 0  #: Those lanes, summed over the requests; of a copy pieces of 16 bytes.
+    bytes: int = 0  #: What they read, write or combine.
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,47 +219,29 @@ class Operations(Summable):
 
 @dataclass(frozen=True, slots=True)
 class Counts(Summable):
-    """All that is counted of a launch, a source line, or one PTX instruction.
+    """All that is counted of a launch, a source line, or one PTX instruction."""
 
-    Attributes
-    ----------
-    warp_instructions : int
-        `smsp__inst_executed`, of PTX.
-    thread_instructions : int
-        Active lanes, summed over the instructions: `smsp__thread_inst_executed`.
-    mix : Mix
-        `warp_instructions` by class.
-    operations : Operations
-        What the roofline counts.
-    branches : int
-        Conditional branches executed by warps: `smsp__sass_branch_targets`.
-    divergent_branches : int
-        Those at which active lanes went different ways: `smsp__sass_branch_targets_threads_divergent`.
-    barriers : int
-        Barriers at which warps arrived: `smsp__inst_executed_op_barrier`.
-    global_loads, global_stores, global_atomics, local_loads, local_stores : Sectors
-        Generic accesses count for the space in which the address lies.
-    shared_loads, shared_stores, shared_atomics : Wavefronts
-        Of the block's own shared memory.
-    remote_loads, remote_stores, remote_atomics : Remote
-        Of that of other blocks of the cluster, by addresses (`mapa`) and by copies.
-    """
-
-    warp_instructions: int = 0
-    thread_instructions: int = 0
-    mix: Mix = Mix()
-    operations: Operations = Operations()
-    branches: int = 0
+    warp_instructions: int = 0  #: `smsp__inst_executed`, of PTX.
+    thread_instructions: int = 0  #: Active lanes, summed over the instructions: `smsp__thread_inst_executed`.
+    mix: Mix = Mix()  #: `warp_instructions` by class.
+    operations: Operations = Operations()  #: What the roofline counts.
+    branches: int = 0  #: Conditional branches executed by warps: `smsp__sass_branch_targets`.
+    #: Those at which active lanes went different ways: `smsp__sass_branch_targets_threads_divergent`.
     divergent_branches: int = 0
-    barriers: int = 0
+    barriers: int = 0  #: Barriers at which warps arrived: `smsp__inst_executed_op_barrier`.
+    #: `global_loads`, `global_stores`, `global_atomics`, `local_loads`, `local_stores`: generic accesses count for the
+    #: space in which the address lies.
     global_loads: Sectors = Sectors()
     global_stores: Sectors = Sectors()
     global_atomics: Sectors = Sectors()
     local_loads: Sectors = Sectors()
     local_stores: Sectors = Sectors()
+    #: `shared_loads`, `shared_stores`, `shared_atomics`: of the block's own shared memory.
     shared_loads: Wavefronts = Wavefronts()
     shared_stores: Wavefronts = Wavefronts()
     shared_atomics: Wavefronts = Wavefronts()
+    #: `remote_loads`, `remote_stores`, `remote_atomics`: of that of other blocks of the cluster, by addresses (`mapa`)
+    #: and by copies.
     remote_loads: Remote = Remote()
     remote_stores: Remote = Remote()
     remote_atomics: Remote = Remote()

@@ -16,79 +16,43 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class SiteCounts:
-    """One PTX instruction.
+    """One PTX instruction."""
 
-    Attributes
-    ----------
-    ptx_line : int
-        Line of the PTX text, from 1.
-    opcode : str
-        As written, such as `ld.global.f32`.
-    source : str
-        `file:line`; of an instruction that the compiler gives no line, that of the nearest one before it. "" where
-        there is no line table.
-    counts : Counts
-    inner : str
-        `file:line` in a library that the line calls, where the instruction is of there; else "".
-    """
-
-    ptx_line: int
-    opcode: str
+    ptx_line: int  #: Line of the PTX text, from 1.
+    opcode: str  #: As written, such as `ld.global.f32`.
+    #: `file:line`; of an instruction that the compiler gives no line, that of the nearest one before it. "" where there
+    #: is no line table.
     source: str
     counts: Counts
-    inner: str = ""
+    inner: str = ""  #: `file:line` in a library that the line calls, where the instruction is of there; else "".
 
 
 @dataclass(frozen=True, slots=True)
 class LineCounts:
-    """One line of source: the sum of its sites; a PTX line where there is no line table.
+    """One line of source: the sum of its sites; a PTX line where there is no line table."""
 
-    Attributes
-    ----------
-    file : str
-        "" for a line of the PTX text.
-    line : int
-        From 1.
-    text : str
-        The line as it stands in the file, without its end; "" where the file cannot be read.
-    counts : Counts
-        What a library does in the line is counted with it.
-    inner : tuple of str
-        Its lines there, `file:line`.
-    """
-
-    file: str
-    line: int
-    text: str
-    counts: Counts
-    inner: tuple[str, ...] = ()
+    file: str  #: "" for a line of the PTX text.
+    line: int  #: From 1.
+    text: str  #: The line as it stands in the file, without its end; "" where the file cannot be read.
+    counts: Counts  #: What a library does in the line is counted with it.
+    inner: tuple[str, ...] = ()  #: Its lines there, `file:line`.
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes moved in all, by level of memory.
+    """Bytes moved in all, by level of memory."""
 
-    Attributes
-    ----------
-    shared_bytes : int
-        By wavefronts of shared memory: 128 bytes each.
-    l1_bytes : int
-        By sectors asked of the first level, of global and local memory.
-    l2_bytes, dram_read_bytes, dram_written_bytes, dram_kept_bytes : int or None
-        By sectors that reached the second level, were read from DRAM, were written and go back to it, and were written
-        but stay in the second level (:func:`tilewright.profiling.units.written_back`); None where the caches were not
-        modelled.
-    compulsory_bytes, again_bytes : int or None
-        What of `dram_read_bytes` was read for the first time, which no cache would have saved, and what was read again
-        because the second level had lost it.
-    """
-
-    shared_bytes: int
-    l1_bytes: int
+    shared_bytes: int  #: By wavefronts of shared memory: 128 bytes each.
+    l1_bytes: int  #: By sectors asked of the first level, of global and local memory.
+    #: `l2_bytes`, `dram_read_bytes`, `dram_written_bytes`, `dram_kept_bytes`: by sectors that reached the second level,
+    #: were read from DRAM, were written and go back to it, and were written but stay in the second level
+    #: (:func:`tilewright.profiling.units.written_back`); None where the caches were not modelled.
     l2_bytes: int | None = None
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
     dram_kept_bytes: int | None = None
+    #: `compulsory_bytes`, `again_bytes`: what of `dram_read_bytes` was read for the first time, which no cache would
+    #: have saved, and what was read again because the second level had lost it.
     compulsory_bytes: int | None = None
     again_bytes: int | None = None
 
@@ -102,113 +66,53 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How long one unit of the GPU must work at least, all multiprocessors together.
+    """How long one unit of the GPU must work at least, all multiprocessors together."""
 
-    Attributes
-    ----------
-    name : str
-        `DRAM`, `L2`, `shared memory and L1`, `instruction issue`, `float32 arithmetic` ...
-    amount : int
-        What it has to do, in `of`.
-    of : str
-        `bytes`, `instructions`, `thread instructions`.
-    seconds : float
-        At its highest rate: no GPU of this kind can be faster.
-    """
-
-    name: str
-    amount: int
-    of: str
-    seconds: float
+    name: str  #: `DRAM`, `L2`, `shared memory and L1`, `instruction issue`, `float32 arithmetic` ...
+    amount: int  #: What it has to do, in `of`.
+    of: str  #: `bytes`, `instructions`, `thread instructions`.
+    seconds: float  #: At its highest rate: no GPU of this kind can be faster.
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Products of one shape and format.
+    """Products of one shape and format."""
 
-    Attributes
-    ----------
-    shape : str
-        Rows, columns and depth, such as `m16n8k16`.
-    format : str
-        Of A's elements.
-    times : int
-        Products: of a warp, or of a warpgroup where they are its.
-    multiply_adds : int
-        In all; of a sparse A, half are left out.
-    seconds : float or None
-        That the GPU's tensor cores take for them at least; None where no rate is known.
-    """
-
-    shape: str
-    format: str
-    times: int
-    multiply_adds: int
-    seconds: float | None
+    shape: str  #: Rows, columns and depth, such as `m16n8k16`.
+    format: str  #: Of A's elements.
+    times: int  #: Products: of a warp, or of a warpgroup where they are its.
+    multiply_adds: int  #: In all; of a sparse A, half are left out.
+    seconds: float | None  #: That the GPU's tensor cores take for them at least; None where no rate is known.
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A line that makes the bound: its share of what the bounding unit has to do.
-
-    Attributes
-    ----------
-    file : str
-    line : int
-    share : float
-        0 to 1.
-    code : str
-        `TW701`, `TW702`, or "" where nothing is amiss with the line but its amount.
-    detail : str
-        The figures behind the code.
-    """
+    """A line that makes the bound: its share of what the bounding unit has to do."""
 
     file: str
     line: int
-    share: float
-    code: str = ""
-    detail: str = ""
+    share: float  #: 0 to 1.
+    code: str = ""  #: `TW701`, `TW702`, or "" where nothing is amiss with the line but its amount.
+    detail: str = ""  #: The figures behind the code.
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What bounds the kernel on the GPU, and where.
+    """What bounds the kernel on the GPU, and where."""
 
-    Attributes
-    ----------
-    bound : str
-        Name of the slowest unit.
-    rule : str
-        Which rule of :data:`tilewright.profiling.verdict.RULES` spoke: its name.
-    sentence : str
-        The rule's words, with figures.
-    causes : tuple of Cause
-        One or two lines, the largest share first.
-    """
-
-    bound: str
-    rule: str
-    sentence: str
-    causes: tuple[Cause, ...]
+    bound: str  #: Name of the slowest unit.
+    rule: str  #: Which rule of :data:`tilewright.profiling.verdict.RULES` spoke: its name.
+    sentence: str  #: The rule's words, with figures.
+    causes: tuple[Cause, ...]  #: One or two lines, the largest share first.
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a launch stands under the roofs of a GPU.
+    """Where a launch stands under the roofs of a GPU."""
 
-    Attributes
-    ----------
-    dtype : str
-        That of most operations: its arithmetic is the roof.
-    operations : int
-        Of that dtype.
-    roof : Roofline
-        The attainable rate, and each level's bytes, intensity and rate.
-    """
-
-    dtype: str
-    operations: int
-    roof: Roofline
+    dtype: str  #: That of most operations: its arithmetic is the roof.
+    operations: int  #: Of that dtype.
+    roof: Roofline  #: The attainable rate, and each level's bytes, intensity and rate.
 
 
 @dataclass(frozen=True, slots=True)

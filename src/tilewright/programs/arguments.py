@@ -35,37 +35,18 @@ AddressOf = Callable[[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What one Python argument of a kernel must be.
+    """What one Python argument of a kernel must be."""
 
-    Attributes
-    ----------
-    name : str
-        The parameter's name in the source, or `argument 0` where that is not known.
-    kind : str
-        `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter known only by its
-        PTX type.
-    type_name : str
-        The type in the compiler's words, for messages.
-    dtype : str or numpy.dtype
-        The (element) type: `numpy.dtype.str`, or the dtype itself of records.
-    ndim : int
-        Dimensions of an array.
-    layout : str
-        `C`, `F` or `A` (any strides), of an array.
-    writable : bool
-        Whether the kernel may write to an array.
-    items : tuple of Argument
-        Of a tuple.
-    """
-
-    name: str
+    name: str  #: The parameter's name in the source, or `argument 0` where that is not known.
+    #: `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter known only by its PTX
+    #: type.
     kind: str
-    type_name: str
-    dtype: str | np.dtype[Any] = ""
-    ndim: int = 0
-    layout: str = "A"
-    writable: bool = True
-    items: tuple[Argument, ...] = ()
+    type_name: str  #: The type in the compiler's words, for messages.
+    dtype: str | np.dtype[Any] = ""  #: The (element) type: `numpy.dtype.str`, or the dtype itself of records.
+    ndim: int = 0  #: Dimensions of an array.
+    layout: str = "A"  #: `C`, `F` or `A` (any strides), of an array.
+    writable: bool = True  #: Whether the kernel may write to an array.
+    items: tuple[Argument, ...] = ()  #: Of a tuple.
 
 
 def fields_of(argument: Argument) -> Iterator[tuple[int, int]]:

@@ -23,28 +23,15 @@ _UNRESOLVED = "Unresolved extern function"
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel needs of a multiprocessor.
+    """What one kernel needs of a multiprocessor."""
 
-    Attributes
-    ----------
-    registers_per_thread : int
-        32-bit registers.
-    spill_store_bytes, spill_load_bytes : int
-        Traffic a thread to local memory that registers did not suffice for.
-    stack_bytes : int
-        Stack frame a thread.
-    shared_bytes : int
-        Static shared memory a block.
-    barriers : int
-        Hardware barriers used.
-    """
-
-    registers_per_thread: int
+    registers_per_thread: int  #: 32-bit registers.
+    #: `spill_store_bytes`, `spill_load_bytes`: traffic a thread to local memory that registers did not suffice for.
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
-    stack_bytes: int = 0
-    shared_bytes: int = 0
-    barriers: int = 0
+    stack_bytes: int = 0  #: Stack frame a thread.
+    shared_bytes: int = 0  #: Static shared memory a block.
+    barriers: int = 0  #: Hardware barriers used.
 
 
 def find_assembler() -> Path:

@@ -19,22 +19,12 @@ from tilewright.ptx.tree import Function, Instruction, Module, Symbol, Variable
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One kernel parameter, as PTX declares it.
-
-    Attributes
-    ----------
-    name : str
-    bytes : int
-        Size in the parameter space.
-    align : int
-        Alignment in bytes.
-    kind : str
-        `integer`, `float`, `pointer` (an integer that PTX marks `.ptr`) or `bytes` (an array: a structure by value).
-    """
+    """One kernel parameter, as PTX declares it."""
 
     name: str
-    bytes: int
-    align: int
+    bytes: int  #: Size in the parameter space.
+    align: int  #: Alignment in bytes.
+    #: `integer`, `float`, `pointer` (an integer that PTX marks `.ptr`) or `bytes` (an array: a structure by value).
     kind: str
 
 

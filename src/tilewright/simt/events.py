@@ -34,42 +34,21 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One place of a kernel where an event happens.
-
-    Attributes
-    ----------
-    kind : EventKind
-    ptx_line : int
-        Line of the PTX text, from 1.
-    source : str
-        `file:line` of the user's source, or "" where there is no line table.
-    opcode : str
-        The instruction as written, such as `ld.global.f32`; for RUN, that of the first instruction.
-    instructions : int
-        How many PTX instructions a RUN site stands for; else 1.
-    space : str
-        `global` (constants too), `shared`, `shared::cluster` (of another block of the cluster), `local`; "" where no
-        memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses lie
-        there, with the addresses of that space: those of other blocks have the rank from bit 24 on.
-    access : str
-        `load`, `store`, `atomic`; "" where no memory is accessed.
-    bytes_per_lane : int
-        Width of one lane's access, 1 to 32; 0 where no memory is accessed.
-    asynchronous : bool
-        Of a store: its bytes are there when a later wait is over, not at once.
-    steps : tuple of (int, str, str)
-        Of a RUN site, each of its instructions in order: PTX line, opcode as written, and source; else empty.
-    """
+    """One place of a kernel where an event happens."""
 
     kind: EventKind
-    ptx_line: int
-    source: str
-    opcode: str
-    instructions: int = 1
+    ptx_line: int  #: Line of the PTX text, from 1.
+    source: str  #: `file:line` of the user's source, or "" where there is no line table.
+    opcode: str  #: The instruction as written, such as `ld.global.f32`; for RUN, that of the first instruction.
+    instructions: int = 1  #: How many PTX instructions a RUN site stands for; else 1.
+    #: `global` (constants too), `shared`, `shared::cluster` (of another block of the cluster), `local`; "" where no
+    #: memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses lie
+    #: there, with the addresses of that space: those of other blocks have the rank from bit 24 on.
     space: str = ""
-    access: str = ""
-    bytes_per_lane: int = 0
-    asynchronous: bool = False
+    access: str = ""  #: `load`, `store`, `atomic`; "" where no memory is accessed.
+    bytes_per_lane: int = 0  #: Width of one lane's access, 1 to 32; 0 where no memory is accessed.
+    asynchronous: bool = False  #: Of a store: its bytes are there when a later wait is over, not at once.
+    #: Of a RUN site, each of its instructions in order: PTX line, opcode as written, and source; else empty.
     steps: tuple[tuple[int, str, str], ...] = ()
 
 
@@ -120,18 +99,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Memory that an instrument's handlers use during a launch.
+    """Memory that an instrument's handlers use during a launch."""
 
-    Attributes
-    ----------
-    launch : array or None
-        What `%launch` points to; all host threads share it.
-    block : array of uint8 or None
-        What `%block` points to holds a copy of this when a block begins.
-    """
-
-    launch: npt.NDArray[Any] | None = None
-    block: npt.NDArray[np.uint8] | None = None
+    launch: npt.NDArray[Any] | None = None  #: What `%launch` points to; all host threads share it.
+    block: npt.NDArray[np.uint8] | None = None  #: What `%block` points to holds a copy of this when a block begins.
 
 
 class Instrument:

@@ -107,40 +107,24 @@ _PARAMETERS = {
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """The code for one site.
+    """The code for one site."""
 
-    Attributes
-    ----------
-    symbol : str
-        The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. Equal
-        symbols must have equal text.
-    text : str
-        LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where
-        it is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.
-    affine : bool
-        Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
-    values : bool
-        Of ACCESS: takes the values that are stored.
-    ahead_bytes : int
-        Of ACCESS with `affine`: what is added to the base that the handler is given.
-    needs : tuple of str or bytes
-        LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
-    each : tuple of int
-        Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
-        machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the
-        handler only where lanes are switched off. Empty: it is called each time.
-    strided : bool
-        Of ACCESS: takes a base and a stride instead of addresses; see :meth:`Instrument.strided`.
-    """
-
+    #: The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. Equal symbols must have
+    #: equal text.
     symbol: str
+    #: LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where it
+    #: is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.
     text: str = ""
-    affine: bool = False
-    values: bool = False
-    ahead_bytes: int = 0
+    affine: bool = False  #: Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
+    values: bool = False  #: Of ACCESS: takes the values that are stored.
+    ahead_bytes: int = 0  #: Of ACCESS with `affine`: what is added to the base that the handler is given.
+    #: LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
     needs: tuple[str | bytes, ...] = ()
+    #: Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
+    #: machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the handler
+    #: only where lanes are switched off. Empty: it is called each time.
     each: tuple[int, ...] = ()
-    strided: bool = False
+    strided: bool = False  #: Of ACCESS: takes a base and a stride instead of addresses; see :meth:`Instrument.strided`.
 
 
 def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, strided: bool = False) -> str:
@@ -159,28 +143,16 @@ def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, s
 
 @dataclass(frozen=True, slots=True)
 class CFunction:
-    """A C function that handlers call with all that they are given, and then with constants of their own.
-
-    Attributes
-    ----------
-    name : str
-    kind : EventKind
-        Of the events that its handlers hear of.
-    parts : tuple of bytes
-        The bitcode of the function, and of what it calls.
-    affine, values, strided : bool
-        As of a :class:`Handler`.
-    inline : bool
-        Whether handlers always become part of the kernel.
-    """
+    """A C function that handlers call with all that they are given, and then with constants of their own."""
 
     name: str
-    kind: EventKind
-    parts: tuple[bytes, ...]
+    kind: EventKind  #: Of the events that its handlers hear of.
+    parts: tuple[bytes, ...]  #: The bitcode of the function, and of what it calls.
+    #: `affine`, `values`, `strided`: as of a :class:`Handler`.
     affine: bool = False
     values: bool = False
     strided: bool = False
-    inline: bool = False
+    inline: bool = False  #: Whether handlers always become part of the kernel.
 
     def handler(self, symbol: str, constants: Sequence[str], tables: str = "", ahead_bytes: int = 0) -> Handler:
         """A handler named unlike those with other constants, each LLVM text such as `i32 4` or `ptr @x` of `tables`.
