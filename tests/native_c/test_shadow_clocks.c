@@ -3,6 +3,7 @@
 #include "shadow_launch.h"
 #include "instruments/shadow/clocks.c"
 #include "instruments/shadow/clusters.c"
+#include "instruments/shadow/sent.c"
 
 static void arrive(struct shadow *s, uint32_t w, uint32_t barrier, uint32_t waits)
 {

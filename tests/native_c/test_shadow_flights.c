@@ -3,6 +3,7 @@
 #include "shadow_launch.h"
 #include "instruments/shadow/clocks.c"
 #include "instruments/shadow/clusters.c"
+#include "instruments/shadow/sent.c"
 #include "instruments/shadow/shared.c"
 #include "instruments/shadow/flights.c"
 

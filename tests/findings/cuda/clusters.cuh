@@ -21,6 +21,11 @@ __device__ inline unsigned there(const void *p) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
                      there(p)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(there(bar)) : "memory")
 
+// The same from our own shared memory.
+#define SEND_BULK(p, from, bytes, bar)                                                                            \
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
+                     there(p)), IN_SHARED(from), "r"(bytes), "r"(there(bar)) : "memory")
+
 #define COME(sem) asm volatile("barrier.cluster.arrive." sem ".aligned;" ::: "memory")
 #define GO_ON() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")
 

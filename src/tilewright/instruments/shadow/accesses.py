@@ -20,6 +20,7 @@ from tilewright.simt.isa import table
 
 _FILES = (
     "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
+    "sent.c",
 )  # fmt: skip
 #: All that judges accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)

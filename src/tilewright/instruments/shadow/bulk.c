@@ -18,6 +18,12 @@ void tw_shadow_fence(TW_WHERE, uint32_t mask);
 void tw_shadow_turns_cluster(TW_ACCESSES);
 void tw_shadow_arrived(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t start,
                        uint64_t bytes, uint64_t clock);
+void tw_shadow_send(const struct tw_slot *slot, struct tw_shadow_launch *launch, const struct tw_shadow_block *there,
+                    uint64_t place, uint32_t thread, uint32_t row);
+void tw_shadow_sent_counted(const struct tw_shadow_launch *launch, const struct tw_shadow_block *there, uint64_t place,
+                            uint32_t phase);
+void tw_shadow_sent_seen(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
+                         uint64_t place, uint32_t phases);
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                         uint32_t bytes, const char *map);
@@ -74,7 +80,19 @@ static bool needs_fence(const struct tw_shadow_launch *launch, uint64_t cell)
     return site < TW_SITE_MAX && !(__atomic_load_n(&launch->unfenced[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1);
 }
 
-// Whether a store by a block in its own memory is ordered before the copy, but for the fence; another is a race.
+// Whether what a cell of a block says is not a store of one warp that is known, or a proxy fence has followed it.
+static bool is_fenced(const struct copy *me, const struct tw_slot *where, uint64_t cell)
+{
+    const struct tw_slot *by = is_far(cell) ? &me->slot->cluster[far_rank(cell)] : where;
+    uint64_t its = is_far(cell) ? far_clock(cell) : cell >> TW_CLOCK_SHIFT;
+    uint32_t who = is_far(cell) ? far_who(cell) : who_of(cell);
+    if (!its || cell == TW_GAP || its >= TW_OBJECT_CLOCK || who == TW_SEVERAL_WARPS || who == TW_SEVERAL_RANKS)
+        return true;
+    const struct tw_bulks *bulks = bulks_of(me->launch, by == me->slot ? me->block : shadow_of(me->slot, by, me->block));
+    return its < bulks->proxied.of[warp_of(who)];
+}
+
+// Whether a store in a block's memory is ordered before the copy, but for the fence; another is a race.
 static bool is_before(const struct copy *me, const struct tw_slot *where, uint64_t cell)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
@@ -82,24 +100,24 @@ static bool is_before(const struct copy *me, const struct tw_slot *where, uint64
                                    addresses, TW_PIECE_BYTES, 0, TW_WRITES, TW_PIECE_BYTES, 0);
     uint64_t its = cell >> TW_CLOCK_SHIFT;
     turn_to(&mine, me->lane);
+    if (is_far(cell))
+        return far_rank(cell) == mine.rank ? !races(&mine, near_cell(cell), far_clock(cell), false)
+                                           : !races_away(&mine, far_rank(cell), far_who(cell), far_clock(cell));
     return where == me->slot ? !races(&mine, cell, its, false)
                              : !races_away(&mine, rank_of(where), who_of(cell), its);
 }
 
-// Stores by a block in its own memory that the copy would read or overwrite, and that no proxy fence has followed.
+// Stores in a block's memory that the copy would read or overwrite, and that no proxy fence has followed.
 static void ask_for_fences(const struct copy *me, const struct tw_slot *where, uint64_t start, bool writes)
 {
     struct tw_shadow_block *block = where == me->slot ? me->block : shadow_of(me->slot, where, me->block);
-    const struct tw_bulks *bulks = bulks_of(me->launch, block);
     uint64_t size = me->launch->cell_bytes;
     for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
         if (c > start / size && block->writes[c] == block->writes[c - 1])
             continue;
         uint64_t written = me->launch->far_at ? near_of(block->writes[c], rank_of(where)) : block->writes[c];
-        uint64_t its = written >> TW_CLOCK_SHIFT;
-        uint32_t who = who_of(written);
-        bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS && !is_far(written);
-        if (known && needs_fence(me->launch, written) && its >= bulks->proxied.of[warp_of(who)] && (!writes || is_before(me, where, written))) {
+        if (needs_fence(me->launch, written) && !is_fenced(me, where, written) &&
+            (!writes || is_before(me, where, written))) {
             tell(me, c * size, written, writes);
             return;
         }
@@ -230,6 +248,8 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             judge(&me, to ? me.launch->base + target : target, how, to ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (!barriers && bulk)
             hold_source(&me, bulk);
+        if (away && !from && !held)
+            tw_shadow_send(slot, launch, there, barriers[me.lane], warp->index << 5 | me.lane, row);
         if (barriers && bulk)
             bulk->barrier = (uint32_t)barriers[me.lane] + 1;
         landing |= barriers ? 1u << me.lane : 0;
@@ -292,9 +312,12 @@ void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses
 }
 
 // A wait that acquires has seen a phase of an mbarrier complete: copies that it counted are there.
-void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases)
+void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint64_t place,
+                      uint32_t phases)
 {
     struct tw_bulks *bulks = bulks_of(launch, block);
+    if (launch->bulks_at && launch->ranks > 1)
+        tw_shadow_sent_seen(launch, block, warp, place, phases);
     for (uint32_t i = bulks->count; launch->bulks_at && i-- > 0;) {
         if (bulks->of[i].barrier != place + 1 || bulks->of[i].phase >= phases)
             continue;
@@ -310,6 +333,8 @@ void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *
     for (uint32_t i = 0; i < bulks->count; i++)
         if (bulks->of[i].barrier == place + 1 && bulks->of[i].phase == NOT_COUNTED)
             bulks->of[i].phase = phase;
+    if (launch->ranks > 1)
+        tw_shadow_sent_counted(launch, block, place, phase);
 }
 
 void tw_shadow_bulk_commit(TW_WHERE, uint32_t mask)
@@ -373,6 +398,8 @@ void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
     struct tw_clocks *proxied = &bulks_of(of, mine)->proxied;
     uint32_t w = warp->index;
     join_clocks(proxied, &mine->known[w]);
+    if (of->ahead_at)
+        join_clocks(proxied, near_row(of, mine, w).came);
     for (uint32_t rank = 0; of->far_at && rank < of->ranks; rank++) {
         struct tw_clocks *there = &bulks_of(of, shadow_of(slot, &slot->cluster[rank], block))->proxied;
         if (rank == rank_of(slot))

@@ -88,6 +88,7 @@ enum {
     TW_AWAY_EARLY = 17,
     TW_AWAY_LATE = 18,
     TW_GLOBAL_IN_FLIGHT = 19,
+    TW_AWAY_SENT = 20,
 
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
@@ -126,22 +127,20 @@ enum {
 
     // What a block knows of its cluster is a row of clocks for each block of that, of: each warp, what a barrier left for
     // it, each barrier, the last two rounds of the cluster's own (of the first block alone), and each mbarrier's phase
-    // and the one before. Of these, and of each warp, two more say of warps of which some lanes alone arrived below which
-    // clock, and which (as `tw_arrivals` does). Here they begin, and end without mbarriers and with them.
+    // and the one before. Here they begin. Without mbarriers there are no rows from TW_NOW_ROW on; with them each row has
+    // two more, so many rows on, of warps of which some lanes alone have handed on what they did (see `tw_some`).
     TW_KNOWN_ROW = 0,
     TW_INBOX_ROW = 32,
     TW_ROUND_ROW = 64,
     TW_MEETING_ROW = 80,
     TW_NOW_ROW = 82,
     TW_BEFORE_ROW = 146,
-    TW_NOW_CAME_ROW = 210,
-    TW_NOW_LANES_ROW = 274,
-    TW_BEFORE_CAME_ROW = 338,
-    TW_BEFORE_LANES_ROW = 402,
-    TW_AHEAD_ROW = 466,
-    TW_AHEAD_LANES_ROW = 498,
-    TW_ROWS_END = 530,
+    TW_TO_CAME = 210,
+    TW_TO_LANES = 420,
+    TW_ROWS_END = 630,
+    TW_NEAR_ROWS = 80,  // those of warps, of what barriers left, and of barriers: a block keeps them of itself too
     TW_VISITS_MAX = 1024,
+    TW_SENT_MAX = 64,
 
     // What is done to an mbarrier, and bits of how.
     TW_MAKES = 0,
@@ -231,13 +230,20 @@ struct tw_flights {
     struct tw_flight of[TW_FLIGHTS_MAX];
 };
 
-// An mbarrier of a block: who made it, and what those know that have arrived in this phase and in the one before. Of a
-// warp some of whose lanes arrived, `lanes` says which, and `came` the clock below which they hand on what they did.
-struct tw_arrivals {
-    struct tw_clocks joined;
+// What some lanes of each warp alone have handed on: which, and the clock below which they did.
+struct tw_some {
     struct tw_clocks came;
     struct tw_clocks lanes;
 };
+
+// What those know that have arrived at an mbarrier in a phase, and which lanes of each warp did.
+struct tw_arrivals {
+    struct tw_clocks joined;
+    struct tw_some some;
+    struct tw_clocks arrived;
+};
+
+// An mbarrier of a block: who made it, and what came to it in this phase and in the one before.
 
 struct tw_watched {
     uint32_t place;  // one more than its offset in shared memory; 0: none
@@ -330,6 +336,20 @@ struct tw_visit {
     uint32_t place;
 };
 
+// A copy to a block's shared memory from that of another block of its cluster: one more than that one's rank, the mbarrier
+// that counts it and in which phase, and for each warp of this block that has seen its end one more than its clock then,
+// and how often it had arrived at the cluster's barrier.
+struct tw_sent {
+    uint32_t by;  // 0: none
+    uint32_t barrier;
+    uint32_t phase;
+    uint32_t thread;
+    uint32_t row;
+    uint32_t spare[11];
+    struct tw_clocks seen;
+    struct tw_clocks rounds;
+};
+
 // What a block keeps for its cluster.
 struct tw_far {
     uint32_t number;  // of the first block: rounds of the cluster's barrier that are over
@@ -338,6 +358,7 @@ struct tw_far {
     struct tw_clocks waited;  // and gone on from there;
     struct tw_clocks fenced;  // and the clock below which the mbarriers that it made are fenced
     struct tw_visit visits[TW_VISITS_MAX];
+    struct tw_sent sent[TW_SENT_MAX];
     struct tw_clocks rows[];  // see TW_KNOWN_ROW
 };
 
@@ -383,7 +404,7 @@ struct tw_shadow_launch {
     uint64_t flights_at;  // byte offset of the warps' copies in flight in a block's memory
     uint64_t untracked;   // copies that were taken for stores, because so many were in flight
     uint64_t watched_at;  // byte offset of the mbarriers in a block's memory
-    uint64_t ahead_at;    // and of what each warp knows of some lanes of each other: a clock and lanes
+    uint64_t ahead_at;    // and of a struct tw_some for each of TW_NEAR_ROWS; 0: it has no mbarriers
     uint64_t bulks_at;    // and of its bulk copies in flight; 0: it has none
     uint64_t readings_at;  // and of what its warps read for products in flight; 0: it has none
     uint64_t unwatched;   // mbarriers that are not followed, because there are so many

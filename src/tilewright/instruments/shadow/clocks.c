@@ -17,8 +17,7 @@
 
 #include <stdbool.h>
 
-#include "cells.h"
-#include "simt/runtime/instrument.h"
+#include "knowledge.h"
 
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
@@ -29,24 +28,6 @@ void tw_shadow_meeting(const struct tw_shadow_launch *launch, struct tw_shadow_b
 void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
                     uint32_t warp);
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
-
-static tw_u32_lanes loaded(const struct tw_clocks *from)
-{
-    tw_u32_lanes all;
-    __builtin_memcpy(&all, from->of, sizeof all);
-    return all;
-}
-
-static void keep(struct tw_clocks *to, tw_u32_lanes all)
-{
-    __builtin_memcpy(to->of, &all, sizeof all);
-}
-
-static tw_u32_lanes later(tw_u32_lanes a, tw_u32_lanes b)
-{
-    tw_u32_lanes mask = (tw_u32_lanes)(a > b);
-    return (a & mask) | (b & ~mask);
-}
 
 // Let orders.py hear of an event of the warp at its clock.
 static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
@@ -71,7 +52,7 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     uint64_t now = ++mine->clocks[w].now;
     if (of->far_at)
         tw_shadow_hand_on(of, slot, mine, w, TW_ROUND_ROW + known, 0);
-    keep(&round->joined, later(loaded(&round->joined), loaded(&mine->known[w])));
+    pass_on(near_row(of, mine, TW_ROUND_ROW + known), near_row(of, mine, w));
     round->joined.of[w] = (uint32_t)now;
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
@@ -87,7 +68,7 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
     uint32_t latest = 0;
     for (uint32_t q = 0; q < warps; q++)
         if (!block->gone.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
-            return later(loaded(&round->joined), loaded(&block->gone));
+            return later(clocks_of(&round->joined), clocks_of(&block->gone));
     for (uint32_t q = 0; q < warps; q++) {
         uint32_t joined = round->joined.of[q], gone = block->gone.of[q];
         latest = joined > latest ? joined : latest;
@@ -100,16 +81,21 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
 static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, struct tw_wait wait)
 {
     struct tw_round *round = &block->rounds[wait.barrier - 1];
+    struct tw_some *some = (struct tw_some *)((char *)block + launch->ahead_at);
     tw_u32_lanes known = known_behind(block, launch->warps, wait), none = {0};
     round->number++;
-    keep(&round->joined, none);
+    set_clocks(&round->joined, none);
     for (uint32_t q = 0; q < launch->warps; q++) {
         if (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round)
             continue;
-        keep(&block->inbox[q], known);
+        set_clocks(&block->inbox[q], known);
+        if (launch->ahead_at)
+            some[TW_INBOX_ROW + q] = some[TW_ROUND_ROW + wait.barrier - 1];
         if (launch->far_at)
             tw_shadow_leave_for(launch, block, wait.barrier - 1, q);
     }
+    if (launch->ahead_at)
+        some[TW_ROUND_ROW + wait.barrier - 1] = (struct tw_some){0};
     if (launch->far_at)
         tw_shadow_clear_round(launch, block, wait.barrier - 1);
 }
@@ -121,7 +107,7 @@ static void take_over(const struct tw_shadow_launch *launch, const struct tw_slo
     struct tw_wait wait = block->waits[w];
     if (block->rounds[wait.barrier - 1].number == wait.round)
         close_round(launch, block, wait);
-    keep(&block->known[w], later(loaded(&block->known[w]), loaded(&block->inbox[w])));
+    pass_on(near_row(launch, block, w), near_row(launch, block, TW_INBOX_ROW + w));
     if (launch->far_at)
         tw_shadow_hand_on(launch, slot, block, w, TW_INBOX_ROW + w, 1);
 }
@@ -153,10 +139,10 @@ static void join_lanes(struct tw_clocks *lanes, uint32_t group, uint32_t now)
 {
     tw_u32_lanes known = {0}, mask = (tw_u32_lanes)tw_mask32(group);
     for (uint32_t left = group; left; left = tw_other_lanes(left))
-        known = later(known, loaded(&lanes[tw_first_lane(left)]));
-    known = (now & mask) | (known & ~mask);
+        known = later(known, clocks_of(&lanes[tw_first_lane(left)]));
+    known = chosen(mask, (tw_u32_lanes){0} + now, known);
     for (uint32_t left = group; left; left = tw_other_lanes(left))
-        keep(&lanes[tw_first_lane(left)], known);
+        set_clocks(&lanes[tw_first_lane(left)], known);
 }
 
 // `bar.warp.sync`: all lanes that any of these names with the same mask are ordered; those that are named elsewhere are

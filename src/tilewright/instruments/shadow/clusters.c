@@ -14,6 +14,8 @@
 #include "clusters.h"
 
 void tw_shadow_fence(TW_WHERE, uint32_t mask);
+void tw_shadow_sent_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                          const struct tw_shadow_block *block, uint32_t rank);
 
 // What is kept once for a cluster, with its first block.
 static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *block)
@@ -22,17 +24,31 @@ static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *
 }
 
 // What a round of the cluster's barrier hands on of the warps of a block.
-static struct tw_clocks *joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
-                                   uint32_t round, uint32_t rank)
+TW_INLINE static inline struct knowledge joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
+                                                   uint32_t round, uint32_t rank)
 {
-    return row_of(launch, first, TW_MEETING_ROW + (round & 1), rank);
+    return far_row(launch, first, TW_MEETING_ROW + (round & 1), rank);
 }
 
 // What a warp knows of a block of its cluster.
-static struct tw_clocks *known_to(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
-                                  uint32_t mine, uint32_t rank)
+TW_INLINE static inline struct knowledge known_to(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                                                  uint32_t mine, uint32_t rank)
 {
-    return rank == mine ? &block->known[warp] : row_of(launch, block, TW_KNOWN_ROW + warp, rank);
+    return rank == mine ? near_row(launch, block, warp) : far_row(launch, block, TW_KNOWN_ROW + warp, rank);
+}
+
+// Rows of clocks, of all lanes and of some, become those of another number; or, where that is none, zeros.
+static void turn_rows(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t to,
+                      const uint32_t *from)
+{
+    const uint64_t bytes = launch->ranks * sizeof(struct tw_clocks);
+    for (uint32_t part = 0; part < 3 && (!part || launch->watched_at); part++) {
+        struct tw_clocks *its = row_of(launch, block, to + part * TW_TO_CAME, 0);
+        if (from)
+            __builtin_memcpy(its, row_of(launch, block, *from + part * TW_TO_CAME, 0), bytes);
+        else
+            __builtin_memset(its, 0, bytes);
+    }
 }
 
 // A warp adds what it knows of other blocks to a row of a block's, or takes it from there.
@@ -40,13 +56,10 @@ void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_sl
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes)
 {
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
-        struct tw_clocks *its = row_of(launch, block, row, rank);
-        struct tw_clocks *mine = row_of(launch, block, TW_KNOWN_ROW + warp, rank);
-        if (rank == rank_of(slot))
-            continue;
-        join_clocks(takes ? mine : its, takes ? its : mine);
-        if (!takes && launch->watched_at)  // what is handed on at second hand is not told apart by lanes
-            join_clocks(its, ahead_there(launch, block, warp, rank, false));
+        struct knowledge its = far_row(launch, block, row, rank);
+        struct knowledge mine = far_row(launch, block, TW_KNOWN_ROW + warp, rank);
+        if (rank != rank_of(slot))
+            pass_on(takes ? mine : its, takes ? its : mine);
     }
 }
 
@@ -54,13 +67,12 @@ void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_sl
 void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier,
                          uint32_t warp)
 {
-    __builtin_memcpy(row_of(launch, block, TW_INBOX_ROW + warp, 0), row_of(launch, block, TW_ROUND_ROW + barrier, 0),
-                     launch->ranks * sizeof(struct tw_clocks));
+    turn_rows(launch, block, TW_INBOX_ROW + warp, &(uint32_t){TW_ROUND_ROW + barrier});
 }
 
 void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier)
 {
-    __builtin_memset(row_of(launch, block, TW_ROUND_ROW + barrier, 0), 0, launch->ranks * sizeof(struct tw_clocks));
+    turn_rows(launch, block, TW_ROUND_ROW + barrier, 0);
 }
 
 // Lanes of a warp arrive at another block's mbarrier: of their own warp they hand on what all its lanes did before they
@@ -71,54 +83,25 @@ void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct 
 {
     uint32_t mine = rank_of(slot), away = rank_of(slot->target), w = warp->index;
     uint32_t number = (uint32_t)(object - (struct tw_watched *)((char *)there + launch->watched_at));
-    uint32_t now = (uint32_t)++block->clocks[w].now, *came = row_of(launch, there, TW_NOW_CAME_ROW + number, mine)->of;
-    uint32_t *arrived = row_of(launch, there, TW_NOW_LANES_ROW + number, mine)->of;
-    const struct tw_arrivals *near = (const struct tw_arrivals *)((const char *)block + launch->ahead_at) + w;
-    arrived[w] |= lanes;
-    came[w] = now;
-    uint32_t most = (arrived[w] & warp->live) == warp->live ? now : (uint32_t)block->whole[w];
+    uint32_t now = (uint32_t)++block->clocks[w].now;
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
-        struct tw_clocks *to = rank == away ? &object->now.joined : row_of(launch, there, TW_NOW_ROW + number, rank);
-        join_clocks(to, known_to(launch, block, w, mine, rank));
-        join_clocks(to, rank == mine ? &near->came : ahead_there(launch, block, w, rank, false));
-        if (rank == mine && to->of[w] < (most ? most : 1))
-            to->of[w] = most ? most : 1;
+        struct knowledge to = rank == away ? arrivals(&object->now) : far_row(launch, there, TW_NOW_ROW + number, rank);
+        pass_on(to, known_to(launch, block, w, mine, rank));
+        if (rank != mine)
+            continue;
+        to.lanes->of[w] |= lanes;
+        to.came->of[w] = now;
+        uint32_t most = (to.lanes->of[w] & warp->live) == warp->live ? now : (uint32_t)block->whole[w];
+        if (to.all->of[w] < (most ? most : 1))
+            to.all->of[w] = most ? most : 1;
     }
-}
-
-static void turn_row(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t now,
-                     uint32_t before)
-{
-    uint64_t bytes = launch->ranks * sizeof(struct tw_clocks);
-    __builtin_memcpy(row_of(launch, block, before, 0), row_of(launch, block, now, 0), bytes);
-    __builtin_memset(row_of(launch, block, now, 0), 0, bytes);
 }
 
 // The phase of an mbarrier is complete: what came to it of other blocks is what the next waits take over.
 void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number)
 {
-    turn_row(launch, block, TW_NOW_ROW + number, TW_BEFORE_ROW + number);
-    turn_row(launch, block, TW_NOW_CAME_ROW + number, TW_BEFORE_CAME_ROW + number);
-    turn_row(launch, block, TW_NOW_LANES_ROW + number, TW_BEFORE_LANES_ROW + number);
-}
-
-// A warp saw that phase complete: it takes over what came to it of other blocks, of some lanes of their warps too.
-void tw_shadow_take_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
-                          struct tw_shadow_block *block, uint32_t warp, uint32_t number)
-{
-    tw_shadow_hand_on(launch, slot, block, warp, TW_BEFORE_ROW + number, 1);
-    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
-        const uint32_t *known = row_of(launch, block, TW_KNOWN_ROW + warp, rank)->of;
-        const uint32_t *came = row_of(launch, block, TW_BEFORE_CAME_ROW + number, rank)->of;
-        const uint32_t *by = row_of(launch, block, TW_BEFORE_LANES_ROW + number, rank)->of;
-        uint32_t *ahead = ahead_there(launch, block, warp, rank, false)->of;
-        uint32_t *lanes = ahead_there(launch, block, warp, rank, true)->of;
-        for (uint32_t q = 0; q < launch->warps; q++)
-            if (rank != rank_of(slot) && came[q] > known[q]) {
-                lanes[q] = by[q] | (ahead[q] > known[q] ? lanes[q] : 0);
-                ahead[q] = came[q] > ahead[q] ? came[q] : ahead[q];
-            }
-    }
+    turn_rows(launch, block, TW_BEFORE_ROW + number, &(uint32_t){TW_NOW_ROW + number});
+    turn_rows(launch, block, TW_NOW_ROW + number, 0);
 }
 
 // Initialisations that a warp has fenced are known behind the round at which it arrives.
@@ -139,13 +122,10 @@ void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
     struct tw_shadow_block *mine = block, *first = first_of(slot, block);
     uint32_t w = warp->index, round = far_part(of, first)->number, own = rank_of(slot);
     uint32_t now = (uint32_t)++mine->clocks[w].now;
-    for (uint32_t rank = 0; rank < of->ranks && !relaxed; rank++) {
-        join_clocks(joined_in(of, first, round, rank), known_to(of, mine, w, own, rank));
-        if (of->watched_at && rank != own)
-            join_clocks(joined_in(of, first, round, rank), ahead_there(of, mine, w, rank, false));
-    }
+    for (uint32_t rank = 0; rank < of->ranks && !relaxed; rank++)
+        pass_on(joined_in(of, first, round, rank), known_to(of, mine, w, own, rank));
     if (!relaxed)
-        joined_in(of, first, round, own)->of[w] = now;
+        joined_in(of, first, round, own).all->of[w] = now;
     far_part(of, mine)->came.of[w] = round + 1;
     make_known(of, mine, w, round);
     if (of->order && !relaxed)
@@ -168,14 +148,14 @@ static void end_round(const struct tw_shadow_launch *launch, const struct tw_slo
     far_part(launch, first)->number = round + 1;
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
         const struct tw_shadow_block *one = shadow_of(slot, &slot->cluster[rank], block);
-        struct tw_clocks *joined = joined_in(launch, first, round, rank);
+        struct tw_clocks *joined = joined_in(launch, first, round, rank).all;
         for (uint32_t q = 0; q < launch->warps; q++) {
             uint32_t gone = far_part(launch, one)->came.of[q] == round + 1 ? 0 : one->gone.of[q];
             uint32_t least = gone > 1 ? gone : 1;
             joined->of[q] = joined->of[q] > least ? joined->of[q] : least;
         }
-        __builtin_memset(joined_in(launch, first, round + 1, rank), 0, sizeof *joined);
     }
+    turn_rows(launch, first, TW_MEETING_ROW + ((round + 1) & 1), 0);
 }
 
 // A warp goes on from there, and knows what those did that arrived. Its clock is above all of theirs, so that one clock
@@ -188,9 +168,9 @@ void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot 
     if (far_part(launch, first)->number == round)
         end_round(launch, slot, block, round);
     for (uint32_t rank = 0; rank < launch->ranks; rank++) {
-        const struct tw_clocks *joined = joined_in(launch, first, round, rank);
-        uint32_t latest = latest_of(joined);
-        join_clocks(known_to(launch, block, warp, rank_of(slot), rank), joined);
+        struct knowledge joined = joined_in(launch, first, round, rank);
+        uint32_t latest = latest_of(joined.all);
+        pass_on(known_to(launch, block, warp, rank_of(slot), rank), joined);
         most = latest > most ? latest : most;
     }
     far_part(launch, block)->waited.of[warp] = round + 1;
@@ -277,5 +257,6 @@ void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot
         for (uint32_t i = 0; launch->ranks > 1 && i < TW_VISITS_MAX; i++)
             if (visits[i].by && !was_awaited(launch, one, &visits[i]))
                 tell_late(launch, slot, &visits[i], rank);
+        tw_shadow_sent_ended(launch, slot, block, rank);
     }
 }

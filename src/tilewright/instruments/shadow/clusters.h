@@ -80,11 +80,23 @@ static inline const struct tw_clocks *known_of(const struct access *me, uint32_t
     return rank == me->rank ? &me->block->known[me->warp] : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
 }
 
-// A warp's clock of some lanes of each warp of a block of another rank, of an mbarrier that it awaited; `lanes` says which.
+// The same with what is known of some lanes.
+TW_INLINE static inline struct knowledge far_row(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
+                                                 uint32_t row, uint32_t rank)
+{
+    return (struct knowledge){
+        row_of(launch, block, row, rank),
+        launch->watched_at ? row_of(launch, block, row + TW_TO_CAME, rank) : 0,
+        launch->watched_at ? row_of(launch, block, row + TW_TO_LANES, rank) : 0,
+    };
+}
+
+// A warp's clock of some lanes of each warp of a block of another rank; `lanes` says which.
 static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
                                             uint32_t warp, uint32_t rank, bool lanes)
 {
-    return row_of(launch, block, (lanes ? TW_AHEAD_LANES_ROW : TW_AHEAD_ROW) + warp, rank);
+    const uint32_t first = lanes ? TW_TO_LANES : TW_TO_CAME;
+    return row_of(launch, block, first + TW_KNOWN_ROW + warp, rank);
 }
 
 // Whether an arrival at an mbarrier that our warp awaited came behind an access by another block; and whether it handed
@@ -121,12 +133,6 @@ static inline bool races_away(const struct access *me, uint32_t rank, uint32_t w
     for (uint32_t other = 0; other < me->launch->ranks; other++)
         any |= other == me->rank ? 0 : beyond(known_of(me, other), its) | came_there(me, other, who, its, false);
     return !any;
-}
-
-static inline void join_clocks(struct tw_clocks *to, const struct tw_clocks *from)
-{
-    tw_u32_lanes a = clocks_of(to), b = clocks_of(from), mask = (tw_u32_lanes)(a > b), all = (a & mask) | (b & ~mask);
-    __builtin_memcpy(to->of, &all, sizeof all);
 }
 
 void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp,

@@ -33,6 +33,7 @@ _CODES = {
     cells.SHARED_BLOCKS: "TW308",
     cells.AWAY_EARLY: "TW108",
     cells.AWAY_LATE: "TW108",
+    cells.AWAY_SENT: "TW108",
     cells.SHARED_IN_FLIGHT: "TW306",
     cells.GLOBAL_IN_FLIGHT: "TW306",
     cells.SHARED_SOURCE: "TW306",
@@ -137,6 +138,8 @@ def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
             return {"how": "early"}
         case cells.AWAY_LATE:
             return {"how": "late"}
+        case cells.AWAY_SENT:
+            return {"how": "sent"}
         case cells.MBARRIER_UNSET:
             return {"how": "ended" if record.cell else "never"}
         case cells.MBARRIER_UNKNOWN:

@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cells.h"
-#include "simt/runtime/instrument.h"
+#include "knowledge.h"
 
 #define TW_STRONG ((uint64_t)1 << TW_STRONG_BIT)
 #define TW_SITES ((uint64_t)TW_SITE_MAX << TW_SITE_SHIFT)
@@ -111,13 +110,6 @@ static inline void report(const struct access *me, uint32_t kind, uint64_t cell,
     tw_found_add(&me->launch->found, &finding);
 }
 
-static inline tw_u32_lanes clocks_of(const struct tw_clocks *clocks)
-{
-    tw_u32_lanes all;
-    __builtin_memcpy(&all, clocks->of, sizeof all);
-    return all;
-}
-
 // The warps whose clock is known further than a time.
 static inline uint32_t beyond(const struct tw_clocks *known, uint64_t its)
 {
@@ -219,10 +211,10 @@ static inline bool came_before(const struct access *me, uint32_t who, uint64_t i
 {
     if (!me->launch->ahead_at || who == TW_SEVERAL_WARPS || warp_of(who) == me->warp)
         return false;
-    const struct tw_arrivals *ahead = (const struct tw_arrivals *)((const char *)me->block + me->launch->ahead_at);
-    uint32_t lanes = ahead[me->warp].lanes.of[warp_of(who)];
+    const struct tw_some *some = (const struct tw_some *)((const char *)me->block + me->launch->ahead_at) + me->warp;
+    uint32_t lanes = some->lanes.of[warp_of(who)];
     bool handed_on = who >= TW_THREAD_MAX ? lanes != 0 : (lanes >> (who & 31) & 1) != 0;
-    return its < ahead[me->warp].came.of[warp_of(who)] && (handed_on || !by_lane);
+    return its < some->came.of[warp_of(who)] && (handed_on || !by_lane);
 }
 
 // Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock. Targets differ

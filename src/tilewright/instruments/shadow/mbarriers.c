@@ -16,7 +16,8 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
 void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                               uint32_t phases);
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
-void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases);
+void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint64_t place,
+                      uint32_t phases);
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
@@ -24,8 +25,6 @@ void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct 
                             struct tw_shadow_block *block, const struct tw_warp *warp, uint32_t lanes,
                             struct tw_shadow_block *there, struct tw_watched *object);
 void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number);
-void tw_shadow_take_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
-                          struct tw_shadow_block *block, uint32_t warp, uint32_t number);
 
 // Lanes of a warp that do the same to one mbarrier.
 struct visit {
@@ -166,61 +165,39 @@ static void follow(const struct visit *me)
         tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
-static void join(struct tw_clocks *to, const struct tw_clocks *from)
-{
-    for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
-        if (from->of[q] > to->of[q])
-            to->of[q] = from->of[q];
-}
-
-// What a warp knows of some lanes of each other.
-static struct tw_arrivals *ahead_of(const struct visit *me)
-{
-    return (struct tw_arrivals *)((char *)me->block + me->launch->ahead_at) + me->warp->index;
-}
-
 // Our lanes arrive: of our own warp they hand on what all its lanes did before they were ordered, and all of their own.
 static void arrive(const struct visit *me, uint32_t does)
 {
     struct tw_arrivals *now = &me->object->now;
     uint32_t w = me->warp->index;
-    now->lanes.of[w] |= me->lanes;
+    now->arrived.of[w] |= me->lanes;
     if (does & TW_RELAXED)
         return;
-    uint64_t clock = ++me->block->clocks[w].now;
-    join(&now->joined, &me->block->known[w]);
+    uint32_t clock = (uint32_t)++me->block->clocks[w].now;
+    bool all = (now->arrived.of[w] & me->warp->live) == me->warp->live;
+    uint32_t most = all ? clock : (uint32_t)me->block->whole[w];
+    pass_on(arrivals(now), near_row(me->launch, me->block, w));
     if (me->launch->far_at)
         tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_NOW_ROW + number_of(me), 0);
-    join(&now->joined, &ahead_of(me)->came);  // what is handed on at second hand is not told apart by lanes
-    now->came.of[w] = (uint32_t)clock;
-    if ((now->lanes.of[w] & me->warp->live) == me->warp->live)
-        now->joined.of[w] = (uint32_t)clock;
-    else if (me->block->whole[w] > now->joined.of[w])
-        now->joined.of[w] = (uint32_t)me->block->whole[w];
+    now->joined.of[w] = most > now->joined.of[w] ? most : now->joined.of[w];
+    now->some.lanes.of[w] |= me->lanes;
+    now->some.came.of[w] = clock;
 }
 
 // Our warp saw the phase before complete, and takes over what came to it.
 static void take_over(const struct visit *me)
 {
-    const struct tw_arrivals *before = &me->object->before;
-    struct tw_arrivals *ahead = ahead_of(me);
+    struct tw_arrivals *before = &me->object->before;
     uint32_t w = me->warp->index, least = UINT32_MAX;
-    struct tw_clocks *known = &me->block->known[w];
-    join(known, &before->joined);
+    const struct tw_clocks *known = &me->block->known[w];
+    pass_on(near_row(me->launch, me->block, w), arrivals(before));
     if (me->launch->far_at)
-        tw_shadow_take_there(me->launch, me->slot, me->block, w, number_of(me));
-    for (uint32_t q = 0; q < me->launch->warps; q++) {
-        if (q == w)
-            continue;
-        if (before->came.of[q] > known->of[q]) {
-            ahead->lanes.of[q] = before->lanes.of[q] | (ahead->came.of[q] > known->of[q] ? ahead->lanes.of[q] : 0);
-            if (before->came.of[q] > ahead->came.of[q])
-                ahead->came.of[q] = before->came.of[q];
-        }
-        least = known->of[q] < least ? known->of[q] : least;
-    }
-    if (before->came.of[w] > me->block->whole[w])  // lanes of ours arrived and waited: they met there
-        me->block->whole[w] = before->came.of[w];
+        tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_BEFORE_ROW + number_of(me), 1);
+    for (uint32_t q = 0; q < me->launch->warps; q++)
+        least = q != w && known->of[q] < least ? known->of[q] : least;
+    uint32_t met = before->some.came.of[w] > before->joined.of[w] ? before->some.came.of[w] : before->joined.of[w];
+    if (before->arrived.of[w] && met > me->block->whole[w])  // lanes of ours met there
+        me->block->whole[w] = met;
     if (least != UINT32_MAX && (uint64_t)least << TW_CLOCK_SHIFT > me->block->clocks[w].limit &&
         least <= me->block->clocks[w].now)
         me->block->clocks[w].limit = (uint64_t)least << TW_CLOCK_SHIFT;
@@ -259,8 +236,8 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     }
     if (phase > object->awaited.of[w] + 1)  // it means to
         object->skipping |= 1u << w;
-    if (parity && last + 1 == phase && again & object->now.lanes.of[w])
-        tell_here(me, TW_MBARRIER_AGAIN, again & object->now.lanes.of[w], last);
+    if (parity && last + 1 == phase && again & object->now.arrived.of[w])
+        tell_here(me, TW_MBARRIER_AGAIN, again & object->now.arrived.of[w], last);
     if (object->awaited.of[w] != phase)
         object->awaited_lanes.of[w] = 0;
     object->awaited.of[w] = phase;
@@ -268,7 +245,7 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     if (does & TW_RELAXED)
         return;
     take_over(me);
-    tw_shadow_landed(me->launch, me->block, me->place, phase);
+    tw_shadow_landed(me->launch, me->block, w, me->place, phase);
     tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
 }
 
@@ -288,7 +265,7 @@ static void know_all(const struct visit *me, uint32_t does, uint64_t token)
             row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank)->of[q] = (uint32_t)++other->clocks[q].now;
     }
     me->block->whole[w] = me->block->clocks[w].now;
-    tw_shadow_landed(me->launch, me->block, me->place, UINT32_MAX);
+    tw_shadow_landed(me->launch, me->block, w, me->place, UINT32_MAX);
     tw_shadow_flights_landed(me->launch, me->block, me->place, UINT32_MAX);
 }
 
@@ -422,7 +399,7 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
     tw_shadow_counted(me.launch, me.block, place, me.object ? me.object->phase : 0);
     if (!me.object || !is_fit(&me))
         return;
-    me.object->now.joined.of[w] = me.object->now.came.of[w] = (uint32_t)++me.block->clocks[w].now;
+    me.object->now.joined.of[w] = me.object->now.some.came.of[w] = (uint32_t)++me.block->clocks[w].now;
     follow(&me);
 }
 
