@@ -2,7 +2,9 @@
 
 The programs are a first `cuda.reduce` of 10,000 numbers and two Jacobi sweeps of numba.cuda, run, checked and profiled,
 and the ladder at 64. Then what a launch of `tiled` and `results_8` at 256^3 with all of check's instruments takes in
-code that was quickly made and in optimised code: the first launch, which makes it, and the least of the next ones.
+code that was quickly made and in optimised code: the first launch, which makes it, and the least of the next ones. Last,
+three checks of `hopper_multicast` one after the other as a user runs them, with an empty cache: none of them waits for
+optimised code.
 
     python benchmarks/waiting.py [--rounds 3] [--json]
 """
@@ -78,13 +80,15 @@ def main() -> None:
     options = parser.parse_args()
     found = whole_programs(options.rounds)
     tiered = [both_tiers(name) for name in ("tiled", "results_8")]
+    long = checks_in_a_row("hopper_multicast", (300, 640, 520))
     rows = [(row["name"], row["command"], row["seconds"].text()) for row in found]
     columns = ("kernel", "quick: first, s", "next, ms", "optimised: first, s", "next, ms")
     tables = [
         measuring.table("First use: processor time, s", ("program", "command", "median (least - most)"), rows),
         measuring.table("Launches under check: processor time", columns, [tuple(row.values()) for row in tiered]),
+        measuring.table("Checks of hopper_multicast", ("check", "processor time, s", "wall time, s"), long),
     ]
-    measuring.publish({"programs": found, "tiers": tiered}, tables, as_json=options.json)
+    measuring.publish({"programs": found, "tiers": tiered, "long": long}, tables, as_json=options.json)
 
 
 def whole_programs(rounds: int) -> list[dict[str, Any]]:
@@ -135,6 +139,23 @@ def both_tiers(name: str) -> dict[str, Any]:
                 seconds.append(time.process_time() - start)
         row |= {f"{kind}_first": f"{seconds[0]:.2f}", f"{kind}_next": f"{1e3 * min(seconds[1:]):.1f}"}
     return row
+
+
+def checks_in_a_row(name: str, sizes: tuple[int, int, int]) -> list[tuple[str, ...]]:
+    """Of each of three checks: its number, processor time of all threads, and wall time."""
+    record = catalogue.find(name)
+    a, b = operands(*sizes, record.dtypes[0])
+    shape, program = record.launch_rule(*sizes), record.program(record.dtypes[0])
+    rows = []
+    with tempfile.TemporaryDirectory() as cache, mock.patch.dict(os.environ, TILEWRIGHT_CACHE_DIR=cache):
+        kernels.kernel_store.cache_clear()
+        for number in range(3):
+            given = record.arguments(a, b, record.blank(*sizes[:2], record.dtypes[0]))
+            start = time.process_time(), time.perf_counter()
+            tw.check(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes)
+            taken = time.process_time() - start[0], time.perf_counter() - start[1]
+            rows.append((str(number + 1), *(f"{seconds:.2f}" for seconds in taken)))
+    return rows
 
 
 if __name__ == "__main__":

@@ -49,6 +49,10 @@ class Once(Generic[_T]):
                 self._gates.pop(key, None)
             return found
 
+    def peek(self, key: Hashable) -> _T | None:
+        """The result of a key if it is there; nobody waits."""
+        return self._made.get(key)
+
     def clear(self) -> None:
         """Forget every result."""
         with self._lock:

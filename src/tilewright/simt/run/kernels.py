@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import pickle
@@ -48,19 +49,21 @@ class KernelStore:
         self._capacity = capacity
         self._lock = threading.Lock()
         self._spent_seconds: dict[str, float] = {}  # in code that was quickly made, by the key of the better
+        self._begun: set[str] = set()  # keys of better code that other threads make
 
     def first(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
     ) -> tuple[ReadyKernel, Improvement | None]:
-        """What a launch begins with: with instruments quickly made code, until better is there or worth making.
+        """What a launch begins with: with instruments quickly made code, until better is there.
 
-        With it comes what makes the better code, and hears when the launch is over.
+        With it comes what has the better code made where that is worth it, and hears when the launch is over.
         """
         if not instruments:
             return self.get(ptx, entry, launch, instruments), None
         best = _key(ptx, entry, launch, instruments, optimise=True)
         spent = self._spent_seconds.get(best, 0.0)
-        if spent >= tiers.WORTH_SECONDS or store.has(store.room(upkeep.TRANSLATIONS), best):
+        at_once = tiers.WORTH_SECONDS == 0 or self._ready.peek(best) is not None
+        if at_once or store.has(store.room(upkeep.TRANSLATIONS), best):
             return self.get(ptx, entry, launch, instruments), None
         quick = self.get(ptx, entry, launch, instruments, optimise=False)
 
@@ -70,7 +73,18 @@ class KernelStore:
                 while len(self._spent_seconds) > self._capacity:
                     del self._spent_seconds[next(iter(self._spent_seconds))]
 
-        return quick, Improvement(quick, spent, lambda: self.get(ptx, entry, launch, instruments), over)
+        def make() -> None:
+            with contextlib.suppress(Exception):  # launches go on as they are
+                self.get(ptx, entry, launch, instruments)
+
+        def begin() -> None:
+            with self._lock:
+                if best in self._begun:
+                    return
+                self._begun.add(best)
+            threading.Thread(target=make, name="tilewright-tier", daemon=True).start()
+
+        return quick, Improvement(quick, spent, begin, lambda: self._ready.peek(best), over)
 
     def get(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
@@ -97,12 +111,13 @@ class KernelStore:
 def _make(
     ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
 ) -> tuple[Translation, bytes]:
+    start = time.perf_counter()
     translation = translate(parsed(ptx), entry, launch, instruments, HostVectors.of(host().features))
     translation.digest = store.digest(translation.ir)
     optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
-    return translation, host().compile_kernel(
-        translation.ir, translation.handlers, translation.symbol, optimise=optimise
-    )
+    code = host().compile_kernel(translation.ir, translation.handlers, translation.symbol, optimise=optimise)
+    translation.making_seconds = time.perf_counter() - start
+    return translation, code
 
 
 @once

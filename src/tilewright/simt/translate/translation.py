@@ -53,6 +53,7 @@ class Translation:
     handlers: list[str | bytes] = field(default_factory=list)
     #: Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
     digest: str = ""
+    making_seconds: float = 0.0  #: What translating and compiling it took.
 
 
 def translate(
