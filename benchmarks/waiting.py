@@ -2,9 +2,9 @@
 
 The programs are a first `cuda.reduce` of 10,000 numbers and two Jacobi sweeps of numba.cuda, run, checked and profiled,
 and the ladder at 64. Then what a launch of `tiled` and `results_8` at 256^3 with all of check's instruments takes in
-code that was quickly made and in optimised code: the first launch, which makes it, and the least of the next ones. Last,
-three checks of `hopper_multicast` one after the other as a user runs them, with an empty cache: none of them waits for
-optimised code.
+code that was quickly made and in optimised code: the first launch, which makes it, and the least of the next ones.
+Last, three checks of `hopper_multicast` one after the other as a user runs them, with an empty cache: none of them
+waits for optimised code.
 
     python benchmarks/waiting.py [--rounds 3] [--json]
 """

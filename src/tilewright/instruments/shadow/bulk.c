@@ -209,6 +209,18 @@ static void forget(struct tw_bulks *bulks, uint32_t number)
     bulks->of[number] = bulks->of[--bulks->count];
 }
 
+// Lanes' copies have told mbarriers of their bytes: lanes that tell one do so together.
+static void tell_mbarriers(const struct copy *me, uint32_t lanes, const uint64_t *barriers)
+{
+    for (uint32_t left = lanes, same; left; left &= ~same) {
+        const uint64_t place = barriers[tw_first_lane(left)];
+        same = 0;
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            same |= (uint32_t)(left >> lane & 1 && barriers[lane] == place) << lane;
+        tw_shadow_told(me->slot, me->warp, me->launch, me->block, me->counters, me->row, same, place);
+    }
+}
+
 // Lanes have issued copies; the mbarriers at `barriers`, where there are any, have been told of them.
 void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint64_t *origins, const uint32_t *sizes,
                     const uint64_t *barriers, uint32_t sides)
@@ -254,13 +266,7 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             bulk->barrier = (uint32_t)barriers[me.lane] + 1;
         landing |= barriers ? 1u << me.lane : 0;
     }
-    for (uint32_t left = landing, same; left; left &= ~same) {  // lanes that tell one mbarrier do so together
-        const uint64_t place = barriers[tw_first_lane(left)];
-        same = 0;
-        for (uint32_t lane = 0; lane < TW_LANES; lane++)
-            same |= (uint32_t)(left >> lane & 1 && barriers[lane] == place) << lane;
-        tw_shadow_told(slot, warp, launch, block, counters, row, same, place);
-    }
+    tell_mbarriers(&me, landing, barriers);
 }
 
 // Judge bytes of global memory that begin and end anywhere, in pieces as wide as addresses allow.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.simt.run.kernels import ReadyKernel
 
-#: What launches of a kernel may take together, with instruments, before its code is optimised: so long, and so many times
-#: what the quick code took to make. 0: optimised code is made at once, and waited for.
+#: What launches of a kernel may take together, with instruments, before its code is optimised: so long, and so many
+#: times what the quick code took to make. 0: optimised code is made at once, and waited for.
 WORTH_SECONDS = 0.5
 WORTH_TIMES = 4.0
 
@@ -23,8 +23,8 @@ WORTH_TIMES = 4.0
 class Improvement:
     """Better code for a kernel, made on another thread once quickly made code has run for long.
 
-    `quick` is what runs, and ran for `spent_seconds` before this launch. `begin` starts making the better code, unless it
-    has begun; `look` gives it once it is there; `over` gets, at the launch's end, how many seconds it ran.
+    `quick` is what runs, and ran for `spent_seconds` before this launch. `begin` starts making the better code, unless
+    it has begun; `look` gives it once it is there; `over` gets, at the launch's end, how many seconds it ran.
     """
 
     def __init__(
