@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,71 +72,37 @@ class TargetError(LaunchError):
     """A launch on a GPU that the kernel's PTX is not made for, by the letter of its `.target` (`sm_90a`, `sm_100f`)."""
 
 
+@dataclass(eq=False, repr=False)
 class KernelError(TilewrightError):
-    """A kernel went wrong while it ran.
+    """A kernel went wrong while it ran."""
 
-    Attributes
-    ----------
-    kernel : str
-        Entry name.
-    line : str
-        Source position, `file:line`, or the PTX line where there is no line table.
-    inner : str
-        Source position in the library's code that this line calls, where it happened there; else "".
-    block, thread : tuple of int, optional
-        Where it happened first, as (x, y, z).
-    address : int, optional
-        The byte address, for memory errors.
-    fault : str
-        The rule that was broken, for programs: `misaligned`; `bounds` and the state space; `deadlock`; `barrier`, how
-        one must be used; `barrier count`, the threads it takes; `assertion`; `not cooperative`, a barrier of the grid
-        in a launch that has none. "" for everything else.
-    opcode : str
-        The PTX instruction, such as `ld.global.f32`; "" where there is none.
-    ptx_line : int
-        Its line in the PTX text, from 1; 0 where there is none.
-    others : tuple of (str, str, int)
-        Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
-    summary : str
-        What went wrong, without the kernel's name and the place; the whole message where that is not known apart.
-    results : dict
-        What the launch's instruments saw until then, by their names.
-    printed : str
-        What the kernel had printed until then.
-    """
+    message: InitVar[str]
+    _: KW_ONLY
+    kernel: str = ""  #: Entry name.
+    line: str = ""  #: Source position, `file:line`, or the PTX line where there is no line table.
+    #: Source position in the library's code that this line calls, where it happened there; else "".
+    inner: str = ""
+    #: `block`, `thread`: where it happened first, as (x, y, z).
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    address: int | None = None  #: The byte address, for memory errors.
+    #: The rule that was broken, for programs: `misaligned`; `bounds` and the state space; `deadlock`; `barrier`, how
+    #: one must be used; `barrier count`, the threads it takes; `assertion`; `not cooperative`, a barrier of the grid in
+    #: a launch that has none. "" for everything else.
+    fault: str = ""
+    opcode: str = ""  #: The PTX instruction, such as `ld.global.f32`; "" where there is none.
+    ptx_line: int = 0  #: Its line in the PTX text, from 1; 0 where there is none.
+    #: Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
+    others: tuple[tuple[str, str, int], ...] = ()
+    #: What went wrong, without the kernel's name and the place; the whole message where that is not known apart.
+    summary: str = ""
+    #: What the launch's instruments saw until then, by their names.
+    results: Mapping[str, Any] = field(default_factory=dict)
+    printed: str = ""  #: What the kernel had printed until then.
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        kernel: str = "",
-        line: str = "",
-        inner: str = "",
-        block: tuple[int, int, int] | None = None,
-        thread: tuple[int, int, int] | None = None,
-        address: int | None = None,
-        fault: str = "",
-        opcode: str = "",
-        ptx_line: int = 0,
-        others: tuple[tuple[str, str, int], ...] = (),
-        summary: str = "",
-        results: Mapping[str, Any] | None = None,
-        printed: str = "",
-    ) -> None:
+    def __post_init__(self, message: str) -> None:
         super().__init__(message)
-        self.kernel = kernel
-        self.line = line
-        self.inner = inner
-        self.block = block
-        self.thread = thread
-        self.address = address
-        self.fault = fault
-        self.opcode = opcode
-        self.ptx_line = ptx_line
-        self.others = others
-        self.summary = summary or message.removeprefix(f"{kernel}: ")
-        self.results = {} if results is None else results
-        self.printed = printed
+        self.summary = self.summary or message.removeprefix(f"{self.kernel}: ")
 
 
 class MemoryAccessError(KernelError):

@@ -44,31 +44,18 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives(Shown):
-    """A kernel's occupancy, and what changes would give.
-
-    Attributes
-    ----------
-    gpu : Gpu
-    demand : Demand
-        The kernel as it is.
-    occupancy : Occupancy
-        What that gives.
-    blocks : tuple of Alternative
-        Every whole number of warps to a block.
-    registers, shared : tuple of Alternative
-        The most registers a thread, and the most bytes of shared memory a block, with which a multiprocessor holds so
-        many blocks; one entry a number of blocks, most blocks first.
-    steps_up : tuple of Alternative
-        Changes that raise occupancy: the least of registers and shared memory, as far as either must change; and the
-        nearest block of those with the highest occupancy. Empty where occupancy is full, or neither helps.
-    """
+    """A kernel's occupancy, and what changes would give."""
 
     gpu: Gpu
-    demand: Demand
-    occupancy: Occupancy
-    blocks: tuple[Alternative, ...]
+    demand: Demand  #: The kernel as it is.
+    occupancy: Occupancy  #: What that gives.
+    blocks: tuple[Alternative, ...]  #: Every whole number of warps to a block.
+    #: `registers`, `shared`: the most registers a thread, and the most bytes of shared memory a block, with which a
+    #: multiprocessor holds so many blocks; one entry a number of blocks, most blocks first.
     registers: tuple[Alternative, ...]
     shared: tuple[Alternative, ...]
+    #: Changes that raise occupancy: the least of registers and shared memory, as far as either must change; and the
+    #: nearest block of those with the highest occupancy. Empty where occupancy is full, or neither helps.
     steps_up: tuple[Alternative, ...]
 
 

@@ -20,27 +20,15 @@ WARP_LANES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchLimits:
-    """What every GPU allows a launch.
+    """What every GPU allows a launch."""
 
-    Attributes
-    ----------
-    grid_extents, block_extents : tuple of int
-        Most blocks of a grid and threads of a block in x, y and z.
-    threads_per_block : int
-        Most threads of a block in all.
-    shared_per_block_bytes : int
-        Shared memory of a block that does not ask for more.
-    local_per_thread_bytes : int
-        Local memory of a thread.
-    cluster_blocks, cluster_blocks_portable : int
-        Most blocks of a cluster, and of one that needs no permission.
-    """
-
+    #: `grid_extents`, `block_extents`: most blocks of a grid and threads of a block in x, y and z.
     grid_extents: tuple[int, int, int]
     block_extents: tuple[int, int, int]
-    threads_per_block: int
-    shared_per_block_bytes: int
-    local_per_thread_bytes: int
+    threads_per_block: int  #: Most threads of a block in all.
+    shared_per_block_bytes: int  #: Shared memory of a block that does not ask for more.
+    local_per_thread_bytes: int  #: Local memory of a thread.
+    #: `cluster_blocks`, `cluster_blocks_portable`: most blocks of a cluster, and of one that needs no permission.
     cluster_blocks: int
     cluster_blocks_portable: int
 

@@ -19,52 +19,24 @@ ARITHMETIC = "arithmetic"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one level of memory allows.
+    """What one level of memory allows."""
 
-    Attributes
-    ----------
-    name : str
-        One of `LEVELS`.
-    bytes : int
-        What it moved.
-    gb_per_s : float or None
-        What it can move, 10^9 bytes a second; None where no source states it.
-    intensity : float
-        Operations for each byte it moved.
-    ridge : float or None
-        Operations a byte at which it allows as much as the arithmetic does.
-    gflops : float or None
-        The most operations a second it allows, 10^9.
-    """
-
-    name: str
-    bytes: int
-    gb_per_s: float | None
-    intensity: float
-    ridge: float | None
-    gflops: float | None
+    name: str  #: One of `LEVELS`.
+    bytes: int  #: What it moved.
+    gb_per_s: float | None  #: What it can move, 10^9 bytes a second; None where no source states it.
+    intensity: float  #: Operations for each byte it moved.
+    ridge: float | None  #: Operations a byte at which it allows as much as the arithmetic does.
+    gflops: float | None  #: The most operations a second it allows, 10^9.
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """What bounds a piece of work.
+    """What bounds a piece of work."""
 
-    Attributes
-    ----------
-    gflops : float
-        The most that can be reached, 10^9 operations a second.
-    bound : str
-        `arithmetic`, or the level of memory that allows least.
-    peak_gflops : float
-        What the arithmetic allows.
-    levels : tuple of Level
-        Those that moved anything, the nearest first.
-    """
-
-    gflops: float
-    bound: str
-    peak_gflops: float
-    levels: tuple[Level, ...]
+    gflops: float  #: The most that can be reached, 10^9 operations a second.
+    bound: str  #: `arithmetic`, or the level of memory that allows least.
+    peak_gflops: float  #: What the arithmetic allows.
+    levels: tuple[Level, ...]  #: Those that moved anything, the nearest first.
 
 
 def seconds(gpu: Gpu, level: str, size: int) -> float | None:
