@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -43,7 +44,7 @@ class Command:
     @property
     def takes_a_program(self) -> bool:
         """Whether it runs a program of the user's."""
-        return self.function in (run, check.check, profile.profile, predict.predict)
+        return "script" in inspect.signature(self.function).parameters
 
     @property
     def epilog(self) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.cli.statuses import FOUND, INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
@@ -22,39 +23,37 @@ _TABLES = "S8|S10|S12|S13"
 _YARDSTICK = "numpy"
 
 
-def _option(metavar: str, text: str, default: str = "", **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, show_default=default or False, **more)
-
-
 def bench(
     kernels: Annotated[
         list[str] | None,
-        _option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; on a GPU that is not here all"),
+        option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; on a GPU that is not here all"),
     ] = None,
-    sizes: Annotated[str | None, _option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
-    blocks: Annotated[str | None, _option("EDGES", "Edges of blocks, of kernels that have blocks.", "all")] = None,
-    results: Annotated[str | None, _option("NUMBERS", "Results a thread, of kernels that have blocks.", "all")] = None,
-    dtypes: Annotated[str | None, _option("NAMES", "For all that take them.", "each source's own")] = None,
+    sizes: Annotated[str | None, option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
+    blocks: Annotated[str | None, option("EDGES", "Edges of blocks, of kernels that have blocks.", "all")] = None,
+    results: Annotated[str | None, option("NUMBERS", "Results a thread, of kernels that have blocks.", "all")] = None,
+    dtypes: Annotated[str | None, option("NAMES", "For all that take them.", "each source's own")] = None,
     device: Annotated[
         str | None,
-        _option(
+        option(
             "NAMES",
             "Of `tilewright devices`, measured; of `tilewright gpus`, predicted.",
             "cpu; of a table a GPU",
-            autocompletion=completion.bench_devices,
+            complete=completion.bench_devices,
         ),
     ] = None,
     against: Annotated[
-        str | None, _option("NAMES", "Peers that take turns: numpy, torch, jax, cupy; none.", "numpy, if measured")
+        str | None,
+        option("NAMES", "Peers that take turns: numpy, torch, jax, cupy; none.", "numpy, if measured"),
     ] = None,
-    table: Annotated[str | None, _option(_TABLES, "A source's table, beside its figures.")] = None,
-    caches: Annotated[str | None, _option("warm,cold", "What caches hold when a product begins.", "warm")] = None,
-    samples: Annotated[str | None, _option("N", "Times that each is measured.", "31")] = None,
+    table: Annotated[str | None, option(_TABLES, "A source's table, beside its figures.")] = None,
+    caches: Annotated[str | None, option("warm,cold", "What caches hold when a product begins.", "warm")] = None,
+    samples: Annotated[str | None, option("N", "Times that each is measured.", "31")] = None,
     output: Annotated[
-        Path | None, _option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept")
+        Path | None,
+        option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    html: Annotated[Path | None, _option("PAGE", "Write the sweep's page too, as `tilewright report` does.")] = None,
+    html: Annotated[Path | None, option("PAGE", "Write the sweep's page too, as `tilewright report` does.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
 ) -> None:
     """Measure or predict rates, verify every product, and show them beside peers and the sources' figures.

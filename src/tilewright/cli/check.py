@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from tilewright.cli import completion, formats, program
+from tilewright.cli.options import option
 from tilewright.cli.statuses import DONE, FOUND, PROGRAM_FAILED
 
 if TYPE_CHECKING:
@@ -19,34 +20,24 @@ if TYPE_CHECKING:
 
 FailOnOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="error|warning|never",
-        help="Findings that are a failure.",
-        show_default="warning",
-        autocompletion=completion.fail_on,
-    ),
+    option("error|warning|never", "Findings that are a failure.", "warning", complete=completion.fail_on),
 ]
 FormatOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FORM[=FILE]",
-        help="Report: text, brief, json, sarif or github; again for more than one.",
-        show_default="text",
-        autocompletion=completion.formats,
+    option(
+        "FORM[=FILE]",
+        "Report: text, brief, json, sarif or github; again for more than one.",
+        "text",
+        complete=completion.formats,
     ),
 ]
 
 
+@program.takes_a_program()
 def check(
     ctx: typer.Context,
-    script: program.Script = None,
-    arguments: program.Arguments = None,
-    module: program.Module = None,
-    code: program.Code = None,
-    gpu: program.Gpu = None,
-    seed: program.Seed = None,
-    limit: program.Limit = None,
-    ignore: Annotated[str | None, typer.Option(metavar="CODES", help="Codes that are not wanted: TW601,TW604.")] = None,
+    given: program.Given,
+    ignore: Annotated[str | None, option("CODES", "Codes that are not wanted: TW601,TW604.")] = None,
     fail_on: FailOnOption = None,
     format: FormatOption = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -69,7 +60,7 @@ def check(
     """
     if codes:
         _list_codes(json=json)
-    what = program.chosen(script, arguments, module, code, gpu=gpu, seed=seed, limit=limit)
+    what = given.chosen()
 
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import values

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tilewright.cli.options import option
 from tilewright.errors import ArgumentValueError
 
 #: Clusters of one call: a simulation takes seconds for ten thousand workers.
@@ -14,7 +15,7 @@ _MOST = 32
 
 
 def _option(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text)
+    return option(metavar, text)
 
 
 def cluster(
@@ -29,9 +30,7 @@ def cluster(
     storage: Annotated[str, _option("RATE", "Of all workers together, which read and write it.")] = "20GB/s",
     link: Annotated[str, _option("RATE", "Most of a worker, each way.")] = "1.25GB/s",
     task: Annotated[str, _option("MS", "Milliseconds of client and scheduler for a tile, one after the other.")] = "5",
-    failures: Annotated[
-        str | None, typer.Option(metavar="HOURS", help="Mean life of a worker.", show_default="nothing fails")
-    ] = None,
+    failures: Annotated[str | None, option("HOURS", "Mean life of a worker.", "nothing fails")] = None,
     spread: Annotated[str, _option("PERCENT", "How far workers' rates lie apart: a standard deviation.")] = "0",
     seed: Annotated[str, _option("NUMBER", "Of failures and rates.")] = "0",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

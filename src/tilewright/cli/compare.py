@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tilewright.cli.options import option
 from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
 
@@ -19,7 +20,7 @@ def compare(
         Path, typer.Argument(metavar="OLD", help="A file by `tilewright bench --output`.", show_default=False)
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Another.", show_default=False)],
-    threshold: Annotated[str, typer.Option(metavar="PERCENT", help="A measured slowdown that counts.")] = "5%",
+    threshold: Annotated[str, option("PERCENT", "A measured slowdown that counts.")] = "5%",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Say what became slower or faster between two sweeps, and how sure that is.

@@ -9,6 +9,7 @@ import typer
 
 from tilewright.backends.inventory import BACKENDS, row_of, with_kernels
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
 
@@ -32,36 +33,26 @@ Gpu = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option(
-        metavar="|".join(DEVICES),
-        help=f"Where GPU kernels run; {_ONES} for one of several.",
-        autocompletion=completion.devices,
-    ),
+    option("|".join(DEVICES), f"Where GPU kernels run; {_ONES} for one of several.", complete=completion.devices),
 ]
 
 
 def ladder(
-    size: Annotated[
-        str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(DEFAULT_SIZE))
-    ] = None,
-    shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N.")] = None,
-    a: Annotated[Path | None, typer.Option("--a", metavar="A.npy", help="Left operand; needs --b.")] = None,
-    b: Annotated[Path | None, typer.Option("--b", metavar="B.npy", help="Right operand.")] = None,
+    size: Annotated[str | None, option("N", "Square matrices, N by N.", str(DEFAULT_SIZE))] = None,
+    shape: Annotated[str | None, option("M,N,K", "c is M by N, a is M by K, b is K by N.")] = None,
+    a: Annotated[Path | None, option("A.npy", "Left operand; needs --b.", names=("--a",))] = None,
+    b: Annotated[Path | None, option("B.npy", "Right operand.", names=("--b",))] = None,
     dtype: Annotated[
         str | None,
-        typer.Option(
-            metavar="|".join(DTYPES),
-            help=f"One dtype for all; on {_OWN} any real one.",
-            show_default="each source's own",
-        ),
+        option("|".join(DTYPES), f"One dtype for all; on {_OWN} any real one.", "each source's own"),
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Names or source rows, comma-separated, once or more; `*` works: s9*,S5."),
+        option("NAMES", "Names or source rows, comma-separated, once or more; `*` works: s9*,S5."),
     ] = None,
     gpu: Gpu = None,
     device: Device = DEVICES[0],
-    seed: Annotated[str | None, typer.Option(metavar="N", help="Operands, and the order of warps and blocks.")] = None,
+    seed: Annotated[str | None, option("N", "Operands, and the order of warps and blocks.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run every kernel, compare it bit for bit with the canonical product, and count what it does."""

@@ -12,6 +12,7 @@ import typer
 
 from tilewright.backends.inventory import spellings
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.cli.statuses import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -24,50 +25,46 @@ _SIMULATED = 5_000
 
 Dtype = Annotated[
     str | None,
-    typer.Option(
-        metavar="DTYPE",
-        help="Of the product: int32 sums int8 exactly, which wraps otherwise.",
-        show_default="the operands' common one",
-    ),
+    option("DTYPE", "Of the product: int32 sums int8 exactly, which wraps otherwise.", "the operands' common one"),
 ]
 Accumulator = Annotated[
     str | None,
-    typer.Option(
-        "--acc-dtype",
-        metavar="DTYPE",
-        help="Of the running sums: float64 sums float32 more exactly.",
-        show_default="the product's, wider for narrow floats",
+    option(
+        "DTYPE",
+        "Of the running sums: float64 sums float32 more exactly.",
+        "the product's, wider for narrow floats",
+        names=("--acc-dtype",),
     ),
 ]
 Algebra = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="What adds and multiplies, such as min-plus for shortest paths.",
-        show_default="plus-times",
-        autocompletion=completion.algebras,
+    option(
+        "NAME",
+        "What adds and multiplies, such as min-plus for shortest paths.",
+        "plus-times",
+        complete=completion.algebras,
     ),
 ]
 Threads = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Of the processor, at most.", show_default="all that this process may use"),
+    option("N", "Of the processor, at most.", "all that this process may use"),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
+    option(
+        "SIZE",
+        "Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
         "was interrupted.",
-        show_default="what the product takes whole, where half of what is free has room for it; else that half",
+        "what the product takes whole, where half of what is free has room for it; else that half",
     ),
 ]
 Dask = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Let the workers of a Dask cluster multiply, whose scheduler has this address, such as "
+    option(
+        "ADDRESS",
+        "Let the workers of a Dask cluster multiply, whose scheduler has this address, such as "
         "tcp://host:8786: all of them must see A, B and C by the same paths. --memory is then each worker's.",
-        show_default=False,
+        False,
     ),
 ]
 
@@ -75,7 +72,7 @@ Dask = Annotated[
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A", help="Left operand, of shape (m, k): .npy, .zarr or .h5:/name.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Right operand, of shape (k, n).")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="C", help="Where the product goes.")],
+    output: Annotated[Path, option("C", "Where the product goes.", names=("--output", "-o"))],
     memory: Memory = None,
     dask: Dask = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print how the product would be done, and do nothing.")] = False,
@@ -93,7 +90,7 @@ def matmul(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="|".join(spellings()), help="Where matmul multiplies.", show_default="cpu"),
+        option("|".join(spellings()), "Where matmul multiplies.", "cpu"),
     ] = None,
     dtype: Dtype = None,
     acc_dtype: Accumulator = None,
@@ -130,10 +127,10 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
     """Refuse options that a kernel has no choice of."""
     from tilewright.errors import ArgumentValueError
 
-    for option, given in options.items():
+    for name, given in options.items():
         if given is not None:
             raise ArgumentValueError(
-                f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
+                f"{name} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
             )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.cli.options import option
 from tilewright.cli.statuses import FOUND
 
 if TYPE_CHECKING:
@@ -17,23 +18,17 @@ ALL = "all"
 
 
 def occupancy(
-    registers: Annotated[str, typer.Option(metavar="R", help="Registers of a thread, as the assembler reports them.")],
-    block: Annotated[str, typer.Option(metavar="N", help="Threads of a block.")],
-    shared: Annotated[
-        str, typer.Option(metavar="S", help="Bytes of shared memory of a block, static and dynamic.")
-    ] = "0",
+    registers: Annotated[str, option("R", "Registers of a thread, as the assembler reports them.")],
+    block: Annotated[str, option("N", "Threads of a block.")],
+    shared: Annotated[str, option("S", "Bytes of shared memory of a block, static and dynamic.")] = "0",
     gpu: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="GPU, by a name of `tilewright gpus`; all compares them.", show_default="h100"
-        ),
+        option("NAME", "GPU, by a name of `tilewright gpus`; all compares them.", "h100"),
     ] = None,
-    barriers: Annotated[str, typer.Option(metavar="B", help="Named barriers of a block; 0 leaves them out.")] = "0",
+    barriers: Annotated[str, option("B", "Named barriers of a block; 0 leaves them out.")] = "0",
     carveout: Annotated[
         str | None,
-        typer.Option(
-            metavar="PERCENT|l1|equal|shared", help="Preferred part of shared memory.", show_default="no preference"
-        ),
+        option("PERCENT|l1|equal|shared", "Preferred part of shared memory.", "no preference"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli import completion, program
+from tilewright.cli import program
+from tilewright.cli.options import option
 from tilewright.errors import ArgumentValueError, KernelError
 
 if TYPE_CHECKING:
@@ -17,35 +18,22 @@ if TYPE_CHECKING:
 _SIZE = 1024
 
 
+@program.takes_a_program("seed")
 def predict(
     ctx: typer.Context,
-    script: program.Script = None,
-    arguments: program.Arguments = None,
-    module: program.Module = None,
-    code: program.Code = None,
-    size: Annotated[
-        str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(_SIZE))
-    ] = None,
-    shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N.")] = None,
-    dtype: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="One dtype for all.", show_default="each source's own")
-    ] = None,
+    given: program.Given,
+    size: Annotated[str | None, option("N", "Square matrices, N by N.", str(_SIZE))] = None,
+    shape: Annotated[str | None, option("M,N,K", "c is M by N, a is M by K, b is K by N.")] = None,
+    dtype: Annotated[str | None, option("DTYPE", "One dtype for all.", "each source's own")] = None,
     kernels: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Of the catalogue, once or more: s9*,S6."),
+        option("NAMES", "Of the catalogue, once or more: s9*,S6."),
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The GPU.", show_default="h100", autocompletion=completion.gpus),
-    ] = None,
-    clock: Annotated[
-        str | None, typer.Option(metavar="MHZ", help="Clock that it sustains.", show_default="its boost clock")
-    ] = None,
-    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Of a program, only this kernel.")] = None,
+    clock: Annotated[str | None, option("MHZ", "Clock that it sustains.", "its boost clock")] = None,
+    kernel: Annotated[str | None, option("NAME", "Of a program, only this kernel.")] = None,
     all_blocks: Annotated[
         bool, typer.Option("--all-blocks", help="Of a program, count all blocks of large launches, not some.")
     ] = False,
-    limit: program.Limit = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Predict times from machine code, counts and a model of a multiprocessor; nothing is measured.
@@ -54,18 +42,17 @@ def predict(
     times are from it, is on the page of predictions.
     """
     options = {"--size": size, "--shape": shape, "--dtype": dtype, "--kernels": kernels}
-    if (script, module, code) != (None, None, None):
-        if given := [name for name, value in options.items() if value is not None]:
+    if given.named:
+        if wrong := [name for name, value in options.items() if value is not None]:
             raise ArgumentValueError(
-                f"{given[0]} is of the catalogue, and a program is named; leave one out, or write the program's own "
+                f"{wrong[0]} is of the catalogue, and a program is named; leave one out, or write the program's own "
                 "options behind it"
             )
-        what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
-        raise typer.Exit(_of_program(ctx, what, kernel, clock, all_blocks=all_blocks, json=json))
-    of_program = (("--kernel", kernel is not None), ("--limit", limit is not None), ("--all-blocks", all_blocks))
-    if given := [name for name, is_given in of_program if is_given]:
-        raise ArgumentValueError(f"{given[0]} is of a program, and none is named; name one, or use --kernels")
-    _of_catalogue(_extents(size, shape), dtype, kernels, gpu, clock, json=json)
+        raise typer.Exit(_of_program(ctx, given.chosen(), kernel, clock, all_blocks=all_blocks, json=json))
+    of_program = (("--kernel", kernel is not None), ("--limit", given.limit is not None), ("--all-blocks", all_blocks))
+    if wrong := [name for name, is_given in of_program if is_given]:
+        raise ArgumentValueError(f"{wrong[0]} is of a program, and none is named; name one, or use --kernels")
+    _of_catalogue(_extents(size, shape), dtype, kernels, given.gpu, clock, json=json)
 
 
 def _of_program(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli import program
+from tilewright.cli.options import option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -16,31 +17,23 @@ if TYPE_CHECKING:
     from tilewright.profiling import Profiles
 
 
+@program.takes_a_program("seed")
 def profile(
     ctx: typer.Context,
-    script: program.Script = None,
-    arguments: program.Arguments = None,
-    module: program.Module = None,
-    code: program.Code = None,
-    gpu: program.Gpu = None,
-    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Only launches of this kernel.")] = None,
-    launch: Annotated[
-        str | None, typer.Option(metavar="N", help="Only the launch of this number, from 0.", show_default="all")
-    ] = None,
-    limit: program.Limit = None,
+    given: program.Given,
+    kernel: Annotated[str | None, option("NAME", "Only launches of this kernel.")] = None,
+    launch: Annotated[str | None, option("N", "Only the launch of this number, from 0.", "all")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
     ] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page too, of the launch that takes longest.")
-    ] = None,
+    html: Annotated[Path | None, option("PAGE", "Write a page too, of the launch that takes longest.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and show what its kernels do beside their source.
 
     The exit status is the program's own; 130 where Ctrl-C ended it, and what was counted until then is shown.
     """
-    what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
+    what = given.chosen()
 
     from tilewright import machine
     from tilewright.cli import files, values

@@ -1,17 +1,20 @@
-"""What `run`, `check` and `profile` share: which program is meant, their options, and the project's own settings."""
+"""What commands that take a program share: which one is meant, their options, and the project's own settings."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -34,18 +37,14 @@ Script = Annotated[
     ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments, whatever they are.")]
-Module = Annotated[str | None, typer.Option(_MODULE, metavar="MODULE", help="A module instead, as python -m has it.")]
-Code = Annotated[str | None, typer.Option(_CODE, metavar="CODE", help="Code instead, as python -c has it.")]
+Module = Annotated[str | None, option("MODULE", "A module instead, as python -m has it.", names=(_MODULE,))]
+Code = Annotated[str | None, option("CODE", "Code instead, as python -c has it.", names=(_CODE,))]
 Gpu = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="GPU to simulate.", show_default="h100", autocompletion=completion.gpus),
+    option("NAME", "GPU to simulate.", "h100", complete=completion.gpus),
 ]
-Seed = Annotated[
-    str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
-]
-Limit = Annotated[
-    str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
-]
+Seed = Annotated[str | None, option("NUMBER", "Shuffle the order of blocks and warps by this number.")]
+Limit = Annotated[str | None, option("SECONDS", "Give a launch up that runs longer.", "never")]
 
 
 class ProgramCommand(TyperCommand):
@@ -96,49 +95,90 @@ class Chosen:
     project: Project  #: What its `pyproject.toml` says.
 
 
-def chosen(
-    script: str | None,
-    arguments: Sequence[str] | None,
-    module: str | None,
-    code: str | None,
-    *,
-    gpu: str | None,
-    limit: str | None,
-    seed: str | None = None,
-) -> Chosen:
-    """The program that options name, with what they leave open as the environment or its project has it.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a command line says of the program: each field is a parameter of the commands that take one."""
 
-    Raises ArgumentValueError: no program is named, or a value is wrong.
-    """
-    from tilewright import configuration
-    from tilewright.cli import values
-    from tilewright.drivers.target import Target
-    from tilewright.settings import Settings
-    from tilewright.simt import Limits
+    script: Script = None
+    arguments: Arguments = None
+    module: Module = None
+    code: Code = None
+    gpu: Gpu = None
+    seed: Seed = None
+    limit: Limit = None
 
-    argv = (*(() if script is None else (script,)), *(arguments or ()))
-    if module is not None:
-        program = Target(module, "module")
-    elif code is not None:
-        program = Target(code, "code")
-    elif script is not None:
-        program, argv = Target(script), argv[1:]
-    else:
+    @property
+    def named(self) -> bool:
+        """Whether there is a program."""
+        return (self.script, self.module, self.code) != (None, None, None)
+
+    def chosen(self) -> Chosen:
+        """The program, with what its options leave open as the environment or its project has it.
+
+        Raises ArgumentValueError: no program is named, or a value is wrong.
+        """
+        from tilewright import configuration
+        from tilewright.cli import values
+        from tilewright.simt import Limits
+
+        program, argv = self._program()
+        at_file = program.kind == "script" and program.text != "-"
+        project = configuration.of(*([Path(program.text).absolute().parent] if at_file else []), Path.cwd())
+        bound = values.limits(self.limit)
+        if bound is None and project.limit is not None:
+            bound = Limits(seconds=project.limit)
+        number = project.seed if self.seed is None else values.whole("--seed", self.seed, 0, "1")
+        return Chosen(program, argv, self._gpu(project), number, bound, project)
+
+    def _program(self) -> tuple[Target, tuple[str, ...]]:
+        """What runs, and its arguments."""
+        from tilewright.drivers.target import Target
+
+        argv = (*(() if self.script is None else (self.script,)), *(self.arguments or ()))
+        if self.module is not None:
+            return Target(self.module, "module"), argv
+        if self.code is not None:
+            return Target(self.code, "code"), argv
+        if self.script is not None:
+            return Target(self.script), argv[1:]
         raise ArgumentValueError(
             "SCRIPT must name a Python program (got none); name a file, or -m MODULE, or -c CODE; --help shows examples"
         )
-    at_file = program.kind == "script" and script != "-"
-    project = configuration.of(*([Path(program.text).absolute().parent] if at_file else []), Path.cwd())
-    if gpu is None and project.gpu is not None and not os.environ.get("TILEWRIGHT_GPU"):
-        name = values.gpu_name(f"{project.file}: gpu", project.gpu)
-    else:
-        where, text = ("TILEWRIGHT_GPU", Settings.from_environ().gpu) if gpu is None else ("--gpu", gpu)
-        name = values.gpu_name(where, text)
-    bound = values.limits(limit)
-    if bound is None and project.limit is not None:
-        bound = Limits(seconds=project.limit)
-    number = project.seed if seed is None else values.whole("--seed", seed, 0, "1")
-    return Chosen(program, argv, name, number, bound, project)
+
+    def _gpu(self, project: Project) -> str:
+        from tilewright.cli import values
+        from tilewright.settings import Settings
+
+        if self.gpu is not None:
+            return values.gpu_name("--gpu", self.gpu)
+        if project.gpu is not None and not os.environ.get("TILEWRIGHT_GPU"):
+            return values.gpu_name(f"{project.file}: gpu", project.gpu)
+        return values.gpu_name("TILEWRIGHT_GPU", Settings.from_environ().gpu)
+
+
+def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of :class:`Given` as parameters, but for some; it gets them as its second argument."""
+
+    def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+        context, _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        hints = get_type_hints(Given, include_extras=True)
+        shared = [
+            one.replace(annotation=hints[name])
+            for name, one in inspect.signature(Given).parameters.items()
+            if name not in left_out
+        ]
+
+        @functools.wraps(command)
+        def called(ctx: typer.Context, **values: Any) -> None:
+            given = Given(**{one.name: values.pop(one.name) for one in shared})
+            command(ctx, given, **values)
+
+        parameters = [context, *shared, *own]
+        vars(called)["__signature__"] = inspect.Signature(parameters)
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        return called
+
+    return with_parameters
 
 
 def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
@@ -149,13 +189,13 @@ def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
     from tilewright.report import console
 
     text = what.program.source
-    for option in dict.fromkeys(_options(ctx, what.argv)):
-        if (not ended.status) if text is None else (option in text):
+    for name in dict.fromkeys(_options(ctx, what.argv)):
+        if (not ended.status) if text is None else (name in text):
             continue
-        value = " ..." if _takes_a_value(ctx, option) else ""
+        value = " ..." if _takes_a_value(ctx, name) else ""
         console.note(
-            f"{option} stands after the program, which got it; options of Tilewright stand before it: "
-            f"{ctx.command_path} {option}{value} {_shown(what.program)}"
+            f"{name} stands after the program, which got it; options of Tilewright stand before it: "
+            f"{ctx.command_path} {name}{value} {_shown(what.program)}"
         )
 
 

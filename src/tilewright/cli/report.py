@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -31,26 +32,20 @@ def report(
         Path | None, typer.Argument(metavar="[SWEEP]", help="A file of `tilewright bench --output`.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, such as page.html.")
+        Path | None, option("PAGE", "The page to write, such as page.html.", names=("--output", "-o"))
     ] = None,
-    charts: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="A new folder for the charts, each as SVG and PNG.")
-    ] = None,
-    kernel: Annotated[
-        str, typer.Option(metavar="NAME", help="Kernel of the pictures; none.", autocompletion=completion.kernels)
-    ] = _KERNEL,
+    charts: Annotated[Path | None, option("FOLDER", "A new folder for the charts, each as SVG and PNG.")] = None,
+    kernel: Annotated[str, option("NAME", "Kernel of the pictures; none.", complete=completion.kernels)] = _KERNEL,
     shape: Annotated[
         str | None,
-        typer.Option(metavar="M,N,K", help="Extents of its product.", show_default="three by three blocks of C"),
+        option("M,N,K", "Extents of its product.", "three by three blocks of C"),
     ] = None,
-    dtype: Annotated[str | None, typer.Option(metavar="DTYPE", help="Its dtype.", show_default="its own")] = None,
+    dtype: Annotated[str | None, option("DTYPE", "Its dtype.", "its own")] = None,
     gpu: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The simulated GPU.", show_default="h100", autocompletion=completion.gpus),
+        option("NAME", "The simulated GPU.", "h100", complete=completion.gpus),
     ] = None,
-    ladder: Annotated[
-        str, typer.Option(metavar="NAMES", help="Kernels of the ladder, by name or source row; none.")
-    ] = _LADDER,
+    ladder: Annotated[str, option("NAMES", "Kernels of the ladder, by name or source row; none.")] = _LADDER,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a page, or charts in a folder, of these names.")
     ] = False,

@@ -7,21 +7,13 @@ import typer
 from tilewright.cli import program
 
 
-def run(
-    ctx: typer.Context,
-    script: program.Script = None,
-    arguments: program.Arguments = None,
-    module: program.Module = None,
-    code: program.Code = None,
-    gpu: program.Gpu = None,
-    seed: program.Seed = None,
-    limit: program.Limit = None,
-) -> None:
+@program.takes_a_program()
+def run(ctx: typer.Context, given: program.Given) -> None:
     """Run a Python program that uses numba.cuda, unmodified, with a simulated GPU as its device.
 
     The exit status, output and tracebacks are the program's own.
     """
-    what = program.chosen(script, arguments, module, code, gpu=gpu, seed=seed, limit=limit)
+    what = given.chosen()
 
     from tilewright.drivers.following import follow
 

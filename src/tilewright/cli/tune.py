@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.cli import completion
+from tilewright.cli.options import option
 from tilewright.cli.statuses import DEFECT, INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
@@ -14,20 +15,14 @@ _SIZE = 1024
 
 
 def tune(
-    size: Annotated[
-        str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(_SIZE))
-    ] = None,
-    shape: Annotated[
-        list[str] | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N; once or more.")
-    ] = None,
-    dtype: Annotated[str, typer.Option(metavar="DTYPE", help="Of both operands.")] = "float32",
+    size: Annotated[str | None, option("N", "Square matrices, N by N.", str(_SIZE))] = None,
+    shape: Annotated[list[str] | None, option("M,N,K", "c is M by N, a is M by K, b is K by N; once or more.")] = None,
+    dtype: Annotated[str, option("DTYPE", "Of both operands.")] = "float32",
     order: Annotated[
-        str, typer.Option(metavar="ORDER", help="Of sums: canonical, tf32x3 or fast.", autocompletion=completion.orders)
+        str, option("ORDER", "Of sums: canonical, tf32x3 or fast.", complete=completion.orders)
     ] = "canonical",
-    device: Annotated[str, typer.Option(metavar="NAME", help="cpu, or a simulated GPU: simulated:h100.")] = "simulated",
-    kernels: Annotated[
-        str | None, typer.Option(metavar="COUNT", help="So many of the ranking's first.", show_default="5")
-    ] = None,
+    device: Annotated[str, option("NAME", "cpu, or a simulated GPU: simulated:h100.")] = "simulated",
+    kernels: Annotated[str | None, option("COUNT", "So many of the ranking's first.", "5")] = None,
     again: Annotated[bool, typer.Option("--again", help="Time those too whose times are kept.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
