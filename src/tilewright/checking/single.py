@@ -69,17 +69,11 @@ def check(
     Examples
     --------
     >>> from tilewright.programs import Program
-    >>> text = '''
-    ... .version 8.0 .target sm_90 .address_size 64
-    ... .visible .entry fill(.param .u64 x) {
-    ...   .reg .b32 %r<2>; .reg .b64 %rd<4>;
-    ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
-    ...   st.global.u32 [%rd3], %r1; ret;
-    ... }'''
-    >>> [f.code for f in check(Program.from_ptx(text), 1, 32, (np.zeros(32, np.int32),))]
+    >>> fill = Program.from_cuda('extern "C" __global__ void fill(int *x) { x[threadIdx.x] = 1; }', "fill")
+    >>> [f.code for f in check(fill, 1, 32, (np.zeros(32, np.int32),))]
     []
-    >>> [f.code for f in check(Program.from_ptx(text), 1, 2048, (np.zeros(4096, np.int32),))]
-    ['TW502']
+    >>> [f.code for f in check(fill, 1, 33, (np.zeros(32, np.int32),))]
+    ['TW101']
     """
     suppressions.checked(ignore)
     asked = Asked(kernel, grid, block, args, **options)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from tilewright.gpu.operands import Address, Operand, Record, Registers
+from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
+
+#: State space -> LLVM's number of it, bits of an address there.
+SPACES: Mapping[str, tuple[int, int]] = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
 
 
 def by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any, ...]]]:
@@ -15,6 +20,30 @@ def by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any,
         found.append((operand, tuple(left[:count])))
         del left[:count]
     return found
+
+
+def assembled(
+    record: Record, results: Sequence[str], types: Any, arguments: Any,
+    registers: Callable[[Operand, Any, Any], list[tuple[Any, str]]],
+) -> tuple[str, list[Any], str]:  # fmt: skip
+    """The text of the instruction, the values that go into it, and LLVM's constraints.
+
+    `results` are the constraints of what it returns; `registers` makes an operand's values, each with its constraint,
+    of the types and values of its arguments.
+    """
+    texts, inputs, constraints = {}, [], [f"={constraint}" for constraint in results]
+    for (operand, kinds), (_, given) in zip(by_operand(record, types), by_operand(record, arguments), strict=True):
+        if isinstance(operand, Constant):
+            texts[operand.name] = str(kinds[0].literal_value)
+            continue
+        values = registers(operand, kinds, given)
+        texts[operand.name] = numbered(len(constraints), len(values))
+        inputs += [value for value, _ in values]
+        tied = operand.name == record.updates  # to the results, which come first
+        constraints += [str(index) if tied else one for index, (_, one) in enumerate(values)]
+    if not record.pure:
+        constraints.append("~{memory}")
+    return with_predicates(record, texts), inputs, ",".join(constraints)
 
 
 def with_predicates(record: Record, texts: dict[str, str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+from typing import Any
 
 from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
 
@@ -62,6 +64,19 @@ def docstring(record: Record) -> str:
     if record.result is not None:
         lines += ["", "Returns", "-------", _kind(record.result), *_sentence(record.result)]
     return "\n".join(lines)
+
+
+def documented(function: Any, record: Record) -> Any:
+    """What a compiler of Python calls for a record, with the record's name, documentation and parameters."""
+    function.__name__ = function.__qualname__ = record.name
+    function.__doc__ = docstring(record)
+    function.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for name in ("typingctx", *record.parameters())
+        ]
+    )
+    return function
 
 
 def _sentence(operand: Operand) -> list[str]:

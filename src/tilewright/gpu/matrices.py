@@ -16,25 +16,28 @@ _PRODUCTS = "Tensor-core products"
 _LANES = 32
 
 
+_ROW = Address("row", "shared", 16, "the first of a row's 16 bytes")
+
+
+def _moved(verb: str, count: int, trans: bool) -> str:
+    matrices = f"{count} matri{'x' if count == 1 else 'ces'} of 8 rows of 16 bytes"
+    return f"{verb} {matrices}, whose addresses lanes 0 to {8 * count - 1} give" + (", transposed." if trans else ".")
+
+
 def _ldmatrix(count: int, trans: bool) -> Record:
-    words = f"Loads {count} matri{'x' if count == 1 else 'ces'} of 8 rows of 16 bytes, whose addresses lanes "
-    words += f"0 to {8 * count - 1} give" + (", transposed." if trans else ".")
     return Record(
         f"ldmatrix_x{count}" + "_trans" * trans,
         f"ldmatrix.sync.aligned.m8n8.x{count}" + ".trans" * trans + ".shared.b16 {matrices}, [row];",
-        (7, 5), (Address("row", "shared", 16, "the first of a row's 16 bytes"),), words, _MOVES,
+        (7, 5), (_ROW,), _moved("Loads", count, trans), _MOVES,
         Registers("matrices", "b32", count, words="two halves of each matrix"),
     )  # fmt: skip
 
 
 def _stmatrix(count: int, trans: bool) -> Record:
-    words = f"Stores {count} matri{'x' if count == 1 else 'ces'} of 8 rows of 16 bytes, whose addresses lanes "
-    words += f"0 to {8 * count - 1} give" + (", transposed." if trans else ".")
     return Record(
         f"stmatrix_x{count}" + "_trans" * trans,
         f"stmatrix.sync.aligned.m8n8.x{count}" + ".trans" * trans + ".shared.b16 [row], {matrices};",
-        (9, 0), (Address("row", "shared", 16, "the first of a row's 16 bytes"), Registers("matrices", "b32", count)),
-        words, _MOVES,
+        (9, 0), (_ROW, Registers("matrices", "b32", count)), _moved("Stores", count, trans), _MOVES,
     )  # fmt: skip
 
 

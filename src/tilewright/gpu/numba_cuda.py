@@ -8,7 +8,6 @@ Source: numba-cuda, `cuda.extending.intrinsic`; LLVM Language Reference, Inline 
 
 from __future__ import annotations
 
-import inspect
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +17,8 @@ from numba.cuda.core.errors import NumbaTypeError, NumbaValueError
 from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.extending import intrinsic
 
-from tilewright.gpu.assembly import by_operand, numbered, with_predicates
-from tilewright.gpu.documentation import docstring
+from tilewright.gpu.assembly import SPACES, assembled, by_operand
+from tilewright.gpu.documentation import documented
 from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
 
 #: Register type -> (Numba's, LLVM's, the constraint).
@@ -35,8 +34,6 @@ _TYPES = MappingProxyType(
         "pred": (types.boolean, ir.IntType(32), "r"),
     }
 )
-#: State space -> LLVM's number of it, bits of an address there.
-_SPACES = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
 
 
 def intrinsic_of(record: Record) -> Any:
@@ -51,13 +48,7 @@ def intrinsic_of(record: Record) -> Any:
 
         return _result_type(record, arguments)(*arguments), generate
 
-    names = ("typingctx", *record.parameters())
-    define.__name__ = define.__qualname__ = record.name
-    define.__doc__ = docstring(record)
-    define.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    )
-    return intrinsic(define)
+    return intrinsic(documented(define, record))
 
 
 def _result_type(record: Record, arguments: Any) -> Any:
@@ -139,22 +130,12 @@ def _generated(record: Record, context: Any, builder: Any, signature: Any, value
     """The call of the instruction, and its results as Numba has them."""
     result = record.result
     results = [] if result is None else [_TYPES[result.type][1:]] * result.count
-    texts, inputs, constraints = {}, [], [f"={constraint}" for _, constraint in results]
-    given = zip(by_operand(record, signature.args), by_operand(record, values), strict=True)
-    for (operand, argument_types), (_, arguments) in given:
-        if isinstance(operand, Constant):
-            texts[operand.name] = str(argument_types[0].literal_value)
-            continue
-        registers = _registers(context, builder, operand, argument_types, arguments)
-        texts[operand.name] = numbered(len(constraints), len(registers))
-        inputs += [value for value, _ in registers]
-        tied = operand.name == record.updates  # to the results, which come first
-        constraints += [str(index) if tied else one for index, (_, one) in enumerate(registers)]
-    text = with_predicates(record, texts)
-    if not record.pure:
-        constraints.append("~{memory}")
+    text, inputs, constraints = assembled(
+        record, [constraint for _, constraint in results], signature.args, values,
+        lambda operand, kinds, given: _registers(context, builder, operand, kinds, given),
+    )  # fmt: skip
     kind = ir.FunctionType(_returned([kind for kind, _ in results]), [value.type for value in inputs])
-    asm = ir.InlineAsm(kind, text, ",".join(constraints), side_effect=not record.pure)
+    asm = ir.InlineAsm(kind, text, constraints, side_effect=not record.pure)
     call = builder.call(asm, inputs, attrs=("convergent",))
     return _as_numba(context, builder, signature.return_type, result, call)
 
@@ -197,7 +178,7 @@ def _address(context: Any, builder: Any, operand: Address, argument_types: Any, 
     kinds = tuple(index_type) if several else (index_type,)
     indices = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, kinds, strict=True)]
     pointer = _pointer(context, builder, array_type, array, indices)
-    space, bits = _SPACES[operand.space]
+    space, bits = SPACES[operand.space]
     pointer = builder.addrspacecast(pointer, ir.PointerType(pointer.type.pointee, space))
     address = builder.ptrtoint(pointer, ir.IntType(64))
     return (builder.trunc(address, ir.IntType(32)), "r") if bits == 32 else (address, "l")

@@ -15,7 +15,6 @@ Source: numba-cuda-mlir 0.6.0, `extending.intrinsic`; MLIR, dialect `llvm`, `llv
 
 from __future__ import annotations
 
-import inspect
 from types import MappingProxyType
 from typing import Any
 
@@ -28,8 +27,8 @@ from numba_cuda_mlir.lowering_utilities import index_of, memref_to_llvm_ptr
 from numba_cuda_mlir.numba_cuda.core.errors import NumbaTypeError
 
 from tilewright.gpu import intrinsics
-from tilewright.gpu.assembly import by_operand, numbered, with_predicates
-from tilewright.gpu.documentation import docstring
+from tilewright.gpu.assembly import SPACES, assembled, by_operand
+from tilewright.gpu.documentation import documented
 from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
 
 #: Register type -> (Numba's, bits, whether a float, the constraint).
@@ -41,8 +40,6 @@ _TYPES = MappingProxyType(
         "f64": (types.float64, 64, True, "d"), "pred": (types.boolean, 32, False, "r"),
     }
 )  # fmt: skip
-#: State space -> LLVM's number of it, bits of an address there.
-_SPACES = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
 
 
 def __getattr__(name: str) -> Any:
@@ -63,13 +60,7 @@ def intrinsic_of(record: Record) -> Any:
 
         return _result_type(record)(*arguments), generate
 
-    names = ("typingctx", *record.parameters())
-    define.__name__ = define.__qualname__ = record.name
-    define.__doc__ = docstring(record)
-    define.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    )
-    return intrinsic(define)
+    return intrinsic(documented(define, record))
 
 
 def _check(record: Record, arguments: Any) -> None:
@@ -96,23 +87,13 @@ def _generate(record: Record, builder: Any, target: Any, argument_types: Any, gi
     """The instruction, and its results in the target."""
     result = record.result
     results = [] if result is None else [_TYPES[result.type]] * result.count
-    texts, inputs, constraints = {}, [], [f"={constraint}" for *_, constraint in results]
-    of_types = by_operand(record, argument_types)
-    for (operand, kinds), (_, variables) in zip(of_types, by_operand(record, given), strict=True):
-        if isinstance(operand, Constant):
-            texts[operand.name] = str(kinds[0].literal_value)
-            continue
-        values = _registers(builder, operand, kinds, variables)
-        texts[operand.name] = numbered(len(constraints), len(values))
-        inputs += [value for value, _ in values]
-        tied = operand.name == record.updates  # to the results, which come first
-        constraints += [str(index) if tied else one for index, (_, one) in enumerate(values)]
-    text = with_predicates(record, texts)
-    if not record.pure:
-        constraints.append("~{memory}")
+    text, inputs, constraints = assembled(
+        record, [constraint for *_, constraint in results], argument_types, given,
+        lambda operand, kinds, variables: _registers(builder, operand, kinds, variables),
+    )  # fmt: skip
     made_of = [_register(bits, is_float) for _, bits, is_float, _ in results]
     returned = llvm.StructType.get_literal(made_of) if len(made_of) > 1 else made_of[0] if made_of else None
-    call = llvm.inline_asm(returned, inputs, text, ",".join(constraints), has_side_effects=not record.pure)
+    call = llvm.inline_asm(returned, inputs, text, constraints, has_side_effects=not record.pure)
     if result is None:
         builder.store_var(target, None)
     elif result.count > 1:
@@ -154,7 +135,7 @@ def _address(operand: Address, array_type: Any, array: Any, index: Any) -> tuple
     """An element's address in its state space."""
     parts = index if isinstance(index, tuple | list) else [index]
     pointer = memref_to_llvm_ptr(array, [index_of(part) for part in parts], array.type.element_type)
-    space, bits = _SPACES[operand.space]
+    space, bits = SPACES[operand.space]
     generic = llvm.addrspacecast(llvm.PointerType.get(), pointer) if pointer.type != llvm.PointerType.get() else pointer
     if space:
         generic = llvm.addrspacecast(llvm.PointerType.get(space), generic)

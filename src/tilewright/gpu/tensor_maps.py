@@ -132,10 +132,7 @@ class ImageMap(ArrayParameter):
     swizzle, steps, fill
         As those of `TensorMap`; of steps one for each axis of the array.
 
-    Raises
-    ------
-    ArgumentValueError, ArgumentTypeError
-        A rule is broken.
+    Raises ArgumentValueError, ArgumentTypeError: a rule is broken.
 
     Examples
     --------

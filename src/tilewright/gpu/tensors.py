@@ -27,23 +27,24 @@ def _load(rank: int) -> Record:
     )  # fmt: skip
 
 
-def _store(rank: int) -> Record:
+def _from_shared(rank: int, name: str, opcode: str, what: str) -> Record:
+    """What goes from shared memory to a tensor."""
     return Record(
-        f"cp_async_bulk_tensor_{rank}d_store",
-        f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [map, {{corner}}], [source];",
+        name, f"{opcode}.bulk_group [map, {{corner}}], [source];",
         _NINE, (_MAP, _corner(rank), Address("source", "shared", 128)),
-        "One thread begins to copy a box back, but for what lies outside the tensor; a group of bulk stores has it.",
-        _TENSORS,
+        f"One thread begins to {what}; a group of bulk stores has it.", _TENSORS,
     )  # fmt: skip
+
+
+def _store(rank: int) -> Record:
+    name, opcode = f"cp_async_bulk_tensor_{rank}d_store", f"cp.async.bulk.tensor.{rank}d.global.shared::cta"
+    return _from_shared(rank, name, opcode, "copy a box back, but for what lies outside the tensor")
 
 
 def _add(rank: int) -> Record:
-    return Record(
-        f"cp_reduce_async_bulk_tensor_{rank}d_add",
-        f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.bulk_group [map, {{corner}}], [source];",
-        _NINE, (_MAP, _corner(rank), Address("source", "shared", 128)),
-        "One thread begins to add a box to the tensor, each element atomic; a group of bulk stores has it.", _TENSORS,
-    )  # fmt: skip
+    name = f"cp_reduce_async_bulk_tensor_{rank}d_add"
+    opcode = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add"
+    return _from_shared(rank, name, opcode, "add a box to the tensor, each element atomic")
 
 
 def _prefetch(rank: int) -> Record:

@@ -56,16 +56,10 @@ def profile(
     --------
     >>> import numpy as np
     >>> from tilewright.programs import Program
-    >>> text = '''
-    ... .version 8.0 .target sm_90 .address_size 64
-    ... .visible .entry double_it(.param .u64 x) {
-    ...   .reg .b32 %r<3>; .reg .b64 %rd<4>;
-    ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
-    ...   ld.global.u32 %r2, [%rd3]; add.s32 %r2, %r2, %r2; st.global.u32 [%rd3], %r2; ret;
-    ... }'''
-    >>> seen = profile(Program.from_ptx(text), 1, 64, (np.arange(64, dtype=np.int32),))
-    >>> seen.totals.warp_instructions, seen.totals.global_loads.sectors_per_request
-    (16, 4.0)
+    >>> text = 'extern "C" __global__ void double_it(int *x) { x[threadIdx.x] *= 2; }'
+    >>> seen = profile(Program.from_cuda(text, "double_it"), 1, 64, (np.arange(64, dtype=np.int32),))
+    >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request
+    (2, 4.0)
     """
     asked = Asked(kernel, grid, block, args, **options)
     return of_run(launched(asked, instruments()), asked.target, shared_bytes=asked.shared_bytes)

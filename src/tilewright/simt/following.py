@@ -19,7 +19,7 @@ Extents = int | Sequence[int]
 
 
 class SimulatedOptions(TypedDict, total=False):
-    """Options of :func:`tilewright.simt.launch` that launches on a real GPU do not have."""
+    """Options of :func:`tilewright.simt.launch` that a launch on a real GPU does not take."""
 
     limits: Limits | None
     seed: int | None

@@ -104,14 +104,9 @@ def compute_capability() -> tuple[int, int]:
 
 
 def launch(
-    kernel: Any,
-    grid: Extents,
-    block: Extents,
-    args: Sequence[Any],
-    shared_bytes: int = 0,
-    instruments: Sequence[Any] = (),
-    **simulated: Unpack[SimulatedOptions],
-) -> DeviceRun:
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], shared_bytes: int = 0,
+    instruments: Sequence[Any] = (), **simulated: Unpack[SimulatedOptions],
+) -> DeviceRun:  # fmt: skip
     """Run a kernel on the current GPU and wait for it.
 
     Parameters

@@ -7,12 +7,12 @@ limits: CUDA Programming Guide, "Dynamic Global Memory Allocation and Operations
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tilewright.drivers import contexts, streams
 from tilewright.drivers.contexts import PRIMARY
-from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.gpu import DriverError, SimulatedGpu, Stream
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.properties import PCI
 
@@ -108,38 +108,17 @@ def cuStreamCreateWithPriority(gpu: SimulatedGpu, flags: int, priority: int) -> 
     return handle
 
 
-def cuStreamGetPriority(gpu: SimulatedGpu, stream: int) -> int:
-    """A stream's priority."""
-    return gpu.stream(stream).priority
+def _of_stream(known: Callable[[Stream, int], int]) -> Callable[[SimulatedGpu, int], int]:
+    """A call that says what is known of a stream, and of its handle, once there is such a stream."""
+    return lambda gpu, stream: known(gpu.stream(stream), stream)
 
 
-def cuStreamGetFlags(gpu: SimulatedGpu, stream: int) -> int:
-    """A stream's flags."""
-    return int(gpu.stream(stream).independent)
-
-
-def cuStreamGetId(gpu: SimulatedGpu, stream: int) -> int:
-    """A stream's number."""
-    gpu.stream(stream)
-    return stream
-
-
-def cuStreamGetDevice(gpu: SimulatedGpu, stream: int) -> int:
-    """A stream's device."""
-    gpu.stream(stream)
-    return 0
-
-
-def cuStreamGetCtx(gpu: SimulatedGpu, stream: int) -> int:
-    """A stream's context."""
-    gpu.stream(stream)
-    return PRIMARY
-
-
-def cuStreamIsCapturing(gpu: SimulatedGpu, stream: int) -> int:
-    """Whether a stream's work becomes a graph."""
-    gpu.stream(stream)
-    return 0
+cuStreamGetPriority = _of_stream(lambda stream, handle: stream.priority)
+cuStreamGetFlags = _of_stream(lambda stream, handle: int(stream.independent))
+cuStreamGetId = _of_stream(lambda stream, handle: handle)
+cuStreamGetDevice = _of_stream(lambda stream, handle: 0)
+cuStreamGetCtx = _of_stream(lambda stream, handle: PRIMARY)
+cuStreamIsCapturing = _of_stream(lambda stream, handle: 0)
 
 
 def cuEventRecordWithFlags(gpu: SimulatedGpu, event: int, stream: int, flags: int) -> None:

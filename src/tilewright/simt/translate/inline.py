@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
@@ -93,6 +94,14 @@ class _Names:
         return replace(instruction_with_names(item, self), location=called_from(item.location, self.location))
 
 
+class _Passed(NamedTuple):
+    """A parameter or a result of a call."""
+
+    item: tree.Instruction  #: The call.
+    formal: tree.Variable | tree.Register
+    actual: tree.Operand
+
+
 class _Inliner:
     def __init__(self, module: tree.Module, recursive: set[str]) -> None:
         self.module = module
@@ -156,13 +165,13 @@ class _Inliner:
             inverse = tree.Guard(item.guard.register, not item.guard.negated)
             into.body.append(self.make(item, "bra", (), tree.Symbol(skip), guard=inverse))
         for formal, actual in zip(callee.params, call.arguments, strict=True):
-            self.bind(item, formal, actual, into, names, stores=True)
+            self.bind(_Passed(item, formal, actual), into, names, stores=True)
         for formal, actual in zip(callee.returns, call.returns, strict=True):
-            self.bind(item, formal, actual, into, names, stores=False)
+            self.bind(_Passed(item, formal, actual), into, names, stores=False)
         self.expand(callee, into, names)
         into.body.append(tree.Label(f"$return{names.suffix}", item.ptx_line))
         for formal, actual in zip(callee.returns, call.returns, strict=True):
-            self.fetch(item, formal, actual, into, names)
+            self.fetch(_Passed(item, formal, actual), into, names)
         into.body.append(tree.Label(skip, item.ptx_line))
 
     def declare(self, callee: tree.Function, into: tree.Function, suffix: str) -> _Names:
@@ -190,17 +199,9 @@ class _Inliner:
             into.prototypes[label + suffix] = prototype
         return names
 
-    def bind(
-        self,
-        item: tree.Instruction,
-        formal: tree.Variable | tree.Register,
-        actual: tree.Operand,
-        into: tree.Function,
-        names: _Names,
-        *,
-        stores: bool,
-    ) -> None:
+    def bind(self, passed: _Passed, into: tree.Function, names: _Names, *, stores: bool) -> None:
         """Make a formal parameter stand for its actual one, or hold its value."""
+        item, formal, actual = passed
         if isinstance(formal, tree.Register):
             if stores:
                 type_ = into.registers[names(formal.name)]
@@ -227,15 +228,9 @@ class _Inliner:
         into.body.append(self.make(item, "ld", (".param", type_), tree.Register(name), address))
         return tree.Register(name)
 
-    def fetch(
-        self,
-        item: tree.Instruction,
-        formal: tree.Variable | tree.Register,
-        actual: tree.Operand,
-        into: tree.Function,
-        names: _Names,
-    ) -> None:
+    def fetch(self, passed: _Passed, into: tree.Function, names: _Names) -> None:
         """After the callee's body: move a result to where the call wants it."""
+        item, formal, actual = passed
         if isinstance(formal, tree.Register):
             type_ = into.registers[names(formal.name)]
             source = tree.Register(names(formal.name))
