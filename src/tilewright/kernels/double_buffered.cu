@@ -68,13 +68,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
                 *reinterpret_cast<float4 *>(&of_b[j]) =
                     *reinterpret_cast<const float4 *>(&tile_b[buffer][l][column + j / 4 * RIGHT]);
             }
-#pragma unroll
-            for (int i = 0; i < TM; ++i) {
-#pragma unroll
-                for (int j = 0; j < TN; ++j) {
-                    sums[i][j] = fmaf(of_a[i], of_b[j], sums[i][j]);
-                }
-            }
+            add_products(sums, of_a, of_b);
         }
         buffer ^= 1;
         store(buffer);
@@ -82,14 +76,5 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
         __syncthreads();
     }
 
-    const bool wide_c = aligned(c, n);
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        const int y = top + row + i / 4 * DOWN + i % 4;
-#pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int x = left + column + j / 4 * RIGHT;
-            write4(c + y * n + x, y < m ? n - x : 0, wide_c, &sums[i][j]);
-        }
-    }
+    write_patches<DOWN, RIGHT>(c, m, n, top + row, left + column, sums);
 }

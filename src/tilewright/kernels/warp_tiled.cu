@@ -32,14 +32,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     // What the thread loads: four elements of A from `from_a` on and every STEP_A-th row from there, of B likewise.
     constexpr int STEP_A = 4 * THREADS / BK;
     constexpr int STEP_B = 4 * THREADS / BN;
-    const int row_a = threadIdx.x / (BK / 4);
-    const int column_a = threadIdx.x % (BK / 4) * 4;
-    const int row_b = threadIdx.x / (BN / 4);
-    const int column_b = threadIdx.x % (BN / 4) * 4;
-    const float *from_a = a + (top + row_a) * k + column_a;
-    const float *from_b = b + row_b * n + left + column_b;
-    const bool wide_a = aligned(a, k);
-    const bool wide_b = aligned(b, n);
+    Fours<BN, BK> at(a, b, top, left, n, k);
 
     float sums[TM][TN] = {};
     for (int start = 0; start < k; start += BK) {
@@ -47,19 +40,19 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
         float4 of_a[BM / STEP_A], of_b[BK / STEP_B];
 #pragma unroll
         for (int y = 0; y < BM; y += STEP_A) {
-            const int left_a = top + row_a + y < m ? k - start - column_a : 0;
-            of_a[y / STEP_A] = read4(from_a + y * k, left_a, wide_a, 0.0f);
+            const int left_a = top + at.row_a + y < m ? k - start - at.column_a : 0;
+            of_a[y / STEP_A] = read4(at.from_a + y * k, left_a, at.wide_a, 0.0f);
         }
 #pragma unroll
         for (int y = 0; y < BK; y += STEP_B) {
-            const int left_b = start + row_b + y < k ? n - left - column_b : 0;
-            of_b[y / STEP_B] = read4(from_b + y * n, left_b, wide_b, -0.0f);
+            const int left_b = start + at.row_b + y < k ? n - left - at.column_b : 0;
+            of_b[y / STEP_B] = read4(at.from_b + y * n, left_b, at.wide_b, -0.0f);
         }
-        from_a += BK;
-        from_b += BK * n;
+        at.from_a += BK;
+        at.from_b += BK * n;
 #pragma unroll
         for (int y = 0; y < BM; y += STEP_A) {
-            float *to = &tile_a[column_a * BM + column_a / 4 * PAD + row_a + y];
+            float *to = &tile_a[at.column_a * BM + at.column_a / 4 * PAD + at.row_a + y];
             to[0] = of_a[y / STEP_A].x;
             to[BM] = of_a[y / STEP_A].y;
             to[2 * BM] = of_a[y / STEP_A].z;
@@ -67,7 +60,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
         }
 #pragma unroll
         for (int y = 0; y < BK; y += STEP_B) {
-            *reinterpret_cast<float4 *>(&tile_b[row_b + y][column_b]) = of_b[y / STEP_B];
+            *reinterpret_cast<float4 *>(&tile_b[at.row_b + y][at.column_b]) = of_b[y / STEP_B];
         }
         __syncthreads();
 
@@ -84,25 +77,10 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
             for (int j = 0; j < TN; ++j) {
                 of_b[j] = tile_b[l][column + j / 4 * RIGHT + j % 4];
             }
-#pragma unroll
-            for (int i = 0; i < TM; ++i) {
-#pragma unroll
-                for (int j = 0; j < TN; ++j) {
-                    sums[i][j] = fmaf(of_a[i], of_b[j], sums[i][j]);
-                }
-            }
+            add_products(sums, of_a, of_b);
         }
         __syncthreads();
     }
 
-    const bool wide_c = aligned(c, n);
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        const int y = top + row + i / 4 * DOWN + i % 4;
-#pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int x = left + column + j / 4 * RIGHT;
-            write4(c + y * n + x, y < m ? n - x : 0, wide_c, &sums[i][j]);
-        }
-    }
+    write_patches<DOWN, RIGHT>(c, m, n, top + row, left + column, sums);
 }
