@@ -55,6 +55,16 @@ def arguments(text: str) -> argparse.ArgumentParser:
     return parser
 
 
+def arguments_of_speed(text: str, *, size: int, rounds: int) -> argparse.ArgumentParser:
+    """A parser with what benchmarks of the simulated GPU's speed take too."""
+    parser = arguments(text)
+    parser.add_argument("--size", type=int, default=size, help="m = n = k, a multiple of 128")
+    parser.add_argument("--threads", type=int, default=2, help="host threads")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--hosts", default="own", help="own, avx2, sse; several with commas")
+    return parser
+
+
 def publish(results: dict[str, Any], tables: Iterable[Table], *, as_json: bool, packages: Sequence[str] = ()) -> None:
     """Print the tables under the host's line, with the versions of further packages, or everything as JSON."""
     facts = conditions(packages)

@@ -29,12 +29,8 @@ Launch = Callable[..., simt.Run]
 
 
 def main() -> None:
-    parser = measuring.arguments(__doc__)
-    parser.add_argument("--size", type=int, default=512, help="m = n = k")
-    parser.add_argument("--threads", type=int, default=2, help="host threads")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = measuring.arguments_of_speed(__doc__, size=512, rounds=9)
     parser.add_argument("--all", action="store_true", help="every GPU kernel of the catalogue, in every dtype")
-    parser.add_argument("--hosts", default="own", help="own, avx2, sse; several with commas")
     options = parser.parse_args()
     chosen = [r for r in catalogue.records() if r.backend == "gpu" and (options.all or r.name in KERNELS)]
     hosts = options.hosts.split(",")

@@ -37,11 +37,7 @@ FORMS = {
 
 
 def main() -> None:
-    parser = measuring.arguments(__doc__)
-    parser.add_argument("--size", type=int, default=1024, help="m = n = k, a multiple of 128")
-    parser.add_argument("--threads", type=int, default=2, help="host threads")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--hosts", default="own", help="own, avx2, sse; several with commas")
+    parser = measuring.arguments_of_speed(__doc__, size=1024, rounds=7)
     options = parser.parse_args()
     products, forms = [], []
     for host in options.hosts.split(","):

@@ -106,9 +106,19 @@ def backwards(x: Any, out: Any, *sizes: Any) -> dict[int, Any]:
     return {1: x[::-1]}
 
 
+def doubled(x: Any, out: Any) -> dict[int, Any]:
+    """The reference of a kernel that takes each number twice."""
+    return {1: 2 * x}
+
+
 def swapped(x: Any, out: Any) -> dict[int, Any]:
     """The reference of a kernel whose clusters of two blocks exchange their numbers, 64 each."""
     return {1: x.reshape(-1, 2, 64)[:, ::-1].ravel()}
+
+
+def across(x: Any, out: Any) -> dict[int, Any]:
+    """The same, of two clusters, with the numbers of each block backwards."""
+    return {1: x.reshape(2, 2, 64)[:, ::-1, ::-1].ravel()}
 
 
 def unchanged(values: Any) -> Any:

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import fakes
@@ -19,6 +20,17 @@ class Outcome:
     status: int
     out: str
     err: str
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of its own, without the winners that other tests have kept."""
+    from tilewright.backends import winners
+
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    winners.kept.cache_clear()
+    yield tmp_path
+    winners.kept.cache_clear()
 
 
 @pytest.fixture

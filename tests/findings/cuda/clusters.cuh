@@ -13,9 +13,24 @@ __device__ inline unsigned there(const void *p) {
 
 // As macros, so that findings stand where they are used.
 #define LOAD_THERE(x, p) asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(x) : "r"(there(p)) : "memory")
+#define RESULT_THERE(out, p)                                                                                           \
+    do {                                                                                                               \
+        int value;                                                                                                     \
+        LOAD_THERE(value, p);                                                                                          \
+        out = value;                                                                                                   \
+    } while (0)
 #define STORE_THERE(p, x) asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(p)), "r"(x) : "memory")
 #define ARRIVE_THERE(sem, p) \
     asm volatile("mbarrier.arrive." sem ".cluster.shared::cluster.b64 _, [%0];" ::"r"(there(p)) : "memory")
+// A tile of 64 numbers, one of each thread of a block; `i` is the thread's number in the grid.
+#define TILE_OF_CLUSTER                                                                                                \
+    __shared__ alignas(16) int tile[64];                                                                               \
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t
+// The same, and an mbarrier for `count` arrivals.
+#define TILE_AND_MBARRIER_OF_CLUSTER(count)                                                                            \
+    TILE_OF_CLUSTER;                                                                                                   \
+    __shared__ uint64_t bar;                                                                                           \
+    if (t == 0) INIT(&bar, count)
 // A bulk copy to the other block, which tells that one's mbarrier.
 #define LOAD_BULK_THERE(p, from, bytes, bar)                                                                      \
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \

@@ -20,12 +20,24 @@
 #define COMPLETE(bar, bytes)                                                                                           \
     asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
 
-// A tile of 64 numbers, and an mbarrier for `count` arrivals that all threads see initialised.
-#define TILE_AND_MBARRIER(count)                                                                                       \
-    __shared__ int tile[64];                                                                                           \
+// A tile of 64 numbers, and room for an mbarrier.
+#define TILE_AND_ROOM                                                                                                  \
+    __shared__ alignas(16) int tile[64];                                                                               \
     __shared__ uint64_t bar;                                                                                           \
-    const int t = threadIdx.x;                                                                                         \
+    const int t = threadIdx.x
+
+// The same, with an mbarrier for `count` arrivals that all threads see initialised.
+#define TILE_AND_MBARRIER(count)                                                                                       \
+    TILE_AND_ROOM;                                                                                                     \
     if (t == 0) INIT(&bar, count);                                                                                     \
+    __syncthreads()
+
+// A tile of 64 numbers three times those of `x`, which bulk copies may read.
+#define TRIPLED_TILE(x)                                                                                                \
+    __shared__ alignas(128) int tile[64];                                                                              \
+    const int t = threadIdx.x;                                                                                         \
+    tile[t] = 3 * x[t];                                                                                                \
+    FENCE_PROXY;                                                                                                       \
     __syncthreads()
 
 #define LOAD_BULK(to, from, bytes, bar)                                                                                \
@@ -36,6 +48,16 @@
                  : "memory")
 #define COMMIT_BULK asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_BULK(group) asm volatile("cp.async.bulk.wait_group" #group " 0;" ::: "memory")
+
+// Waits until bulk copies have ended, or only until they have read what they copy.
+template <bool ended>
+__device__ inline void wait_bulk() {
+    if (ended) {
+        WAIT_BULK();
+    } else {
+        WAIT_BULK(.read);
+    }
+}
 
 // What the launch makes of a matrix for copies of its boxes.
 struct alignas(64) TensorMap {

@@ -19,6 +19,11 @@
     COMMIT;                                                                                                            \
     WAIT(0)
 
+// The same, and a sum of each thread as the result.
+#define PRODUCT_TO(out, matrix)                                                                                        \
+    PRODUCT(d, matrix);                                                                                                \
+    out[threadIdx.x] = d[0]
+
 #define SHARED_TILE __shared__ alignas(128) unsigned short tile[64 * 16]
 
 // Where a matrix lies, in atoms of 8 lines of 16 bytes.
@@ -34,18 +39,38 @@ __device__ inline unsigned long long swizzled(const unsigned short *place, int m
     return (unsigned)__cvta_generic_to_shared(place) >> 4 | 1ull << 16 | stride << 32 | more | (unsigned long long)mode << 62;
 }
 
+// Lets a product read what all threads have written.
+__device__ inline void show_to_product()
+{
+    FENCE_PROXY;
+    __syncthreads();
+}
+
 __device__ inline unsigned long long ones(unsigned short *place)
 {
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
         place[i] = 0x3c00;
-    FENCE_PROXY;
-    __syncthreads();
+    show_to_product();
     return at(place);
 }
 
 #define MATRIX_OF_ONES(matrix)                                                                                         \
     SHARED_TILE;                                                                                                       \
     const unsigned long long matrix = ones(tile)
+
+// A product of ones that is in a group and has not been awaited, and its sums; `tile` is being read.
+#define PRODUCT_UNDER_WAY(d)                                                                                           \
+    MATRIX_OF_ONES(matrix);                                                                                            \
+    float d[4] = {};                                                                                                   \
+    FENCE;                                                                                                             \
+    MULTIPLY(d, matrix);                                                                                               \
+    COMMIT
+
+// The rest of a kernel that has multiplied: a sum of each thread is the result.
+#define END_PRODUCT(d, out)                                                                                            \
+    COMMIT;                                                                                                            \
+    WAIT(0);                                                                                                           \
+    out[threadIdx.x] = d[0]
 
 // A tile that one thread copies by a tensor map, and the wait for its bytes; with `mbarriers.cuh`.
 #define COPIED_TILE(map, bytes)                                                                                        \

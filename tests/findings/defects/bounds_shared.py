@@ -8,26 +8,18 @@ BLOCK = 64
 WITH_HALO = BLOCK + 2
 
 
-@cuda.jit
-def too_small(x, out):
-    tile = cuda.shared.array(BLOCK, float32)
-    t = cuda.threadIdx.x
-    tile[t + 1] = x[t]  # finds: TW103
-    if t == 0:
-        tile[0] = 0
-    cuda.syncthreads()
-    out[t] = tile[t] + tile[t + 1]  # finds: TW103
+def sums_of_two(elements):
+    @cuda.jit
+    def kernel(x, out):
+        tile = cuda.shared.array(elements, float32)
+        t = cuda.threadIdx.x
+        tile[t + 1] = x[t]  # finds: TW103
+        if t == 0:
+            tile[0] = 0
+        cuda.syncthreads()
+        out[t] = tile[t] + tile[t + 1]  # finds: TW103
 
-
-@cuda.jit
-def large_enough(x, out):
-    tile = cuda.shared.array(WITH_HALO, float32)
-    t = cuda.threadIdx.x
-    tile[t + 1] = x[t]
-    if t == 0:
-        tile[0] = 0
-    cuda.syncthreads()
-    out[t] = tile[t] + tile[t + 1]
+    return kernel
 
 
 def arguments(rng):
@@ -39,6 +31,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("shared_too_small", too_small, 1, BLOCK, arguments, defective=True),
-    Case("shared_large_enough", large_enough, 1, BLOCK, arguments, reference),
+    Case("shared_too_small", sums_of_two(BLOCK), 1, BLOCK, arguments, defective=True),
+    Case("shared_large_enough", sums_of_two(WITH_HALO), 1, BLOCK, arguments, reference),
 )

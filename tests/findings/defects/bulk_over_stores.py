@@ -7,9 +7,7 @@ SOURCE = r"""
 
 template <bool fenced>
 __global__ void filled(const int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
+    TILE_AND_ROOM;
     tile[t] = 0;
     if (t == 0) INIT(&bar, 1);
     if (fenced) FENCE_PROXY;

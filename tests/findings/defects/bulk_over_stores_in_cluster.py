@@ -7,11 +7,8 @@ SOURCE = r"""
 
 template <bool fenced>
 __global__ void __cluster_dims__(2, 1, 1) filled_there(const int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    TILE_AND_MBARRIER_OF_CLUSTER(1);
     tile[t] = 0;
-    if (t == 0) INIT(&bar, 1);
     if (fenced) FENCE_PROXY;
     synchronise_cluster();
     if (t == 0) {

@@ -7,13 +7,10 @@ SOURCE = r"""
 
 template <bool awaited>
 __global__ void __cluster_dims__(2, 1, 1) exchanged(const int *x, int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
-    int value;
+    TILE_OF_CLUSTER;
     tile[t] = x[i];
     synchronise_cluster();
-    LOAD_THERE(value, &tile[t]);  // finds: TW108
-    out[i] = value;
+    RESULT_THERE(out[i], &tile[t]);  // finds: TW108
     if (awaited) {
         COME("relaxed");  // that nobody ends is enough
         GO_ON();

@@ -1,66 +1,23 @@
 """The barrier stands before the wait: behind it other threads' copies may still be under way."""
 
-import numpy as np
-from case import Case, ptx
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-.visible .entry too_early(.param .u64 x, .param .u64 out) {
-    .reg .b32 %t, %s, %a, %v; .reg .b64 %x, %out, %w;
-    .shared .align 16 .b8 tile[1024];
-    ld.param.u64 %x, [x];
-    ld.param.u64 %out, [out];
-    mov.u32 %t, %tid.x;
-    mul.wide.u32 %w, %t, 4;
-    add.u64 %x, %x, %w;
-    add.u64 %out, %out, %w;
-    mov.u32 %s, tile;
-    shl.b32 %a, %t, 2;
-    add.u32 %a, %a, %s;
-    cp.async.ca.shared.global [%a], [%x], 4;
-    bar.sync 0;
-    cp.async.wait_all;
-    xor.b32 %a, %t, 255;
-    shl.b32 %a, %a, 2;
-    add.u32 %a, %a, %s;
-    ld.shared.u32 %v, [%a];  // finds: TW306
-    st.global.u32 [%out], %v;
-    ret;
-}
+#include <cuda_pipeline.h>
 
-.visible .entry in_time(.param .u64 x, .param .u64 out) {
-    .reg .b32 %t, %s, %a, %v; .reg .b64 %x, %out, %w;
-    .shared .align 16 .b8 tile[1024];
-    ld.param.u64 %x, [x];
-    ld.param.u64 %out, [out];
-    mov.u32 %t, %tid.x;
-    mul.wide.u32 %w, %t, 4;
-    add.u64 %x, %x, %w;
-    add.u64 %out, %out, %w;
-    mov.u32 %s, tile;
-    shl.b32 %a, %t, 2;
-    add.u32 %a, %a, %s;
-    cp.async.ca.shared.global [%a], [%x], 4;
-    cp.async.wait_all;
-    bar.sync 0;
-    xor.b32 %a, %t, 255;
-    shl.b32 %a, %a, 2;
-    add.u32 %a, %a, %s;
-    ld.shared.u32 %v, [%a];
-    st.global.u32 [%out], %v;
-    ret;
+template <bool early>
+__global__ void reversed(const int *x, int *out) {
+    __shared__ int tile[256];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    __pipeline_commit();
+    if (early) __syncthreads();
+    __pipeline_wait_prior(0);
+    if (!early) __syncthreads();
+    out[threadIdx.x] = tile[255 - threadIdx.x];  // finds: TW306
 }
 """
 
-
-def arguments(rng):
-    return rng.permutation(256).astype(np.int32), np.zeros(256, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("copy_too_early", ptx(__file__, SOURCE, "too_early"), 1, 256, arguments, defective=True),
-    Case("copy_in_time", ptx(__file__, SOURCE, "in_time"), 1, 256, arguments, reference),
+    Case("copy_too_early", cuda_cpp(__file__, SOURCE, "reversed<true>"), 1, 256, numbers(256), defective=True),
+    Case("copy_in_time", cuda_cpp(__file__, SOURCE, "reversed<false>"), 1, 256, numbers(256), backwards),
 )

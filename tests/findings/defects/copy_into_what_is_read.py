@@ -7,7 +7,7 @@ SOURCE = r"""
 #include <cuda_pipeline.h>
 
 template <bool barrier>
-__device__ void sums(const float *x, float *out, int steps) {
+__global__ void sums(const float *x, float *out, int steps) {
     __shared__ float stage[2][128];
     const int t = threadIdx.x;
     __pipeline_memcpy_async(&stage[0][t], &x[t], 4);
@@ -23,9 +23,6 @@ __device__ void sums(const float *x, float *out, int steps) {
     }
     out[t] = sum;
 }
-
-extern "C" __global__ void overwritten(const float *x, float *out, int steps) { sums<false>(x, out, steps); }
-extern "C" __global__ void kept(const float *x, float *out, int steps) { sums<true>(x, out, steps); }
 """
 STEPS = 5
 
@@ -40,6 +37,6 @@ def reference(x, out, steps):
 
 
 CASES = (
-    Case("copy_overwritten", cuda_cpp(__file__, SOURCE, "overwritten"), 1, 128, arguments, defective=True),
-    Case("copy_kept", cuda_cpp(__file__, SOURCE, "kept"), 1, 128, arguments, reference),
+    Case("copy_overwritten", cuda_cpp(__file__, SOURCE, "sums<false>"), 1, 128, arguments, defective=True),
+    Case("copy_kept", cuda_cpp(__file__, SOURCE, "sums<true>"), 1, 128, arguments, reference),
 )

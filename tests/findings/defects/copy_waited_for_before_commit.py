@@ -6,23 +6,15 @@ from case import Case, cuda_cpp
 SOURCE = r"""
 #include <cuda_pipeline.h>
 
-extern "C" __global__ void waits_first(const float2 *x, float *out) {
+template <bool commits_first>
+__global__ void products(const float2 *x, float *out) {
     __shared__ float2 tile[64];
     __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 8);
+    if (commits_first) __pipeline_commit();
     __pipeline_wait_prior(0);
-    __pipeline_commit();
+    if (!commits_first) __pipeline_commit();
     __syncthreads();
     const float2 v = tile[threadIdx.x ^ 33];  // finds: TW306
-    out[threadIdx.x] = v.x * v.y;
-}
-
-extern "C" __global__ void commits_first(const float2 *x, float *out) {
-    __shared__ float2 tile[64];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 8);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncthreads();
-    const float2 v = tile[threadIdx.x ^ 33];
     out[threadIdx.x] = v.x * v.y;
 }
 """
@@ -37,6 +29,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("copy_waits_first", cuda_cpp(__file__, SOURCE, "waits_first"), 1, 64, arguments, defective=True),
-    Case("copy_commits_first", cuda_cpp(__file__, SOURCE, "commits_first"), 1, 64, arguments, reference),
+    Case("copy_waits_first", cuda_cpp(__file__, SOURCE, "products<false>"), 1, 64, arguments, defective=True),
+    Case("copy_commits_first", cuda_cpp(__file__, SOURCE, "products<true>"), 1, 64, arguments, reference),
 )

@@ -6,21 +6,14 @@ from case import Case, cuda_cpp
 SOURCE = r"""
 #include <cuda_pipeline.h>
 
-extern "C" __global__ void in_step(const float *x, float *out) {
+template <bool together>
+__global__ void neighbours(const float *x, float *out) {
     __shared__ float tile[32];
     __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
     __pipeline_commit();
     __pipeline_wait_prior(0);
+    if (together) __syncwarp();
     out[threadIdx.x] = tile[threadIdx.x ^ 1];  // finds: TW306
-}
-
-extern "C" __global__ void together(const float *x, float *out) {
-    __shared__ float tile[32];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncwarp();
-    out[threadIdx.x] = tile[threadIdx.x ^ 1];
 }
 """
 
@@ -34,6 +27,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("copy_in_step", cuda_cpp(__file__, SOURCE, "in_step"), 1, 32, arguments, defective=True),
-    Case("copy_together", cuda_cpp(__file__, SOURCE, "together"), 1, 32, arguments, reference),
+    Case("copy_in_step", cuda_cpp(__file__, SOURCE, "neighbours<false>"), 1, 32, arguments, defective=True),
+    Case("copy_together", cuda_cpp(__file__, SOURCE, "neighbours<true>"), 1, 32, arguments, reference),
 )

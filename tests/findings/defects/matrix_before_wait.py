@@ -9,7 +9,7 @@ SOURCE = r"""
 
 // C (16 x 8) = A (16 x 16 steps) B (16 steps x 8), one warp; rows of 16 or 8 halves are 16-byte pieces.
 template <bool waits>
-__device__ void product(const __half *a, const __half *b, float *c, int steps) {
+__global__ void product(const __half *a, const __half *b, float *c, int steps) {
     __shared__ __align__(128) __half of_a[3][16][24], of_b[3][16][8];
     const int lane = threadIdx.x, row = lane / 2, half = lane % 2 * 8;
     auto begin = [&](int s) {
@@ -46,13 +46,6 @@ __device__ void product(const __half *a, const __half *b, float *c, int steps) {
     }
     for (int i = 0; i < 4; ++i) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = d[i];
 }
-
-extern "C" __global__ void loads_first(const __half *a, const __half *b, float *c, int steps) {
-    product<false>(a, b, c, steps);
-}
-extern "C" __global__ void waits_first(const __half *a, const __half *b, float *c, int steps) {
-    product<true>(a, b, c, steps);
-}
 """
 STEPS = 5
 
@@ -67,6 +60,6 @@ def reference(a, b, c, steps):
 
 
 CASES = (
-    Case("matrix_loads_first", cuda_cpp(__file__, SOURCE, "loads_first"), 1, 32, arguments, defective=True),
-    Case("matrix_waits_first", cuda_cpp(__file__, SOURCE, "waits_first"), 1, 32, arguments, reference),
+    Case("matrix_loads_first", cuda_cpp(__file__, SOURCE, "product<false>"), 1, 32, arguments, defective=True),
+    Case("matrix_waits_first", cuda_cpp(__file__, SOURCE, "product<true>"), 1, 32, arguments, reference),
 )

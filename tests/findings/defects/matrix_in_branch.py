@@ -14,7 +14,7 @@ __device__ void product(float (&c)[4], unsigned (&a)[2], unsigned b) {
 }
 
 template <bool guards_all>
-__device__ void rows(const unsigned *x, const unsigned *y, float *out, int m) {
+__global__ void rows(const unsigned *x, const unsigned *y, float *out, int m) {
     const int lane = threadIdx.x, row = lane / 4, part = lane % 4;
     unsigned a[2] = {0, 0};
     float c[4] = {0, 0, 0, 0};
@@ -24,13 +24,6 @@ __device__ void rows(const unsigned *x, const unsigned *y, float *out, int m) {
         out[row * 8 + 2 * part] = c[0];
         out[row * 8 + 2 * part + 1] = c[1];
     }
-}
-
-extern "C" __global__ void in_branch(const unsigned *x, const unsigned *y, float *out, int m) {
-    rows<true>(x, y, out, m);
-}
-extern "C" __global__ void by_all(const unsigned *x, const unsigned *y, float *out, int m) {
-    rows<false>(x, y, out, m);
 }
 """
 M = 5
@@ -47,6 +40,6 @@ def reference(a, b, out, m):
 
 
 CASES = (
-    Case("matrix_in_branch", cuda_cpp(__file__, SOURCE, "in_branch"), 1, 32, arguments, defective=True),
-    Case("matrix_by_all", cuda_cpp(__file__, SOURCE, "by_all"), 1, 32, arguments, reference),
+    Case("matrix_in_branch", cuda_cpp(__file__, SOURCE, "rows<true>"), 1, 32, arguments, defective=True),
+    Case("matrix_by_all", cuda_cpp(__file__, SOURCE, "rows<false>"), 1, 32, arguments, reference),
 )

@@ -7,11 +7,7 @@ SOURCE = r"""
 
 template <bool awaited>
 __global__ void filled(const int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
-    if (t == 0) INIT(&bar, 1);
-    __syncthreads();
+    TILE_AND_MBARRIER(1);
     if (t == 0) {
         ARRIVE_AND_EXPECT(&bar, 256);
         LOAD_BULK(tile, x, 256, &bar);

@@ -7,9 +7,7 @@ SOURCE = r"""
 
 template <int thread>
 __global__ void initialised_by(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
+    TILE_AND_ROOM;
     if (t == thread) INIT(&bar, 128);
     __syncthreads();
     tile[t] = x[t];

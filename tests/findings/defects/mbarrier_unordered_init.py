@@ -7,9 +7,7 @@ SOURCE = r"""
 
 template <bool ordered>
 __global__ void used(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
+    TILE_AND_ROOM;
     if (t == 0) INIT(&bar, 64);
     if (ordered) __syncthreads();
     tile[t] = x[t];

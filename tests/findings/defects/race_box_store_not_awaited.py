@@ -14,19 +14,11 @@ SOURCE = r"""
 
 template <bool ended>
 __global__ void box_read_back(const __grid_constant__ TensorMap map, int *x, int *out) {
-    __shared__ alignas(128) int tile[64];
-    const int t = threadIdx.x;
-    tile[t] = 3 * x[t];
-    FENCE_PROXY;
-    __syncthreads();
+    TRIPLED_TILE(x);
     if (t == 0) {
         STORE_BOX(map, tile, 0, 0);
         COMMIT_BULK;
-        if (ended) {
-            WAIT_BULK();
-        } else {
-            WAIT_BULK(.read);
-        }
+        wait_bulk<ended>();
     }
     __syncthreads();
     out[t] = x[63 - t];  // finds: TW306

@@ -7,19 +7,11 @@ SOURCE = r"""
 
 template <bool ended>
 __global__ void reads_back(int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    const int t = threadIdx.x;
-    tile[t] = 3 * x[t];
-    FENCE_PROXY;
-    __syncthreads();
+    TRIPLED_TILE(x);
     if (t == 0) {
         STORE_BULK(x, tile, 256);
         COMMIT_BULK;
-        if (ended) {
-            WAIT_BULK();
-        } else {
-            WAIT_BULK(.read);
-        }
+        wait_bulk<ended>();
     }
     __syncthreads();
     out[t] = x[63 - t];  // finds: TW306

@@ -7,15 +7,12 @@ SOURCE = r"""
 
 template <bool before>
 __global__ void __cluster_dims__(2, 1, 1) split(const int *x, int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
-    int value;
+    TILE_OF_CLUSTER;
     if (before) tile[t] = x[i];
     COME("release");
     if (!before) tile[t] = x[i];  // finds: TW308
     GO_ON();
-    LOAD_THERE(value, &tile[t]);
-    out[i] = value;
+    RESULT_THERE(out[i], &tile[t]);
     synchronise_cluster();
 }
 """

@@ -7,8 +7,7 @@ SOURCE = r"""
 
 template <bool awaited>
 __global__ void __cluster_dims__(2, 1, 1) exchanged_twice(const int *x, int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    TILE_OF_CLUSTER;
     int once, twice;
     tile[t] = x[i];
     synchronise_cluster();

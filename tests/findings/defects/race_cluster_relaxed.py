@@ -7,9 +7,7 @@ SOURCE = r"""
 
 template <bool released>
 __global__ void __cluster_dims__(2, 1, 1) arrived(const int *x, int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
-    int value;
+    TILE_OF_CLUSTER;
     tile[t] = x[i];  // finds: TW308
     if (released) {
         COME("release");
@@ -17,8 +15,7 @@ __global__ void __cluster_dims__(2, 1, 1) arrived(const int *x, int *out) {
         COME("relaxed");
     }
     GO_ON();
-    LOAD_THERE(value, &tile[t]);
-    out[i] = value;
+    RESULT_THERE(out[i], &tile[t]);
     synchronise_cluster();
 }
 """

@@ -1,16 +1,13 @@
 """A relaxed arrival at another block's mbarrier does not hand on what was stored there."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, across, cuda_cpp, numbers
 
 SOURCE = r"""
 #include "clusters.cuh"
 
 template <bool released>
 __global__ void __cluster_dims__(2, 1, 1) delivered(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
-    if (t == 0) INIT(&bar, 64);
+    TILE_AND_MBARRIER_OF_CLUSTER(64);
     synchronise_cluster();
     STORE_THERE(&tile[t], x[i]);  // finds: TW308
     if (released) {
@@ -25,12 +22,7 @@ __global__ void __cluster_dims__(2, 1, 1) delivered(const int *x, int *out) {
 """
 
 
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(2, 2, 64)[:, ::-1, ::-1].ravel()}
-
-
 CASES = (
     Case("relaxed_arrivals_there", cuda_cpp(__file__, SOURCE, "delivered<false>"), 4, 64, numbers(256), defective=True),
-    Case("releasing_arrivals_there", cuda_cpp(__file__, SOURCE, "delivered<true>"), 4, 64, numbers(256), swapped),
+    Case("releasing_arrivals_there", cuda_cpp(__file__, SOURCE, "delivered<true>"), 4, 64, numbers(256), across),
 )

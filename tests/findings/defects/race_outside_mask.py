@@ -5,34 +5,27 @@ from case import Case
 from numba import cuda, int32
 
 
-@cuda.jit
-def halves_apart(x, out):
-    s = cuda.shared.array(64, int32)
-    t = cuda.threadIdx.x
-    lane = t % 32
-    s[t] = x[t]  # finds: TW304
-    if lane < 16:
-        cuda.syncwarp(0x0000FFFF)
-    else:
-        cuda.syncwarp(0xFFFF0000)
-    out[t] = s[t - lane + 31 - lane]
+def halves(together):
+    @cuda.jit
+    def kernel(x, out):
+        s = cuda.shared.array(64, int32)
+        t = cuda.threadIdx.x
+        lane = t % 32
+        s[t] = x[t]  # finds: TW304
+        if lane < 16:
+            cuda.syncwarp(0x0000FFFF)
+        else:
+            cuda.syncwarp(0xFFFF0000)
+        if together:
+            half = s[t - lane + (lane ^ 15)]
+            cuda.syncwarp()
+            s[t] = half
+            cuda.syncwarp()
+            out[t] = s[t - lane + (lane ^ 16)]
+        else:
+            out[t] = s[t - lane + 31 - lane]
 
-
-@cuda.jit
-def halves_together(x, out):
-    s = cuda.shared.array(64, int32)
-    t = cuda.threadIdx.x
-    lane = t % 32
-    s[t] = x[t]
-    if lane < 16:
-        cuda.syncwarp(0x0000FFFF)
-    else:
-        cuda.syncwarp(0xFFFF0000)
-    half = s[t - lane + (lane ^ 15)]
-    cuda.syncwarp()
-    s[t] = half
-    cuda.syncwarp()
-    out[t] = s[t - lane + (lane ^ 16)]
+    return kernel
 
 
 def arguments(rng):
@@ -44,6 +37,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("halves_apart", halves_apart, 1, 64, arguments, defective=True),
-    Case("halves_together", halves_together, 1, 64, arguments, reference),
+    Case("halves_apart", halves(False), 1, 64, arguments, defective=True),
+    Case("halves_together", halves(True), 1, 64, arguments, reference),
 )

@@ -5,38 +5,32 @@ from case import Case
 from numba import cuda, int32
 
 
-@cuda.jit
-def in_step(x, out):
-    s = cuda.shared.array(64, int32)
-    t = cuda.threadIdx.x
-    s[t] = x[t]
-    cuda.syncthreads()
-    if t < 32:
-        s[t] += s[t + 32]  # finds: TW304
-        s[t] += s[t + 16]  # finds: TW304
-        s[t] += s[t + 8]  # finds: TW304
-        s[t] += s[t + 4]  # finds: TW304
-        s[t] += s[t + 2]  # finds: TW304
-        s[t] += s[t + 1]  # finds: TW304
-    if t == 0:
-        out[0] = s[0]
+def reduction(synchronised):
+    @cuda.jit
+    def kernel(x, out):
+        s = cuda.shared.array(64, int32)
+        t = cuda.threadIdx.x
+        s[t] = x[t]
+        cuda.syncthreads()
+        if t < 32:
+            if synchronised:
+                half = 32
+                while half > 0:
+                    if t < half:
+                        s[t] += s[t + half]
+                    cuda.syncwarp()
+                    half //= 2
+            else:
+                s[t] += s[t + 32]  # finds: TW304
+                s[t] += s[t + 16]  # finds: TW304
+                s[t] += s[t + 8]  # finds: TW304
+                s[t] += s[t + 4]  # finds: TW304
+                s[t] += s[t + 2]  # finds: TW304
+                s[t] += s[t + 1]  # finds: TW304
+        if t == 0:
+            out[0] = s[0]
 
-
-@cuda.jit
-def synchronised(x, out):
-    s = cuda.shared.array(64, int32)
-    t = cuda.threadIdx.x
-    s[t] = x[t]
-    cuda.syncthreads()
-    if t < 32:
-        half = 32
-        while half > 0:
-            if t < half:
-                s[t] += s[t + half]
-            cuda.syncwarp()
-            half //= 2
-    if t == 0:
-        out[0] = s[0]
+    return kernel
 
 
 def arguments(rng):
@@ -48,6 +42,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("lanes_in_step", in_step, 1, 64, arguments, defective=True),
-    Case("lanes_synchronised", synchronised, 1, 64, arguments, reference),
+    Case("lanes_in_step", reduction(False), 1, 64, arguments, defective=True),
+    Case("lanes_synchronised", reduction(True), 1, 64, arguments, reference),
 )

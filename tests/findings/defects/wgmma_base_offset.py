@@ -11,8 +11,7 @@ SOURCE = r"""
 template <int base>
 __global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
     COPIED_TILE(map, 8192);
-    PRODUCT(d, swizzled(tile, 1, base));  // finds: TW415
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, swizzled(tile, 1, base));  // finds: TW415
 }
 """
 

@@ -12,9 +12,7 @@ __global__ void begun_from_zeros(float *out) {
     float d[4] = {};
     if (fenced) FENCE;
     MULTIPLY(d, matrix);  // finds: TW413
-    COMMIT;
-    WAIT(0);
-    out[threadIdx.x] = d[0];
+    END_PRODUCT(d, out);
 }
 """
 

@@ -14,10 +14,8 @@ __global__ void copied(const unsigned short *x, float *out) {
                  : "memory");
     asm volatile("cp.async.commit_group;" ::: "memory");
     asm volatile("cp.async.wait_group %0;" ::"n"(in_flight) : "memory");
-    FENCE_PROXY;
-    __syncthreads();
-    PRODUCT(d, at(tile));  // finds: TW306
-    out[threadIdx.x] = d[0];
+    show_to_product();
+    PRODUCT_TO(out, at(tile));  // finds: TW306
 }
 """
 

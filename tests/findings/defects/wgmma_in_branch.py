@@ -13,9 +13,7 @@ __global__ void multiplied(float *out) {
     FENCE;
     if (!guards_all || threadIdx.x < 96)
         MULTIPLY(d, matrix);  // finds: TW414
-    COMMIT;
-    WAIT(0);
-    out[threadIdx.x] = d[0];
+    END_PRODUCT(d, out);
 }
 """
 

@@ -13,8 +13,7 @@ __global__ void stored(const unsigned short *x, float *out) {
         tile[i] = x[i];  // finds: TW307
     FENCE_PROXY;
     if (together) __syncthreads();
-    PRODUCT(d, at(tile));
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, at(tile));
 }
 """
 

@@ -10,8 +10,7 @@ template <bool swapped>
 __global__ void multiplied(float *out) {
     MATRIX_OF_ONES(matrix);
     const unsigned long long low = matrix & 0xffff, leading = matrix >> 16 & 0xffff, stride = matrix >> 32 & 0xffff;
-    PRODUCT(d, low | (swapped ? stride << 16 | leading << 32 : leading << 16 | stride << 32));  // finds: TW415
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, low | (swapped ? stride << 16 | leading << 32 : leading << 16 | stride << 32));  // finds: TW415
 }
 """
 

@@ -11,8 +11,7 @@ SOURCE = r"""
 template <int mode>
 __global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
     COPIED_TILE(map, 8192);
-    PRODUCT(d, swizzled(tile, mode));  // finds: TW415
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, swizzled(tile, mode));  // finds: TW415
 }
 """
 

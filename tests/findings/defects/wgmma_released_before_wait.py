@@ -16,8 +16,7 @@ __global__ void released(float *out) {
     if (threadIdx.x == 0) INIT(&free, 128);
     for (int i = threadIdx.x; i < 64 * 16; i += 160)
         tile[i] = 0x3c00;
-    FENCE_PROXY;
-    __syncthreads();
+    show_to_product();
     if (threadIdx.x >= 128) {
         AWAIT(&free, 0);
         for (int i = threadIdx.x - 128; i < 64 * 16; i += 32)

@@ -11,8 +11,7 @@ SOURCE = r"""
 template <int bytes>
 __global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
     COPIED_TILE(map, 64 * bytes);
-    PRODUCT(d, swizzled(tile, 1));  // finds: TW202, TW415
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, swizzled(tile, 1));  // finds: TW202, TW415
 }
 """
 

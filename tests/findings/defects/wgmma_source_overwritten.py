@@ -8,11 +8,7 @@ SOURCE = r"""
 
 template <bool awaited>
 __global__ void overwritten(float *out) {
-    MATRIX_OF_ONES(matrix);
-    float d[4] = {};
-    FENCE;
-    MULTIPLY(d, matrix);
-    COMMIT;
+    PRODUCT_UNDER_WAY(d);
     if (awaited) WAIT(0);
     __syncthreads();
     for (int i = threadIdx.x; i < 64 * 16; i += 128)

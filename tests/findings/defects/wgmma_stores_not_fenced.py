@@ -13,8 +13,7 @@ __global__ void stored(const unsigned short *x, float *out) {
         tile[i] = x[i];
     if (fenced) FENCE_PROXY;
     __syncthreads();
-    PRODUCT(d, at(tile));  // finds: TW412
-    out[threadIdx.x] = d[0];
+    PRODUCT_TO(out, at(tile));  // finds: TW412
 }
 """
 

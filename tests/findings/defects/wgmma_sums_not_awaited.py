@@ -8,11 +8,7 @@ SOURCE = r"""
 
 template <bool awaited>
 __global__ void read(float *out) {
-    MATRIX_OF_ONES(matrix);
-    float d[4] = {};
-    FENCE;
-    MULTIPLY(d, matrix);
-    COMMIT;
+    PRODUCT_UNDER_WAY(d);
     if (awaited) WAIT(0);
     out[threadIdx.x] = d[0] * 2;  // finds: TW413
     WAIT(0);

@@ -14,9 +14,7 @@ __global__ void begun_from(float *out) {
         d[i] = out[threadIdx.x] * i;
     if (fenced) FENCE;
     MULTIPLY(d, matrix);  // finds: TW413
-    COMMIT;
-    WAIT(0);
-    out[threadIdx.x] = d[0];
+    END_PRODUCT(d, out);
 }
 """
 

@@ -11,10 +11,8 @@ __global__ void filled(const unsigned short *x, float *out) {
     SHARED_TILE;
     for (int i = threadIdx.x; i < lines * 16; i += 128)
         tile[i] = x[i];
-    FENCE_PROXY;
-    __syncthreads();
-    PRODUCT(d, at(tile));  // finds: TW202
-    out[threadIdx.x] = d[0];
+    show_to_product();
+    PRODUCT_TO(out, at(tile));  // finds: TW202
 }
 """
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,7 @@ from tilewright.problem.kind import Kind
 SINGLE = Kind(*["float32"] * 4)
 SHAPE = (1000, 1024, 900)
 GPU = machine.gpu("a100")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    winners.kept.cache_clear()
-    yield tmp_path
-    winners.kept.cache_clear()
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def key() -> Key:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from tilewright.rates import cpu_blocks, tuner
 DEVICE = "simulated:a100"
 SHAPE = (512, 384, 640)
 SINGLE = np.dtype("float32")
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 class Clock:
@@ -43,14 +43,6 @@ class Clock:
         if len(self.asked) == 3:
             raise CompileError("the model must know it (got another)\nmore")
         return Timed(one.record.name, 1e-4 / len(self.asked), "memory", extents)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    winners.kept.cache_clear()
-    yield tmp_path
-    winners.kept.cache_clear()
 
 
 def plan(name: str = "float32", order: Any = "canonical") -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -22,12 +21,6 @@ from tilewright.problem.reference import same_bits
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[Any]:
-    with tw.simulated_gpu("a100") as device:
-        yield device
 
 
 def drawn(*shape: int, kind: str = "float32") -> Array:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,6 @@ from tilewright.problem.reference import same_bits
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[Any]:
-    with tw.simulated_gpu("a100") as device:
-        yield device
 
 
 class There:
