@@ -71,6 +71,8 @@ class EventKind(enum.Enum):
     #: lines lie side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
     #: is said by ACCESS, which follows.
     DESCRIPTOR = "descriptor"
+    #: Tensor memory is used.
+    TENSOR_MEMORY = "tensor_memory"
     #: Lanes make a group of the bulk copies that they have issued since their last one.
     BULK_COMMIT = "bulk_commit"
     #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.

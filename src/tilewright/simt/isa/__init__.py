@@ -46,6 +46,8 @@ MODULES = (
     "matrix_sparse",
     "matrix_scaled",
     "warpgroup",
+    "tensor_memory",
+    "tensor_products",
 )
 
 

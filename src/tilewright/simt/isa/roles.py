@@ -27,6 +27,7 @@ class Role(enum.StrEnum):
     SHUFFLE = "shuffle"  # the value of another lane
     AGREE = "agree"  # one result for all lanes that execute it together
     WARPGROUP = "warpgroup"  # a product of matrices by a warpgroup, and what orders such products
+    TENSOR_MEMORY = "tensor memory"  # its columns, what moves there, and products whose results lie there
     SLEEP = "sleep"
     JUMP = "jump"
     SWITCH = "switch"  # a jump to one of a list
@@ -52,6 +53,7 @@ OPCODES = {
     Role.SHUFFLE: "shfl",
     Role.AGREE: "vote activemask redux",
     Role.WARPGROUP: "wgmma",
+    Role.TENSOR_MEMORY: "tcgen05",
     Role.SLEEP: "nanosleep",
     Role.JUMP: "bra",
     Role.SWITCH: "brx",

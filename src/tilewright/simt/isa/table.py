@@ -22,10 +22,11 @@ import enum
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tilewright.ptx import tree
 from tilewright.simt.isa.roles import Role, role_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ KINDS = {
     "memory": "loads and stores, placed by translate.access",
     "copy": "from one place of memory to another, placed by translate.copies",
     "warpgroup": "as matrix, of a warpgroup, whose other operands lie in shared memory, where descriptors say",
+    "columns": "tensor memory: its columns, and what moves there, placed by translate.tensor_memory",
+    "tensor_product": "a thread's product in tensor memory, placed by translate.tensor_products",
     "tensor": "a copy of a box of a tensor, placed by translate.tensor_copies",
     "texture": "a read of a texture, placed by translate.textures",
     "surface": "a read or write of a surface, placed by translate.textures",
@@ -289,6 +292,17 @@ class Form:
             return self.row.counts(self)
         count = int(self["vec"][1:] or 1)
         return dict.fromkeys(("d", "a" if self.row.role is Role.COPY else "b"), count) if count > 1 else {}
+
+    def names_of(self, operands: Sequence[tree.Operand]) -> tuple[str, ...]:
+        """The names that operands stand for: a list that may be left out is there where braces are."""
+        names = self.row.operand_names(len(operands))
+        if len(operands) == len(self.row.operands):
+            return names
+        for name in self.lists:
+            at = self.row.operands.index(name)
+            if f"{{, {name}}}" in self.row.operand_text and not isinstance(operands[at], tree.Vector):
+                return tuple(n for n in self.row.operands if n != name)[: len(operands)]
+        return names
 
     def type_of(self, operand: str) -> str:
         """PTX type (no dot) of an operand letter."""

@@ -17,7 +17,7 @@ from tilewright.ptx.frames import within
 from tilewright.simt.events import Site
 from tilewright.simt.isa.mbarrier_bits import Mbarrier
 from tilewright.simt.observer import Launch
-from tilewright.simt.run import barrier_faults, mbarrier_faults, traps
+from tilewright.simt.run import barrier_faults, mbarrier_faults, tensor_faults, traps
 from tilewright.simt.run.budget import Budget
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
@@ -106,6 +106,10 @@ class Diagnosis:
             found = Mbarrier.of(field("fault_object"), address)
             text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
             about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
+            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
+        if (wrong := tensor_faults.found(kind, field("fault_got"), field("fault_other"))) is not None:
+            text, fault = wrong
+            about |= {"fault": fault, "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         if kind == state.TENSOR_MAP:
             text = _tensor_map_text(site.opcode, field("fault_got"), field("fault_other"))

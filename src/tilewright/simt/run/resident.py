@@ -29,12 +29,14 @@ class Resident:
         self._shared = Arena(((blocks - 1) << state.RANK_SHIFT) + max(job.shared_bytes, 16))
         self._warp_bytes = translation.warp_bytes * warps
         self._local_bytes = align_up(translation.layout.local_bytes, 16) * LANES * warps
+        self._tensor = translation.layout.has_tensor_memory
         self._kept = [self._place(observed, rank) for rank in range(blocks)]
 
     def _place(self, observed: Observed, rank: int) -> tuple[Any, ...]:
         """Fill a block's record; what it points to."""
         local, area = Arena(max(self._local_bytes, 16)), observed.area()
         table, warps = observed.table(area), np.zeros(self._warp_bytes + 64, np.uint8)
+        tensor = Arena(state.TENSOR_BYTES) if self._tensor else None
         start = rank << state.RANK_SHIFT
         values = {
             "shared": self._shared.address + start,
@@ -46,10 +48,11 @@ class Resident:
             "warp_records": align_up(warps.ctypes.data, 64),
             "observed": table.ctypes.data,
             "observed_area": area.ctypes.data,
+            "tensor": tensor.address if tensor is not None else 0,
         }
         for name, value in values.items():
             self.records[rank, state.SLOT[name] // 8] = value
-        return local, area, table, warps
+        return local, area, table, warps, tensor
 
     def area_of(self, block: int) -> Any:
         """The instruments' memory of one of its blocks."""

@@ -24,6 +24,7 @@ struct tw_matrix {
     uint32_t base;   // line of its pattern in which the matrix starts
     uint32_t bits;   // of an element
     uint32_t across; // elements side by side belong to different lines
+    uint32_t pair;   // 1 where a swizzle exchanges units in pairs, of an atom of four steps
 };
 
 static inline struct tw_matrix tw_matrix_of(uint64_t descriptor, uint32_t bits, bool across)
@@ -40,11 +41,22 @@ static inline struct tw_matrix tw_matrix_of(uint64_t descriptor, uint32_t bits, 
     };
 }
 
+// The same of a descriptor of sm_100, whose swizzle has three bits: none, 128 bytes in pairs of units, 128, 64 and 32.
+// Source: PTX ISA, 9.7.16.4.1; NVIDIA/cutlass, mma_sm100_desc.hpp (LayoutType, canonical layouts).
+static inline struct tw_matrix tw_matrix_of_sm100(uint64_t descriptor, uint32_t bits, bool across)
+{
+    struct tw_matrix m = tw_matrix_of(descriptor & ~(UINT64_C(3) << 62), bits, across);
+    const uint32_t mode = (uint32_t)(descriptor >> 61);
+    m.pair = mode == 1;
+    m.units = m.pair ? 8 : mode ? TW_UNIT_BYTES >> (mode / 2) : 1;
+    return m;
+}
+
 // Swizzles exchange units of a line by the number of the line in its pattern, which is aligned in shared memory.
 static inline uint32_t tw_matrix_swizzled(const struct tw_matrix *m, uint32_t offset)
 {
     const uint32_t line = (offset >> 7) - m->base;
-    return offset ^ (line & (m->units - 1)) * TW_UNIT_BYTES;
+    return offset ^ ((line & ((m->units >> m->pair) - 1)) << m->pair) * TW_UNIT_BYTES;
 }
 
 // Where four bytes along k of a line lie, before they are swizzled.
@@ -55,12 +67,13 @@ static inline uint32_t tw_matrix_along(const struct tw_matrix *m, uint32_t line,
     return m->start + line / TW_ATOM_LINES * m->stride + line % TW_ATOM_LINES * pitch + right;
 }
 
-// Where an element of 16 bits lies in a matrix whose lines lie side by side, before it is swizzled.
+// Where an element lies in a matrix whose lines lie side by side, before it is swizzled.
 static inline uint32_t tw_matrix_across(const struct tw_matrix *m, uint32_t line, uint32_t k)
 {
-    const uint32_t wide = m->units * TW_ATOM_LINES, pitch = m->units * TW_UNIT_BYTES;  // elements, and bytes, of a step
+    const uint32_t pitch = m->units * TW_UNIT_BYTES, wide = pitch * 8 / m->bits;  // bytes, and elements, of a step
+    const uint32_t steps = TW_ATOM_LINES >> m->pair;                              // of an atom
     const uint32_t by_line = m->units == 1 ? m->stride : m->leading, by_step = m->units == 1 ? m->leading : m->stride;
-    return m->start + line / wide * by_line + line % wide * 2 + k / TW_ATOM_LINES * by_step + k % TW_ATOM_LINES * pitch;
+    return m->start + line / wide * by_line + line % wide * m->bits / 8 + k / steps * by_step + k % steps * pitch;
 }
 
 #endif

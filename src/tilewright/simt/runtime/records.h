@@ -50,6 +50,16 @@ enum {
     TW_BULK_BYTES = 19,
     TW_CLUSTER_TWICE = 20,
     TW_CLUSTER_UNARRIVED = 21,
+    // Of tensor memory.
+    TW_COLUMNS_COUNT = 22,     // that are asked for
+    TW_COLUMNS_ROOM = 23,      // none for so many
+    TW_COLUMNS_PERMIT = 24,    // asked for after the permit was given up
+    TW_COLUMNS_FREED = 25,     // that are no allocation
+    TW_COLUMNS_OUTSIDE = 26,   // an access beyond what is allocated
+    TW_COLUMNS_LANES = 27,     // an access of lanes that are another warp's
+    TW_COLUMNS_LEFT = 28,      // allocated where a block ends
+    TW_TENSOR_DESCRIPTOR = 29, // of an instruction or of a matrix
+    TW_TENSOR_PEER = 30,       // the other block of a pair is not there
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,
@@ -116,6 +126,46 @@ enum {
     TW_WGMMA_INTEGERS = 64,  // of 8 bits
     TW_WGMMA_BITS = 128,
     TW_WGMMA_SATURATES = 256,
+
+    // Tensor memory of a block: lanes of so many columns of 32 bits, which are allocated in such units. Source: PTX ISA,
+    // 9.7.16.1 (tensor memory), 9.7.16.7.1 (tcgen05.alloc).
+    TW_TENSOR_LANES = 128,
+    TW_TENSOR_COLUMNS = 512,
+    TW_TENSOR_UNIT = 32,
+
+    // What lanes of tensor memory a load or store moves, by its shape, and what it does besides, as bits.
+    TW_MOVES_32X32 = 0,
+    TW_MOVES_16X64 = 1,
+    TW_MOVES_16X128 = 2,
+    TW_MOVES_16X256 = 3,
+    TW_MOVES_16X32X2 = 4,
+    TW_MOVES_STORES = 1,
+    TW_MOVES_HALVES = 2,  // a register is two columns of 16 bits
+
+    // Kinds of products in tensor memory, and what they do, as bits.
+    TW_KIND_F16 = 0,
+    TW_KIND_TF32 = 1,
+    TW_KIND_F8F6F4 = 2,
+    TW_KIND_I8 = 3,
+    TW_KIND_MXF8F6F4 = 4,
+    TW_KIND_MXF4 = 5,
+    TW_KIND_MXF4NVF4 = 6,
+    TW_TENSOR_A_HELD = 1,      // A lies in tensor memory
+    TW_TENSOR_PAIR = 2,        // of two blocks
+    TW_TENSOR_STATIONARY = 4,  // .ws
+    TW_TENSOR_DISABLES = 8,    // lanes, by a mask
+    TW_TENSOR_BLOCK16 = 16,    // a scale for 16 elements, not 32
+
+    // Why a descriptor is refused.
+    TW_WRONG_VERSION = 0,
+    TW_WRONG_SWIZZLE = 1,
+    TW_WRONG_FORMAT = 2,
+    TW_WRONG_SHAPE = 3,
+    TW_WRONG_SPARSITY = 4,
+    TW_WRONG_ACROSS = 5,
+    TW_WRONG_HELD = 6,
+    TW_WRONG_SCALES = 7,
+    TW_WRONG_MODE = 8,
 
     // What a product of a sparse matrix does, as bits.
     TW_SPARSE_SIGNED_A = 1,
@@ -302,6 +352,11 @@ struct tw_slot {
     uint64_t gone;        // bit mask of the warps all of whose threads have exited
     char *observed;       // a table: each instrument's own memory of the block
     char *observed_area;  // that memory, all instruments' together
+    char *tensor;           // its tensor memory, lane by lane; null where the kernel has none
+    uint32_t tensor_taken;  // bit mask of the units of columns that are allocated
+    uint32_t tensor_firsts; // of those with which an allocation begins
+    uint32_t tensor_closed; // it has given up the permit to allocate
+    uint32_t tensor_site;   // one more than that of the last allocation
     struct tw_barrier barriers[TW_BARRIERS];
 };
 

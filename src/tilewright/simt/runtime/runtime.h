@@ -21,6 +21,9 @@ bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp 
 void tw_depart(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp);
 void tw_release(const struct tw_context *context, struct tw_warp *warp);
 
+// tensor_memory.c
+bool tw_columns_left(struct tw_context *context, const struct tw_slot *slot);
+
 // clusters.c
 void tw_cluster_look(const struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp);
 bool tw_cluster_wait(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp, uint32_t site,

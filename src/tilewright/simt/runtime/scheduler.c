@@ -55,6 +55,9 @@ static void begin_block(const struct tw_context *context, struct tw_slot *slot, 
     __builtin_memset(slot->shared, (int)context->shared_fill, context->shared_bytes);
     __builtin_memset(slot->shared + context->reserved_offset, 0, context->reserved_bytes);
     __builtin_memcpy(slot->observed_area, context->observed_initial, context->observed_bytes);
+    slot->tensor_taken = slot->tensor_firsts = slot->tensor_closed = slot->tensor_site = 0;
+    if (slot->tensor)
+        __builtin_memset(slot->tensor, (int)context->shared_fill, TW_TENSOR_LANES * TW_TENSOR_COLUMNS * sizeof(uint32_t));
     for (uint64_t i = 0; i < context->warps; i++)
         begin_warp(context, slot, i);
 }
@@ -253,6 +256,15 @@ static int32_t visit_block(struct tw_context *context, struct tw_slot *slot, str
     return GOES_ON;
 }
 
+// All warps of a cluster are done: no block may have columns of tensor memory left.
+static int32_t ended(struct tw_context *context, const struct tw_slot *slots)
+{
+    for (uint64_t rank = 0; rank < context->cluster_blocks; rank++)
+        if (tw_columns_left(context, &slots[rank]))
+            return faulty(context, &slots[rank]);
+    return GOES_ON;
+}
+
 // Visit the warps of a cluster's blocks in rounds until all are done.
 static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
 {
@@ -264,7 +276,7 @@ static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
                 return end;
         }
         if (!round.undone)
-            return GOES_ON;
+            return ended(context, slots);
         int32_t end = after_round(context, slots, round, &pause);
         if (end == GOES_ON)
             end = between_rounds(context, slots);

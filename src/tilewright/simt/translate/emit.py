@@ -24,6 +24,8 @@ from tilewright.simt.translate import (
     stores,
     tensor_copies,
     tensor_maps,
+    tensor_memory,
+    tensor_products,
     textures,
     warpgroups,
 )
@@ -285,6 +287,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "atomic": _emit_atomic,
     "matrix": _written(matrices.emit_matrix),
     "warpgroup": _written(warpgroups.emit_product),
+    "columns": _written(tensor_memory.emit, "b32"),
+    "tensor_product": _written(tensor_products.emit),
     "rows": _written(matrix_moves.emit_rows, "b32"),
     "fragment": _written(fragments.emit_move),
     "product": _written(fragments.emit_product),

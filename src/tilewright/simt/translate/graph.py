@@ -46,7 +46,7 @@ class Op:
     def named(self) -> dict[str, tree.Operand]:
         """The sources by the names that the row's syntax gives them."""
         row = self.form.row
-        names = row.operand_names(len(self.instruction.operands))
+        names = self.form.names_of(self.instruction.operands)
         return dict(zip(names[row.writes and not row.updates :], self.sources, strict=True))
 
 

@@ -46,6 +46,7 @@ class Layout:
     shared_gap_bytes: int = 0
     #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     sizes: dict[str, int] = field(default_factory=dict)
+    has_tensor_memory: bool = False  #: Whether a block needs tensor memory.
 
     @property
     def params(self) -> dict[str, int]:
@@ -101,16 +102,22 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             layout.param_bytes = offset + parameter.size
     layout.local_bytes = layout.frame_bytes = align_up(layout.local_bytes, 16)
     layout.functions = list(module.functions)
+    layout.has_tensor_memory = any(role_of(item.opcode) is Role.TENSOR_MEMORY for item in _instructions(module, entry))
     return layout
+
+
+def _instructions(module: tree.Module, entry: tree.Function) -> Iterator[tree.Instruction]:
+    """Those of a kernel and of every function that it might call."""
+    for function in (entry, *(f for f in module.functions.values() if not f.is_entry)):
+        yield from (item for item in function.body if isinstance(item, tree.Instruction))
 
 
 def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
     """Whether a kernel, or a function that it might call, asks where the reserved shared memory is."""
     return any(
         isinstance(operand, tree.Register) and operand.name in RESERVED_OFFSETS
-        for function in (entry, *(f for f in module.functions.values() if not f.is_entry))
-        for item in function.body
-        if isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.COPY
+        for item in _instructions(module, entry)
+        if role_of(item.opcode) is Role.COPY
         for operand in item.operands
     )
 

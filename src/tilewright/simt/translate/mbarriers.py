@@ -34,7 +34,7 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
             f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
         )
     if op.form["space"] != CLUSTER or not emitter.launch.clustered:
-        return _emit(emitter, op, _places(emitter, op, op.sources[0]), "ptr %shared")
+        return _emit(emitter, op, places_of(emitter, op, op.sources[0]), "ptr %shared")
     place = clusters.place_of(emitter, op, op.sources[0], "b64", store=True)
 
     def emit_there(there: There) -> None:
@@ -62,19 +62,30 @@ def _emit(emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], share
     elif not op.form.row.writes:
         or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
     else:
-        does = sum(bit for word, bit in _DOES.items() if form.has(word))
-        states = scratch(emitter, 2, code.const("i64", 0))
-        or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
-        _tell(emitter, op)
-        return [code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)]
+        return [arrive(emitter, op, lanes, shared, number)]
     _tell(emitter, op)
     return []
+
+
+def arrive(
+    emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], shared: str, number: Value | None = None
+) -> Value:
+    """Arrive at mbarriers in a block's shared memory, once or by a number, and say what they were before."""
+    code, (where, places) = emitter.code, lanes
+    counts = scratch(emitter, 1, code.const("i32", 1) if number is None else number)
+    states = scratch(emitter, 2, code.const("i64", 0))
+    does = sum(bit for word, bit in _DOES.items() if op.form.has(word))
+    or_fault(
+        emitter, "tw_mbarrier_arrive", "ptr %context", *where, shared, places, counts, states, f"i32 {does}"
+    )  # fmt: skip
+    _tell(emitter, op)
+    return code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)
 
 
 def emit_test(emitter: Emitter, op: Op) -> Value:
     """Whether a phase is complete: one answer where all lanes ask the same."""
     code = emitter.code
-    (warp, site, mask), places = _places(emitter, op, op.sources[0])
+    (warp, site, mask), places = places_of(emitter, op, op.sources[0])
     parity = op.form.has("parity")
     token = emitter.read(op.sources[1], "u32" if parity else "b64")
     tokens = scratch(emitter, 1, code.resize(token, "i64", signed=False))
@@ -89,7 +100,7 @@ def emit_test(emitter: Emitter, op: Op) -> Value:
 
 def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Value) -> None:
     """Bytes of a copy have come, of which an mbarrier hears: `number` in each lane that runs."""
-    complete(emitter, _places(emitter, op, operand), "ptr %shared", number)
+    complete(emitter, places_of(emitter, op, operand), "ptr %shared", number)
 
 
 def complete(emitter: Emitter, lanes: tuple[tuple[object, ...], str], shared: str, number: Value) -> None:
@@ -100,7 +111,7 @@ def complete(emitter: Emitter, lanes: tuple[tuple[object, ...], str], shared: st
 
 
 def places_there(emitter: Emitter, op: Op, place: Place, there: There) -> tuple[tuple[object, ...], str]:
-    """As `_places`, of mbarriers in the shared memory of a block of the cluster."""
+    """As `places_of`, of mbarriers in the shared memory of a block of the cluster."""
     code = emitter.code
     offsets = code.sub(place.offsets, code.splat(there.start))
     low = code.and_(offsets, code.const("i64", _BYTES - 1))
@@ -114,8 +125,8 @@ def places_there(emitter: Emitter, op: Op, place: Place, there: There) -> tuple[
     return ("ptr %warp", f"i32 {site}", emitter.mask), scratch(emitter, 0, offsets)
 
 
-def _places(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
-    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies."""
+def places_of(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
+    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies in the block."""
     code, item = emitter.code, op.instruction
     named = "shared" if op.form["space"] or op.form.row.kind in ("tensor", "bulk") else "generic"
     base, offset, space = resolve(emitter, item, operand, named)

@@ -84,7 +84,7 @@ def check_operands(instruction: tree.Instruction, form: Form, registers: dict[st
     check = _Check(instruction, form, registers, path)
     if instruction.guard is not None:
         check.register("guard", instruction.guard.register, _exactly(1))
-    names = form.row.operand_names(len(instruction.operands))
+    names = form.names_of(instruction.operands)
     for name, operand in zip(names, instruction.operands, strict=False):
         check.operand(name, operand)
 

@@ -109,6 +109,27 @@ TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"
 WGMMA: Final = {name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"] for name in _DOES.split()}
 
+#: Shapes of moves between registers and tensor memory by their names, and what a move does, as bits.
+_MOVES: Final = {"32x32b": "32X32", "16x64b": "16X64", "16x128b": "16X128", "16x256b": "16X256", "16x32bx2": "16X32X2"}
+MOVES: Final = {
+    name: _RECORDS.numbers[f"TW_MOVES_{end}"]
+    for name, end in {**_MOVES, "stores": "STORES", "halves": "HALVES"}.items()
+}
+#: Kinds of products in tensor memory by their names, and what they do, as bits.
+_KINDS: Final = "f16 tf32 f8f6f4 i8 mxf8f6f4 mxf4 mxf4nvf4"
+KINDS: Final = {name: _RECORDS.numbers[f"TW_KIND_{name.upper()}"] for name in _KINDS.split()}
+_PRODUCTS: Final = "a_held pair stationary disables block16"
+PRODUCTS: Final = {name: _RECORDS.numbers[f"TW_TENSOR_{name.upper()}"] for name in _PRODUCTS.split()}
+#: What is wrong with columns of tensor memory, or with what a product in it is told, and why a descriptor is refused.
+_COLUMNS: Final = "COUNT ROOM PERMIT FREED OUTSIDE LANES LEFT"
+COLUMNS: Final = {name.lower(): _RECORDS.numbers[f"TW_COLUMNS_{name}"] for name in _COLUMNS.split()}
+TENSOR_DESCRIPTOR, TENSOR_PEER, TENSOR_BYTES = (
+    *_numbers("TENSOR_DESCRIPTOR", "TENSOR_PEER"),
+    4 * _RECORDS.numbers["TW_TENSOR_LANES"] * _RECORDS.numbers["TW_TENSOR_COLUMNS"],
+)
+_WRONG: Final = "version swizzle format shape sparsity across held scales mode"
+WRONG: Final = {name: _RECORDS.numbers[f"TW_WRONG_{name.upper()}"] for name in _WRONG.split()}
+
 #: What a product of a sparse matrix does likewise.
 _SPARSE: Final = "signed_a signed_b saturates half integers"
 SPARSE: Final = {name: _RECORDS.numbers[f"TW_SPARSE_{name.upper()}"] for name in _SPARSE.split()}

@@ -16,6 +16,7 @@ _ALIKE = ("carry", "isspacep", "policy", "barrier", "await")
 #: Kinds whose results may differ among lanes, whatever the operands are.
 _APART = (
     "atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier", "texture", "surface",
+    "columns",
 )  # fmt: skip
 
 

@@ -1,0 +1,221 @@
+// Tensor memory: its columns come and go, registers of a warp move there and back, and so do lines of shared memory.
+//
+// Whether an access lies in what the block has allocated is always looked at. The machine moves what is asked for at once.
+// Source: PTX ISA, 9.7.16.7 (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3 (shapes).
+
+#include "tensor_memory.h"
+
+#include "descriptors.h"
+
+enum {
+    WARP_LANES = 32,  // of tensor memory that a warp reaches, by its number modulo 4
+    ROWS_OF_16 = 16,
+};
+
+static uint32_t units_taken(const struct tw_slot *slot)
+{
+    return tw_lane_count(slot->tensor_taken);
+}
+
+// A block asks for columns: the lowest that lie side by side. The address is left in `found`.
+bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+                     uint32_t mask, uint32_t columns, uint32_t *found)
+{
+    const uint32_t all = TW_TENSOR_COLUMNS / TW_TENSOR_UNIT, units = columns / TW_TENSOR_UNIT;
+    if (columns < TW_TENSOR_UNIT || columns > TW_TENSOR_COLUMNS || (columns & (columns - 1))) {
+        tw_blame(context, warp, site, mask, TW_COLUMNS_COUNT, columns, 0);
+        return true;
+    }
+    if (slot->tensor_closed) {
+        tw_blame(context, warp, site, mask, TW_COLUMNS_PERMIT, columns, 0);
+        return true;
+    }
+    for (uint32_t first = 0; first + units <= all; first++) {
+        const uint32_t wanted = ((1u << units) - 1) << first;
+        if (slot->tensor_taken & wanted)
+            continue;
+        slot->tensor_taken |= wanted;
+        slot->tensor_firsts |= 1u << first;
+        slot->tensor_site = site + 1;
+        *found = first * TW_TENSOR_UNIT;
+        return false;
+    }
+    tw_blame(context, warp, site, mask, TW_COLUMNS_ROOM, columns, (all - units_taken(slot)) * TW_TENSOR_UNIT);
+    return true;
+}
+
+// How many units the allocation has that begins with one.
+static uint32_t units_from(const struct tw_slot *slot, uint32_t first)
+{
+    uint32_t units = 1;
+    while (first + units < TW_TENSOR_COLUMNS / TW_TENSOR_UNIT && slot->tensor_taken >> (first + units) & 1 &&
+           !(slot->tensor_firsts >> (first + units) & 1))
+        units++;
+    return units;
+}
+
+bool tw_columns_dealloc(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+                       uint32_t mask, uint32_t address, uint32_t columns)
+{
+    const uint32_t first = address / TW_TENSOR_UNIT;
+    const bool is_first = address < TW_TENSOR_COLUMNS && address % TW_TENSOR_UNIT == 0 && slot->tensor_firsts >> first & 1;
+    if (!is_first || units_from(slot, first) * TW_TENSOR_UNIT != columns) {
+        tw_blame(context, warp, site, mask, TW_COLUMNS_FREED, address, columns);
+        return true;
+    }
+    slot->tensor_taken &= ~tw_tensor_units(address, columns);
+    slot->tensor_firsts &= ~(1u << first);
+    return false;
+}
+
+void tw_columns_close(struct tw_slot *slot)
+{
+    slot->tensor_closed = 1;
+}
+
+// Where register `r` of a lane lies, counted from the first lane and column of a move, in columns as wide as a register.
+static void place_of(uint32_t shape, uint32_t apart, uint32_t r, uint32_t lane, uint32_t *row, uint32_t *column)
+{
+    const uint32_t quad = lane / 4;
+    switch (shape) {
+    case TW_MOVES_16X64:
+        *row = quad + lane % 2 * 8, *column = r * 2 + lane / 2 % 2;
+        return;
+    case TW_MOVES_16X128:
+        *row = quad + r % 2 * 8, *column = r / 2 * 4 + lane % 4;
+        return;
+    case TW_MOVES_16X256:
+        *row = quad + r / 2 % 2 * 8, *column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        return;
+    case TW_MOVES_16X32X2:
+        *row = lane % ROWS_OF_16, *column = r + lane / ROWS_OF_16 * apart;
+        return;
+    default:
+        *row = lane, *column = r;
+    }
+}
+
+// The columns that a move takes, as wide as a register: those of the second half lie `apart` of the first.
+static uint32_t columns_of(uint32_t shape, uint32_t count)
+{
+    switch (shape) {
+    case TW_MOVES_16X64:
+        return count * 2;
+    case TW_MOVES_16X128:
+        return count * 2;
+    case TW_MOVES_16X256:
+        return count * 2;
+    default:
+        return count;
+    }
+}
+
+// The first lane that a warp names: an address without one, or with that of the warp, means the warp's own.
+static bool first_lane_of(const struct tw_warp *warp, uint32_t address, uint32_t shape, uint32_t *first)
+{
+    const uint32_t own = warp->index % 4 * WARP_LANES, lane = tw_tensor_lane(address), within = lane % WARP_LANES;
+    *first = own + within;
+    return (lane - within == own || lane == within) && (within == 0 || (within == ROWS_OF_16 && shape != TW_MOVES_32X32));
+}
+
+// Registers of a warp, 32 elements each, move to tensor memory or come from there.
+bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+                    uint32_t mask, uint32_t address, uint32_t *registers, uint32_t count, uint32_t shape, uint32_t apart,
+                    uint32_t does)
+{
+    const uint32_t each = does & TW_MOVES_HALVES ? 2 : 1, column = tw_tensor_column(address);
+    const uint32_t columns = columns_of(shape, count) * each;
+    uint32_t first;
+    if (!first_lane_of(warp, address, shape, &first)) {
+        tw_blame(context, warp, site, mask, TW_COLUMNS_LANES, tw_tensor_lane(address), warp->index);
+        return true;
+    }
+    const bool two = shape == TW_MOVES_16X32X2;
+    if (!tw_tensor_is_there(slot, column, columns) ||
+        (two && (apart > TW_TENSOR_COLUMNS || !tw_tensor_is_there(slot, column + apart * each, columns)))) {
+        tw_blame(context, warp, site, mask, TW_COLUMNS_OUTSIDE, column + (two && apart <= TW_TENSOR_COLUMNS ? apart : 0),
+                 columns);
+        return true;
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+            uint32_t row, right, *one = registers + r * TW_LANES + lane;
+            place_of(shape, apart, r, lane, &row, &right);
+            char *cell = tw_tensor_cell(slot, first + row, column + right * each);
+            if (each == 1 && does & TW_MOVES_STORES) {
+                __builtin_memcpy(cell, one, sizeof *one);
+            } else if (each == 1) {
+                __builtin_memcpy(one, cell, sizeof *one);
+            } else if (does & TW_MOVES_STORES) {
+                const uint32_t low = *one & 0xffff, high = *one >> 16;
+                __builtin_memcpy(cell, &low, sizeof low);
+                __builtin_memcpy(cell + sizeof low, &high, sizeof high);
+            } else {
+                uint16_t half[2];
+                __builtin_memcpy(&half[0], cell, sizeof half[0]);
+                __builtin_memcpy(&half[1], cell + sizeof(uint32_t), sizeof half[1]);
+                *one = half[0] | (uint32_t)half[1] << 16;
+            }
+        }
+    }
+    return false;
+}
+
+// Lines of shared memory go to lanes of tensor memory: so many of them, of so many bytes, to each of `copies` groups of
+// lanes. Line l goes to lane l of the first group; `groups` has the first lanes, a byte each: 128 lines take all four.
+static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+                       uint32_t lane, uint32_t address, uint64_t descriptor, uint32_t lines, uint32_t bytes,
+                       uint32_t spread)
+{
+    const struct tw_matrix m = tw_matrix_of_sm100(descriptor, 8, false);
+    const uint32_t mode = (uint32_t)(descriptor >> 61), column = tw_tensor_column(address);
+    if ((descriptor >> 46 & 7) != 1 || (descriptor >> 52 & 1) || mode == 1 || mode == 3 || mode == 5 || mode == 7) {
+        tw_blame(context, warp, site, 1u << lane, TW_TENSOR_DESCRIPTOR, (uint32_t)(descriptor >> 32),
+                 (descriptor >> 46 & 7) != 1 ? TW_WRONG_VERSION : TW_WRONG_SWIZZLE);
+        return true;
+    }
+    if (tw_tensor_lane(address) || !tw_tensor_is_there(slot, column, bytes / 4)) {
+        tw_blame(context, warp, site, 1u << lane, TW_COLUMNS_OUTSIDE, column, bytes / 4);
+        return true;
+    }
+    for (uint32_t line = 0; line < lines; line++) {
+        for (uint32_t unit = 0; unit < bytes / TW_UNIT_BYTES; unit++) {
+            const uint32_t at = tw_matrix_swizzled(&m, tw_matrix_along(&m, line, unit * TW_UNIT_CHUNKS));
+            if ((uint64_t)at + TW_UNIT_BYTES > context->shared_bytes) {
+                uint64_t places[TW_LANES];
+                places[lane] = at;
+                tw_fault(context, warp, site, 1u << lane, places, 1);
+                return true;
+            }
+            for (uint32_t copy = 0; copy < TW_TENSOR_LANES / lines; copy++) {
+                // `spread`: which group of 32 lanes the first lines of a copy take, and the next ones behind them
+                const uint32_t group = spread >> (copy * (lines / WARP_LANES) + line / WARP_LANES) * 4 & 15;
+                char *cell = tw_tensor_cell(slot, group * WARP_LANES + line % WARP_LANES, column + unit * 4);
+                __builtin_memcpy(cell, slot->shared + at, TW_UNIT_BYTES);
+            }
+        }
+    }
+    return false;
+}
+
+bool tw_columns_copy(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+                    uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines, uint32_t bytes,
+                    uint32_t spread)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        if (copy_lines(context, slot, warp, site, lane, addresses[lane], descriptors[lane], lines, bytes, spread))
+            return true;
+    }
+    return false;
+}
+
+// A block ends: it must have freed its columns.
+bool tw_columns_left(struct tw_context *context, const struct tw_slot *slot)
+{
+    if (!slot->tensor || !slot->tensor_taken)
+        return false;
+    tw_blame(context, tw_warp_of(context, slot, 0), slot->tensor_site - 1, 1, TW_COLUMNS_LEFT,
+             units_taken(slot) * TW_TENSOR_UNIT, 0);
+    return true;
+}

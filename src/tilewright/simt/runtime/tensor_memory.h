@@ -1,0 +1,41 @@
+// Tensor memory of a block: 128 lanes of 512 columns of 32 bits. An address has the lane in its upper half and the column
+// in its lower one. Columns are allocated in units of 32, for all lanes. Source: PTX ISA, 9.7.16.1.
+
+#ifndef TILEWRIGHT_SIMT_TENSOR_MEMORY_H
+#define TILEWRIGHT_SIMT_TENSOR_MEMORY_H
+
+#include "runtime.h"
+
+static inline uint32_t tw_tensor_lane(uint32_t address)
+{
+    return address >> 16;
+}
+
+static inline uint32_t tw_tensor_column(uint32_t address)
+{
+    return address & 0xffff;
+}
+
+// Where a cell lies; the caller knows that it is there.
+static inline char *tw_tensor_cell(const struct tw_slot *slot, uint32_t lane, uint32_t column)
+{
+    return slot->tensor + (lane * TW_TENSOR_COLUMNS + column) * sizeof(uint32_t);
+}
+
+// The set of the units that so many columns from one on take.
+static inline uint32_t tw_tensor_units(uint32_t column, uint32_t columns)
+{
+    const uint32_t first = column / TW_TENSOR_UNIT, last = (column + columns - 1) / TW_TENSOR_UNIT;
+    return ((2u << (last - first)) - 1) << first;
+}
+
+// Whether so many columns from one on are allocated. No sum of the two wraps.
+static inline bool tw_tensor_is_there(const struct tw_slot *slot, uint32_t column, uint32_t columns)
+{
+    if (!slot->tensor || !columns || column >= TW_TENSOR_COLUMNS || columns > TW_TENSOR_COLUMNS - column)
+        return false;
+    const uint32_t units = tw_tensor_units(column, columns);
+    return (slot->tensor_taken & units) == units;
+}
+
+#endif

@@ -1,0 +1,149 @@
+"""What a warp's code does with tensor memory: its columns, and what moves between them, registers and shared memory.
+
+Source: PTX ISA, 9.7.16.7 to 9.7.16.9 and 9.7.16.11. The runtime has the rules (`runtime/tensor_memory.c`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.translate import bulk, clusters, mbarriers
+from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.bounds import fault_unless, within
+from tilewright.simt.translate.clusters import There
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import SHARED_WINDOW
+
+_REGISTER_BYTES = 4 * LANES
+#: Of an address that an allocation is stored as.
+_ADDRESS_BYTES = 4
+
+
+def emit(emitter: Emitter, op: Op) -> list[Value]:
+    """The registers that an instruction gives: those of a load."""
+    form = op.form
+    if form.row.counts is not None:
+        return _move(emitter, op)
+    if form.has("alloc"):
+        _allocate(emitter, op)
+    elif form.has("dealloc"):
+        address, columns = (emitter.first_lane(emitter.read(operand, "b32")) for operand in op.sources)
+        mbarriers.or_fault(emitter, "tw_columns_dealloc", *where(emitter, op), address, columns)
+    elif form.has("relinquish_alloc_permit"):
+        emitter.code.invoke("tw_columns_close", "void", "ptr %slot")
+    elif form.has("cp"):
+        _copy(emitter, op)
+    elif form.has("commit"):
+        _commit(emitter, op)
+    return []
+
+
+def address_of(emitter: Emitter, op: Op, operand: tree.Operand) -> Value:
+    """An address of tensor memory, of each lane."""
+    base, offset, _ = resolve(emitter, op.instruction, operand, "tensor")
+    return emitter.code.add(emitter.read(base, "b32"), emitter.code.const("i32", offset))
+
+
+def where(emitter: Emitter, op: Op) -> tuple[object, ...]:
+    """The arguments that functions of the runtime begin with."""
+    site = emitter.add_site(site_of(emitter, op))
+    return "ptr %context", "ptr %slot", "ptr %warp", f"i32 {site}", emitter.mask
+
+
+def site_of(emitter: Emitter, op: Op) -> Site:
+    """Where the instruction stands."""
+    item = op.instruction
+    return Site(EventKind.TENSOR_MEMORY, item.ptx_line, emitter.source_of(item), item.name)
+
+
+def _allocate(emitter: Emitter, op: Op) -> None:
+    """The lowest lane that runs asks for columns, and stores their address in shared memory."""
+    code, outer = emitter.code, emitter.mask
+    emitter.mask = code.and_(outer, code.sub(code.const("i32", 0), outer))
+    base, offset, space = resolve(emitter, op.instruction, op.sources[0], "shared" if op.form["space"] else "generic")
+    access = Access(op, "shared", base, offset, 1, "b32", True, False)
+    window = SHARED_WINDOW if space == "generic" else 0
+    places = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", offset - window)))
+    low = code.and_(places, code.const("i64", _ADDRESS_BYTES - 1))
+    inside = within(emitter, "shared", places, code.const("i64", _ADDRESS_BYTES))
+    fault_unless(emitter, access, code.and_(inside, code.icmp("eq", low, code.const("i64", 0))), places, window)
+    columns = emitter.first_lane(emitter.read(op.sources[1], "b32"))
+    mbarriers.or_fault(emitter, "tw_columns_alloc", *where(emitter, op), columns, "ptr %lanes.scratch")
+    if emitter.instruments:
+        notify(emitter, access, places, "store")
+    found = code.op("load i32, ptr %lanes.scratch, align 4", "i32")
+    place = emitter.first_lane(places)
+    code.line(f"store {found}, ptr {code.op(f'getelementptr i8, ptr %shared, {place}', 'ptr').text}, align 4")
+    emitter.mask = outer
+
+
+def _move(emitter: Emitter, op: Op) -> list[Value]:
+    """Registers come or go, all lanes' together, whether they execute or not."""
+    code, form, named = emitter.code, op.form, op.named
+    number, does = form.row.emit(form)
+    (count,) = form.lists.values()
+    registers = [
+        code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {i * _REGISTER_BYTES}", "ptr") for i in range(count)
+    ]
+    if not form.row.writes:
+        given = named["b"]
+        assert isinstance(given, tree.Vector)
+        for item, place in zip(given.items, registers, strict=True):
+            code.store(code.splat(emitter.read(item, "b32")), place.text)
+    address = emitter.first_lane(address_of(emitter, op, named["a"]))
+    apart = code.const("i32", 0)
+    if "apart" in named:
+        literal = named["apart"]
+        if not isinstance(literal, tree.Immediate) or literal.value < 0:
+            raise PtxError(
+                f"{emitter.module.path}:{op.instruction.ptx_line}: '{form.name}' takes a literal number of columns "
+                f"between its halves (got {operand_text(literal)})"
+            )
+        apart = code.const("i32", min(literal.value, 1 << 16))
+    facts = (address, "ptr %lanes.scratch", f"i32 {count}", f"i32 {number}", apart, f"i32 {does}")
+    mbarriers.or_fault(emitter, "tw_columns_move", *where(emitter, op), *facts)
+    if not form.row.writes:
+        return []
+    return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in registers]
+
+
+def _copy(emitter: Emitter, op: Op) -> None:
+    """Each lane that runs copies lines of shared memory."""
+    code, named = emitter.code, op.named
+    if op.form["group"] == "cta_group::2":
+        raise NotImplementedError("a copy to the tensor memories of two blocks")
+    places = code.op(mbarriers.slot(1), "ptr")
+    code.store(code.splat(address_of(emitter, op, named["a"])), places.text)
+    matrices = mbarriers.scratch(emitter, 2, emitter.read(named["matrix"], "b64"))
+    numbers = (f"i32 {number}" for number in op.form.row.emit(op.form))
+    mbarriers.or_fault(emitter, "tw_columns_copy", *where(emitter, op), places, matrices, *numbers)
+
+
+def _commit(emitter: Emitter, op: Op) -> None:
+    """Products and copies of each lane that runs have ended: its mbarrier hears of it, or those of a mask of blocks."""
+    outer, operand, masks = emitter.mask, op.sources[0], op.sources[1:]
+    if not emitter.launch.clustered:
+        if masks:
+            emitter.mask = emitter.code.and_(outer, bulk.here(emitter, masks[0]))
+        mbarriers.arrive(emitter, op, mbarriers.places_of(emitter, op, operand), "ptr %shared")
+        emitter.mask = outer
+        return
+    named = CLUSTER if op.form["space"] else "generic"
+    place = clusters.place_of(emitter, op, operand, "b64", store=True, named=named)
+    ranks = clusters.ranks_in(emitter, place, masks[0]) if masks else clusters.ranks_of(emitter, place)
+
+    def there(block: There) -> None:
+        to = place
+        if masks:  # the same place in each block
+            low = emitter.code.and_(place.offsets, emitter.code.const("i64", bulk.OFFSET_MASK))
+            to = replace(place, offsets=emitter.code.or_(low, emitter.code.splat(block.start)))
+        mbarriers.arrive(emitter, op, mbarriers.places_there(emitter, op, to, block), block.shared)
+
+    clusters.at_each(emitter, ranks, there)
