@@ -9,8 +9,9 @@ import re
 import pytest
 
 from tilewright.simt import isa
+from tilewright.simt.isa.kinds import COSTS, KINDS
 from tilewright.simt.isa.roles import OPCODES
-from tilewright.simt.isa.table import COSTS, KINDS, Linear
+from tilewright.simt.isa.table import Linear
 from tilewright.simt.translate import emit, transfer
 
 

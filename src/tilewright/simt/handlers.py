@@ -100,6 +100,7 @@ _PARAMETERS = {
     EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
     EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
     EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %across, i32 %lines, i32 %of_warp",
+    EventKind.TENSOR_MEMORY: "i32 %mask",
     EventKind.BULK_COMMIT: "i32 %mask",
     EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
     EventKind.EXIT: "i32 %mask",

@@ -21,7 +21,17 @@ class Absent:
 
 ABSENT = (
     Absent(
-        "tcgen05", "9.7.16", "there is no tensor memory, so nothing that allocates, fills, multiplies or waits there"
+        "tcgen05.mma.sp",
+        "9.7.16.10.9.2",
+        "where metadata of a sparse A lie, the manual shows in figures alone",
+    ),
+    Absent("tcgen05.mma.ashift", "9.7.16.10.9.1", "which rows of A are shifted is not said"),
+    Absent("tcgen05.shift", "9.7.16.10.8", "what becomes of the last row is not said"),
+    Absent("tcgen05.ld.red", "9.7.16.8.3", "what is reduced is not said of every shape"),
+    Absent(
+        "tcgen05.cp.4x256b tcgen05.cp.b8x16",
+        "9.7.16.9",
+        "which lanes four lines go to, and where 6 and 4 bits lie in a byte of tensor memory, is not said",
     ),
     Absent(
         "wmma.f64.m16n16k16 wmma.f64.m32n8k16 wmma.f64.m8n32k16 wmma.f64.m16n16k8 wmma.m16n16k8.f16 wmma.m16n16k8.s32 "

@@ -17,9 +17,9 @@ static uint32_t units_taken(const struct tw_slot *slot)
     return tw_lane_count(slot->tensor_taken);
 }
 
-// A block asks for columns: the lowest that lie side by side. The address is left in `found`.
+// A block asks for columns: the lowest that lie side by side. The address is left in shared memory.
 bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
-                     uint32_t mask, uint32_t columns, uint32_t *found)
+                     uint32_t mask, uint32_t columns, uint64_t place)
 {
     const uint32_t all = TW_TENSOR_COLUMNS / TW_TENSOR_UNIT, units = columns / TW_TENSOR_UNIT;
     if (columns < TW_TENSOR_UNIT || columns > TW_TENSOR_COLUMNS || (columns & (columns - 1))) {
@@ -37,7 +37,8 @@ bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const st
         slot->tensor_taken |= wanted;
         slot->tensor_firsts |= 1u << first;
         slot->tensor_site = site + 1;
-        *found = first * TW_TENSOR_UNIT;
+        const uint32_t address = first * TW_TENSOR_UNIT;
+        __builtin_memcpy(slot->shared + place, &address, sizeof address);
         return false;
     }
     tw_blame(context, warp, site, mask, TW_COLUMNS_ROOM, columns, (all - units_taken(slot)) * TW_TENSOR_UNIT);

@@ -66,8 +66,8 @@ def _bits(type_: str) -> int:
 
 @functools.cache
 def _in_brackets(syntax: str) -> frozenset[str]:
-    """The operands that a row's syntax has in brackets: addresses."""
-    return frozenset(re.findall(r"\[(\w+)", syntax))
+    """The operands that a row's syntax has in brackets, which may stand in braces: addresses."""
+    return frozenset(re.findall(r"\[\}?(\w+)", syntax))
 
 
 def _in_braces(count: int) -> str:

@@ -58,9 +58,9 @@ def where(emitter: Emitter, op: Op) -> tuple[object, ...]:
 
 
 def site_of(emitter: Emitter, op: Op) -> Site:
-    """Where the instruction stands."""
+    """Where the instruction stands; what it reads of shared memory comes in units."""
     item = op.instruction
-    return Site(EventKind.TENSOR_MEMORY, item.ptx_line, emitter.source_of(item), item.name)
+    return Site(EventKind.TENSOR_MEMORY, item.ptx_line, emitter.source_of(item), item.name, 1, "shared", "load", 16)
 
 
 def _allocate(emitter: Emitter, op: Op) -> None:
@@ -75,12 +75,9 @@ def _allocate(emitter: Emitter, op: Op) -> None:
     inside = within(emitter, "shared", places, code.const("i64", _ADDRESS_BYTES))
     fault_unless(emitter, access, code.and_(inside, code.icmp("eq", low, code.const("i64", 0))), places, window)
     columns = emitter.first_lane(emitter.read(op.sources[1], "b32"))
-    mbarriers.or_fault(emitter, "tw_columns_alloc", *where(emitter, op), columns, "ptr %lanes.scratch")
     if emitter.instruments:
         notify(emitter, access, places, "store")
-    found = code.op("load i32, ptr %lanes.scratch, align 4", "i32")
-    place = emitter.first_lane(places)
-    code.line(f"store {found}, ptr {code.op(f'getelementptr i8, ptr %shared, {place}', 'ptr').text}, align 4")
+    mbarriers.or_fault(emitter, "tw_columns_alloc", *where(emitter, op), columns, emitter.first_lane(places))
     emitter.mask = outer
 
 
