@@ -20,7 +20,8 @@ from tilewright.simt.isa.textures import COORDINATES
 from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.
-CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1", "initial": "0"}
+CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1", "initial": "0",
+             "apart": "16", "shrinks": "3"}  # fmt: skip
 #: Their operands are labels, functions or literals; the editions asked do not have wgmma (`test_warpgroups.py` asks).
 WITHOUT_REGISTERS = {"bra", "brx", "call", "pmevent", "setmaxnreg", "wgmma"}
 #: Loads and stores have up to 700,000 forms a row, all others fewer than this.
@@ -50,13 +51,14 @@ def names_of(row: Row, most: int) -> Iterable[str]:
 
 def width_of(form: Form, name: str, *, address: bool) -> int:
     """The width that the manual's type of an operand has."""
-    type_ = "u64" if address else form.type_of(name)
+    type_ = "u64" if address and name not in form.row.types else form.type_of(name).rpartition("|")[2]
     return 1 if type_ == "pred" else math.prod(map(int, re.findall(r"\d+", type_)))
 
 
 def pieces_of(row: Row) -> list[str]:
     """The operands' names and what stands between them, nothing left out."""
-    return re.findall(r"\w+|[^\w\s]", re.sub(r"\{([|,] ?\w+)\}", r"\1", row.operand_text.replace("{!}", "")))
+    text = re.sub(r"\{[!\[\]]\}", "", row.operand_text)
+    return re.findall(r"\w+|[^\w\s]", re.sub(r"\{([|,] ?\w+)\}", r"\1", text))
 
 
 def line_of(form: Form, changed: int = -1, width: int = 0) -> str:

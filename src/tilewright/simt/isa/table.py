@@ -263,8 +263,8 @@ class Form:
         if len(operands) == len(self.row.operands):
             return names
         for name in self.lists:
-            at = self.row.operands.index(name)
-            if f"{{, {name}}}" in self.row.operand_text and not isinstance(operands[at], tree.Vector):
+            may_be_left_out = f"{{, {name}}}" in self.row.operand_text
+            if may_be_left_out and not isinstance(operands[self.row.operands.index(name)], tree.Vector):
                 return tuple(n for n in self.row.operands if n != name)[: len(operands)]
         return names
 

@@ -48,7 +48,7 @@ def move(form: Form) -> tuple[int, int]:
 
 
 _move = functools.partial(
-    rows.row, kind="columns", cost="tensor", types={"d": "b32", "b": "b32"}, counts=_counts, fixed=ALL,
+    rows.row, kind="columns", cost="tensor", types={"d": "b32", "a": "b32", "b": "b32"}, counts=_counts, fixed=ALL,
     note="done when it is issued",
 )  # fmt: skip
 for _most in 128, 64, 32:

@@ -17,7 +17,8 @@ from tilewright.simt.translate.state import KINDS, PRODUCTS
 rows = Table()
 
 _TYPES = {
-    "a": "b32|b64", "b": "b64", "instruction": "b32", "adds": "pred", "off": "b32", "shrinks": "b32",
+    "to": "b32", "a": "b32|b64", "b": "b64", "instruction": "b32", "adds": "pred", "off": "b32",
+    "sa": "b32", "sb": "b32",
 }  # fmt: skip
 _A = "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"
 _B = " ".join(f"collector::b{i}::{does}" for i in range(4) for does in ("fill", "use", "lastuse", "discard"))

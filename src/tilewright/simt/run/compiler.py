@@ -57,6 +57,7 @@ _RUNTIME = (
     "tw_columns_move",
     "tw_columns_copy",
     "tw_columns_product",
+    "tw_columns_units",
     "tw_tensor_copy",
     "tw_tensor_distinct",
     "tw_tensor_pieces",

@@ -9,6 +9,7 @@
 #include "descriptors.h"
 #include "fragments.h"
 #include "tensor_memory.h"
+#include "tensor_shapes.h"
 
 enum {
     LINE_BYTES = 32,  // along k
@@ -28,18 +29,6 @@ void tw_mma_integer(const struct tw_context *context, uint32_t *results, const u
                     uint32_t k, uint32_t bits, uint32_t flags);
 void tw_mma_scaled(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                    uint32_t b_format, uint32_t k, uint32_t bits, uint32_t blocks, uint32_t fractions, uint32_t sparse);
-
-// What a thread names, a number of each lane. Of a product without scales `a_scales` and `b_scales` are 0.
-struct tw_tensor_operands {
-    uint64_t d[TW_LANES];
-    uint64_t a[TW_LANES];
-    uint64_t b[TW_LANES];
-    uint64_t instruction[TW_LANES];
-    uint64_t adds[TW_LANES];  // whether D is added to as it was
-    uint64_t a_scales[TW_LANES];
-    uint64_t b_scales[TW_LANES];
-    uint64_t off[8][TW_LANES];  // lanes of tensor memory that are left alone, of the pair's first block and its second
-};
 
 // A matrix's element: its number among the formats, its bits in shared memory, and which of them is the sign in a byte.
 struct element {
@@ -67,7 +56,7 @@ struct product {
 
 static bool is_scaled(const struct product *p)
 {
-    return p->kind >= TW_KIND_MXF8F6F4;
+    return tw_product_is_scaled(p->kind);
 }
 
 static bool is_paired(const struct product *p)
@@ -132,10 +121,9 @@ static bool is_shape(const struct product *p)
 static bool read_instruction(struct product *p, uint32_t bits)
 {
     const uint32_t of_d = bits >> 4 & 3;
-    p->n = (bits >> 17 & 0x3f) << 3;
-    p->m = (bits >> 24 & 0x1f) << 4;
+    p->n = tw_product_columns(bits), p->m = tw_product_rows(bits);
     p->a_negates = bits >> 13 & 1, p->b_negates = bits >> 14 & 1;
-    p->a_across = bits >> 15 & 1, p->b_across = bits >> 16 & 1;
+    p->a_across = tw_product_across(bits, false), p->b_across = tw_product_across(bits, true);
     if (!element_of(p->kind, bits >> 7 & 7, &p->a) ||
         !element_of(p->kind, bits >> 10 & (p->kind >= TW_KIND_MXF4 ? 3 : 7), &p->b))
         return wrong(p, bits, TW_WRONG_FORMAT);
@@ -248,12 +236,9 @@ static bool read_held(struct product *p, const struct tw_slot *slot, uint32_t ro
 
 // -- D, and the scales ---------------------------------------------------------------------------------------------------
 
-// How many columns of tensor memory D takes, and how many parts of them lie in other lanes.
 static uint32_t parts_of(const struct product *p)
 {
-    if (p->does & TW_TENSOR_STATIONARY)
-        return ROWS_MOST / p->m;
-    return is_paired(p) && p->m == 128 ? 2 : 1;
+    return tw_product_parts(p->m, p->does);
 }
 
 // Where an element of a block's D lies, from its first cell on.
@@ -457,4 +442,30 @@ bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const 
             return true;
     }
     return false;
+}
+
+// -- for those who look on ---------------------------------------------------------------------------------------------
+
+// Where 32 units of 16 bytes lie that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
+// set of lanes that have one: none behind the last.
+uint32_t tw_columns_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,
+                          uint32_t does, uint64_t *offsets)
+{
+    const uint32_t instruction = (uint32_t)operands->instruction[lane], bits = tw_product_bits(kind);
+    const uint32_t rows = does & TW_TENSOR_A_HELD ? 0 : tw_product_rows(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
+    const uint32_t columns = tw_product_columns(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
+    const uint32_t of_a = rows * LINE_BYTES / TW_UNIT_BYTES, all = of_a + columns * LINE_BYTES / TW_UNIT_BYTES;
+    const uint32_t first = part * TW_LANES, each = TW_UNIT_BYTES * 8 / bits;
+    for (uint32_t i = 0; i < TW_LANES; i++) {
+        const bool is_b = first + i >= of_a;
+        const uint32_t unit = first + i - (is_b ? of_a : 0), lines = is_b ? columns : rows;
+        const bool across = tw_product_across(instruction, is_b);
+        const struct tw_matrix m = tw_matrix_of_sm100(is_b ? operands->b[lane] : operands->a[lane], bits, across);
+        const uint32_t beside = (lines + each - 1) / each;  // units of a step, across
+        const uint32_t at = across ? tw_matrix_across(&m, unit % (beside | !beside) * each, unit / (beside | !beside))
+                                   : tw_matrix_along(&m, unit / 2, unit % 2 * TW_UNIT_CHUNKS);
+        offsets[i] = tw_matrix_swizzled(&m, at);
+    }
+    const uint32_t left = first < all ? all - first : 0;
+    return left >= TW_LANES ? UINT32_MAX : (1u << left) - 1;
 }

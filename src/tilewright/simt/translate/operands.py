@@ -117,7 +117,7 @@ class _Check:
                 remedy = "load what is in memory first"
                 self.fail(f"operand {first}", "a register or a literal", operand_text(operand), remedy)
             case tree.Address(tree.Register() as base):
-                rule = self.rule(first) if first in self.form.row.types else _ADDRESS  # a handle has one width
+                rule = self.rule(first, address=True) if first in self.form.row.types else _ADDRESS  # a handle's is one
                 self.register(f"the address {first}", base, rule)
             case tree.Vector(items):
                 self.vector(first, items)
@@ -140,13 +140,15 @@ class _Check:
             if isinstance(item, tree.Register):
                 self.register(f"an element of operand {name}", item, rule)
 
-    def rule(self, name: str) -> _Rule:
-        """What the row says of an operand's width."""
+    def rule(self, name: str, *, address: bool = False) -> _Rule:
+        """What the row says of an operand's width; of two types an address has the first, if it may be one."""
         row, type_ = self.form.row, self.form.type_of(name)
         if row.kind == "isspacep" and name == "a":  # an address without brackets
             return _ADDRESS
         if not type_:
             return _ANY
+        if "|" in type_ and name in _in_brackets(row.syntax):
+            return _exactly(_bits(type_.split("|")[not address]))
         if "|" in type_:
             first, second = (_exactly(_bits(each)) for each in type_.split("|"))
             return _Rule(first.widths + second.widths, f"{first.text}, or {second.text}")
