@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import machine
+from tilewright.drivers.benchmarks import Benchmarks
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.simt.run.whole_products import whole_product
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 
@@ -131,3 +135,34 @@ def test_a_tensor_can_be_shown_when_its_gpu_is_gone() -> None:
         x = torch.ones(3, device="cuda")
         assert repr(x) == "tensor([1., 1., 1.], device='cuda:0')"
     assert repr(AssertionError(x)) == "AssertionError(tensor(..., device='cuda:0', size=(3,), dtype=torch.float32))"
+
+
+def bits(a: Any, b: Any, gpu: str = "h100") -> Any:
+    """The product of two tensors of float16 by tensor cores, in float32."""
+    left, right = (one.cpu().view(torch.uint16).numpy() for one in (a, b))
+    return torch.from_numpy(whole_product(left, right, "f16", machine.gpu(gpu)))
+
+
+def test_products_of_halves_have_the_bits_of_tensor_cores(gpu: SimulatedGpu) -> None:
+    a, b = (torch.rand(shape, device="cuda").half() for shape in ((20, 300), (11, 300)))
+    c, sums = torch.rand(11, device="cuda").half(), bits(a, b.T)
+    assert (sums != a.cpu().float() @ b.cpu().float().T).any()  # they are others than the CPU's
+    added, both = c.cpu().float() + sums, torch.stack((a, -a))
+    for found, wanted in (
+        (a @ b.T, sums), (torch.nn.functional.linear(a, b, c), added),
+        (torch.addmm(c, a, b.T, alpha=0), c.expand(20, 11)),
+        (torch.bmm(both, torch.stack((b.T, b.T)))[1], -sums),
+        (torch.addmm(torch.full_like(c, float("nan")), a, b.T, beta=0, alpha=2), 2 * sums),
+    ):  # fmt: skip
+        assert found.is_cuda and torch.equal(found.cpu(), wanted.half().cpu())
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        a @ b
+
+
+def test_a_product_in_a_benchmark_is_made_when_it_is_looked_at(gpu: SimulatedGpu) -> None:
+    a, made = torch.rand((20, 30), device="cuda").half(), []
+    assert np.isnan(Benchmarks().do_bench(lambda: made.append(a @ a.T)))
+    assert gpu.left_out and not ctypes.string_at(made[0].data_ptr(), 800).strip(b"\0")
+    assert torch.equal(made[0].cpu(), bits(a, a.T).half()) and not gpu.left_out
+    Benchmarks().do_bench(lambda: a @ a.T)
+    assert not gpu.left_out  # nobody has the result

@@ -23,6 +23,7 @@ from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.internal_code import source_line
+from tilewright.drivers.torch_cuda.products import Product
 from tilewright.engine.libraries import torch_operator
 from tilewright.simt.observer import ArgumentFact
 
@@ -140,8 +141,13 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             kwargs = {**kwargs, "device": torch.device("cpu")}
         plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
         gpu = current_gpu()
+        product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
+        if product is not None and any(observer.leaves_out for observer in gpu.observers):
+            return _left_out(gpu, product)
         if not operation.is_view:
             gpu.used(one.data_ptr() for one in given.values())
+        if product is not None:
+            return on_gpu(product.made(gpu.record))
         results = _done(operation, plain_args, plain_kwargs)
         for written in _written(operation, args, kwargs):
             tell_written(gpu, written.elements)
@@ -224,6 +230,15 @@ def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
 def _free(gpu: SimulatedGpu, address: int) -> None:
     if not gpu.closed and gpu.memory.extent(address):
         gpu.free(address)
+
+
+def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:
+    """A product's result that nobody has made yet."""
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        made = on_gpu(torch.zeros(product.shape, dtype=product.operands[-1].dtype))
+    if made.elements.numel():
+        product.leave_out(gpu, made.elements)
+    return made
 
 
 def tell_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:

@@ -66,6 +66,7 @@ _RUNTIME = (
     "tw_texture_read",
     "tw_surface_access",
     "tw_cluster_arrive",
+    "tw_whole_product",
 )
 _FILES = (
     "scheduler.c",
@@ -87,6 +88,7 @@ _FILES = (
     "tensor_products.c",
     "textures.c",
     "warpgroups.c",
+    "whole_products.c",
 )
 
 
