@@ -11,12 +11,14 @@ ran differ, as with work that depends on data.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -88,10 +90,16 @@ def sampled(alone: Alone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
 class _Blocks:
     """Blocks that ran together."""
 
-    profile: Profile
+    counts: Profile | None  #: None where they only tell which sectors they share.
     kinds: tuple[int, ...]  #: Of accesses to memory, for the cache model.
     requests: tuple[cache.Words, ...]  #: Copies, for a launch's memory for them is large; blocks are numbered from 0.
     known: bool  #: Whether these tell all: none is missing, and no block changed global memory atomically.
+
+    @property
+    def profile(self) -> Profile:
+        """Their counts."""
+        assert self.counts is not None, "blocks are counted before their neighbours are looked at"
+        return self.counts
 
 
 class _Ran:
@@ -111,18 +119,17 @@ class _Ran:
         known = {one.address: math.prod(one.shape) * one.dtype.itemsize for one in arrays if one.dtype is not None}
         return sum(known.values()) if len(known) == len({one.address for one in arrays}) else 0
 
-    def part(self, part: Part) -> _Blocks:
-        """The blocks of a part, run together."""
+    def part(self, part: Part, *, counted: bool = True) -> _Blocks:
+        """The blocks of a part, run together; those that ran before as they were counted then."""
         if part not in self._known:
             launch, run = self._alone.launch, self._alone.run(part, instruments())
-            profile = of_run(
-                run, self.gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
-            )
+            told: dict[str, Any] = {"launch": launch.index, "launched_at": launch.source_line}
+            counts = of_run(run, self.gpu, shared_bytes=launch.shared_bytes, **told) if counted else None
             asked: CoalescingResult = run.results["coalescing"]
             assert asked.requests is not None
             atomics, blocks = asked.total("atomic", "requests"), caching.blocks_of(part, run.grid)
             self._known[part] = _Blocks(
-                profile,
+                counts,
                 tuple(caching.kind(row.site) for row in asked.rows),
                 tuple(caching.numbered(buffer, blocks, self.block_warps) for buffer in asked.requests.buffers),
                 asked.requests.complete and not atomics,
@@ -130,9 +137,9 @@ class _Ran:
             self.blocks += part.count
         return self._known[part]
 
-    def one(self, place: Sequence[int]) -> _Blocks:
+    def one(self, place: Sequence[int], *, counted: bool = True) -> _Blocks:
         """The block at a place of the grid."""
-        return self.part(Part(_number(place, self.grid)))
+        return self.part(Part(_number(place, self.grid)), counted=counted)
 
 
 def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random, care: Care) -> Sampled | None:
@@ -268,12 +275,13 @@ def _served(work: Workload, ran: _Ran) -> Workload:
     if ran.grid[0] == math.prod(ran.grid):  # not where groups of tiles end, which are of some power of two
         corner[0] = min(ran.grid[0] // 2 + 5, ran.grid[0] - 1)
 
-    def traffic(places: Sequence[Extent]) -> cache.Traffic:
+    @functools.cache  # loads and stores ask for the same
+    def traffic(places: tuple[Extent, ...]) -> cache.Traffic:
         at = ([first + step for first, step in zip(corner, place, strict=True)] for place in places)
-        return _traffic([ran.one(one) for one in at], work, ran.gpu)
+        return _traffic([ran.one(one, counted=False) for one in at], work, ran.gpu)
 
-    loaded = Footprint.of_neighbours(ran.grid, lambda some: traffic(some).dram_read_bytes)
-    stored = Footprint.of_neighbours(ran.grid, lambda some: SECTOR_BYTES * _soiled(traffic(some)))
+    loaded = Footprint.of_neighbours(ran.grid, lambda some: traffic(tuple(some)).dram_read_bytes)
+    stored = Footprint.of_neighbours(ran.grid, lambda some: SECTOR_BYTES * _soiled(traffic(tuple(some))))
     l2_bytes, filling = ran.gpu.l2_bytes, work.resident_blocks * ran.gpu.multiprocessors
     asked, wrote = (SECTOR_BYTES * work.l2_sectors(loads=loads) for loads in (True, False))
     loads, stores = loaded.union(ran.grid), stored.union(ran.grid)
