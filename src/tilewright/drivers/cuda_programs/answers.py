@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.cuda_programs import errors
-from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, launches, memory, streams, textures
+from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, launches, memory, shared, streams, textures
 from tilewright.drivers.cuda_programs.headers import Function
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
@@ -15,7 +15,8 @@ from tilewright.drivers.outstanding import LEGACY
 
 #: Every function that is answered, by name.
 CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
-    {
+    dict(shared.ANSWERED)
+    | {
         name: function
         for subject in (devices, driver, graphs, launches, memory, streams, textures)
         for name, function in vars(subject).items()

@@ -37,7 +37,8 @@ _SONAME = "libcuda.so.1"
 _DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 #: Functions that give something back, which is gone when its GPU is.
 _GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
-_KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
+#: Types of handles of kernels, of which answers take the kernel itself.
+KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
 _Answer = Callable[..., Any]
 
 
@@ -67,7 +68,7 @@ class Server:
         elsewhere = self._vendors(wanted)
         code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
         gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
-        takes = [(at, p.type in _KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
+        takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
         unlocked = (driver or wanted.name).partition("_v")[0] in UNLOCKED
         errors = self.errors
 

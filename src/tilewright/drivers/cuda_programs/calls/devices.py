@@ -5,35 +5,14 @@ Source: CUDA Runtime API, "Device Management", "Error Handling", "Execution Cont
 
 from __future__ import annotations
 
-from tilewright.drivers import contexts, modules, properties
+from tilewright.drivers import modules, properties
 from tilewright.drivers.cuda_programs import headers
 from tilewright.drivers.cuda_programs.errors import number
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
-from tilewright.drivers.libcuda import devices as libcuda
 
 #: CUDA's version that the runtime says it has. Source: the headers' CUDART_VERSION.
 _VERSION = 13000
-
-
-def cudaGetDeviceCount(call: Caller, count: int) -> None:
-    """How many devices there are."""
-    call.pack("i", count, 1)
-
-
-def cudaGetDevice(call: Caller, device: int) -> None:
-    """The current device."""
-    call.pack("i", device, 0)
-
-
-def cudaSetDevice(call: Caller, device: int) -> None:
-    """Choose the one device."""
-    _checked(device)
-
-
-def cudaInitDevice(call: Caller, device: int, device_flags: int, flags: int) -> None:
-    """Make the device ready."""
-    _checked(device)
 
 
 def cudaChooseDevice(call: Caller, device: int, wanted: int) -> None:
@@ -49,11 +28,6 @@ def cudaSetDeviceFlags(call: Caller, flags: int) -> None:
 def cudaGetDeviceFlags(call: Caller, flags: int) -> None:
     """How the host waits."""
     call.pack("I", flags, call.runtime.notes.get("device flags", 0) | 8)  # cudaDeviceMapHost
-
-
-def cudaDeviceSynchronize(call: Caller) -> None:
-    """Wait for everything."""
-    call.gpu.outstanding.all_done()
 
 
 def cudaDeviceReset(call: Caller) -> None:
@@ -85,36 +59,10 @@ def cudaPeekAtLastError(call: Caller) -> int:
     return number(call.runtime.broken) if call.runtime.broken else call.last_error
 
 
-def cudaDriverGetVersion(call: Caller, version: int) -> None:
-    """The driver's version."""
-    call.pack("i", version, _VERSION)
-
-
-def cudaRuntimeGetVersion(call: Caller, version: int) -> None:
-    """The runtime's version."""
-    call.pack("i", version, _VERSION)
-
-
-def cudaDeviceGetAttribute(call: Caller, value: int, attribute: int, device: int) -> None:
-    """One attribute of the device."""
-    _checked(device)
-    call.pack("i", value, contexts.cuDeviceGetAttribute(call.gpu, attribute, 0))
-
-
 def cudaGetDeviceProperties(call: Caller, address: int, device: int) -> None:
     """All that is known of the device."""
     _checked(device)
     call.write(address, headers.filled(headers.folder() / "driver_types.h", "cudaDeviceProp", properties.of(call.gpu)))
-
-
-def cudaDeviceGetLimit(call: Caller, value: int, limit: int) -> None:
-    """A limit of the device."""
-    call.pack("Q", value, libcuda.cuCtxGetLimit(call.gpu, limit))
-
-
-def cudaDeviceSetLimit(call: Caller, limit: int, value: int) -> None:
-    """Set a limit, which is given again; the machine's own hold."""
-    libcuda.cuCtxSetLimit(call.gpu, limit, value)
 
 
 def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
@@ -143,12 +91,6 @@ def cudaFuncSetCacheConfig(call: Caller, function: int, config: int) -> None:
     """Prefer first-level cache or shared memory, which changes nothing here."""
 
 
-def cudaDeviceGetStreamPriorityRange(call: Caller, least: int, greatest: int) -> None:
-    """Priorities that streams may have."""
-    call.pack("i", least, 0)
-    call.pack("i", greatest, -5)
-
-
 def cudaDeviceGetPCIBusId(call: Caller, text: int, length: int, device: int) -> None:
     """The device's place on a bus that it is not on."""
     _checked(device)
@@ -160,11 +102,6 @@ def cudaDeviceGetByPCIBusId(call: Caller, device: int, text: int) -> None:
     call.pack("i", device, 0)
 
 
-def cudaDeviceCanAccessPeer(call: Caller, can: int, device: int, peer: int) -> None:
-    """Whether a device reaches another one's memory."""
-    call.pack("i", can, contexts.cuDeviceCanAccessPeer(call.gpu, device, peer))
-
-
 def cudaDeviceEnablePeerAccess(call: Caller, peer: int, flags: int) -> None:
     """Reach another device's memory; there is none."""
     raise DriverError("CUDA_ERROR_INVALID_DEVICE")
@@ -172,14 +109,6 @@ def cudaDeviceEnablePeerAccess(call: Caller, peer: int, flags: int) -> None:
 
 def cudaCtxResetPersistingL2Cache(call: Caller) -> None:
     """Let no line of the cache be kept."""
-
-
-def cudaProfilerStart(call: Caller) -> None:
-    """Begin what a profiler records."""
-
-
-def cudaProfilerStop(call: Caller) -> None:
-    """End what a profiler records."""
 
 
 def cudaFuncGetAttributes(call: Caller, attributes: int, function: int) -> None:

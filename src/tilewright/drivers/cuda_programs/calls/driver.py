@@ -23,57 +23,23 @@ from tilewright.drivers.modules import Kernel
 #: Driver's call -> the runtime's with the same parameters.
 SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     {
-        "cuCtxSynchronize": devices.cudaDeviceSynchronize, "cuDeviceGetCount": devices.cudaGetDeviceCount,
-        "cuDeviceGetAttribute": devices.cudaDeviceGetAttribute, "cuDriverGetVersion": devices.cudaDriverGetVersion,
-        "cuDeviceCanAccessPeer": devices.cudaDeviceCanAccessPeer,
-        "cuFuncSetCacheConfig": devices.cudaFuncSetCacheConfig,
-        "cuDeviceGetPCIBusId": devices.cudaDeviceGetPCIBusId, "cuCtxSetLimit": devices.cudaDeviceSetLimit,
-        "cuCtxGetLimit": devices.cudaDeviceGetLimit, "cuFuncSetAttribute": devices.cudaFuncSetAttribute,
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor": devices.cudaOccupancyMaxActiveBlocksPerMultiprocessor,
-        "cuProfilerStart": devices.cudaProfilerStart, "cuProfilerStop": devices.cudaProfilerStop,
-        "cuMemAlloc": memory.cudaMalloc, "cuMemAllocManaged": memory.cudaMallocManaged, "cuMemFree": memory.cudaFree,
+        "cuDeviceGetPCIBusId": devices.cudaDeviceGetPCIBusId, "cuMemFree": memory.cudaFree,
         "cuMemAllocHost": memory.cudaMallocHost, "cuMemHostAlloc": memory.cudaHostAlloc,
         "cuMemFreeHost": memory.cudaFreeHost, "cuMemHostRegister": memory.cudaHostRegister,
         "cuMemHostUnregister": memory.cudaHostUnregister, "cuMemHostGetDevicePointer": memory.cudaHostGetDevicePointer,
-        "cuMemGetInfo": memory.cudaMemGetInfo, "cuMemAllocAsync": memory.cudaMallocAsync,
-        "cuMemFreeAsync": memory.cudaFreeAsync, "cuMemsetD8": memory.cudaMemset,
-        "cuMemsetD8Async": memory.cudaMemsetAsync,
-        "cuStreamDestroy": streams.cudaStreamDestroy, "cuStreamCreate": streams.cudaStreamCreateWithFlags,
-        "cuStreamCreateWithPriority": streams.cudaStreamCreateWithPriority, "cuStreamQuery": streams.cudaStreamQuery,
-        "cuStreamSynchronize": streams.cudaStreamSynchronize, "cuStreamWaitEvent": streams.cudaStreamWaitEvent,
-        "cuStreamAddCallback": launches.cudaStreamAddCallback, "cuLaunchHostFunc": launches.cudaLaunchHostFunc,
-        "cuEventCreate": streams.cudaEventCreateWithFlags, "cuEventDestroy": streams.cudaEventDestroy,
-        "cuEventRecord": streams.cudaEventRecord, "cuEventQuery": streams.cudaEventQuery,
-        "cuEventSynchronize": streams.cudaEventSynchronize, "cuEventElapsedTime": streams.cudaEventElapsedTime,
+        "cuMemAllocAsync": memory.cudaMallocAsync, "cuMemFreeAsync": memory.cudaFreeAsync,
+        "cuMemsetD8": memory.cudaMemset, "cuMemsetD8Async": memory.cudaMemsetAsync,
+        "cuStreamWaitEvent": streams.cudaStreamWaitEvent, "cuStreamAddCallback": launches.cudaStreamAddCallback,
+        "cuLaunchHostFunc": launches.cudaLaunchHostFunc, "cuEventDestroy": streams.cudaEventDestroy,
+        "cuEventRecord": streams.cudaEventRecord,
     }
 )  # fmt: skip
 _BUFFER, _BUFFER_BYTES = 1, 2
 
 
-def cuInit(call: Caller, flags: int) -> None:
-    """Begin."""
-
-
-def cuDeviceGet(call: Caller, device: int, ordinal: int) -> None:
-    """A device by its number."""
-    devices.cudaSetDevice(call, ordinal)
-    call.pack("i", device, ordinal)
-
-
 def cuDeviceGetName(call: Caller, name: int, length: int, device: int) -> None:
     """The device's name."""
     call.write(name, contexts.cuDeviceGetName(call.gpu, length, device).rstrip(b"\0") + b"\0")
-
-
-def cuDeviceTotalMem(call: Caller, size: int, device: int) -> None:
-    """Bytes of memory."""
-    call.pack("Q", size, contexts.cuDeviceTotalMem(call.gpu, device))
-
-
-def cuDeviceComputeCapability(call: Caller, major: int, minor: int, device: int) -> None:
-    """The compute capability."""
-    for place, value in zip((major, minor), call.gpu.record.compute_capability, strict=True):
-        call.pack("i", place, value)
 
 
 def cuDeviceGetUuid(call: Caller, identifier: int, device: int) -> None:
@@ -86,46 +52,10 @@ def cuCtxCreate(call: Caller, context: int, parameters: int, flags: int, device:
     call.pack("Q", context, PRIMARY)
 
 
-def cuDevicePrimaryCtxRetain(call: Caller, context: int, device: int) -> None:
-    """The primary context."""
-    call.pack("Q", context, PRIMARY)
-
-
-def cuDevicePrimaryCtxRelease(call: Caller, device: int) -> None:
-    """Give the primary context up; it stays until the program ends."""
-
-
 def cuDevicePrimaryCtxGetState(call: Caller, device: int, flags: int, active: int) -> None:
     """Flags of the primary context, and whether it is active."""
     call.pack("I", flags, 0)
     call.pack("i", active, 1)
-
-
-def cuCtxDestroy(call: Caller, context: int) -> None:
-    """End a context; it stays until the program ends."""
-
-
-def cuCtxSetCurrent(call: Caller, context: int) -> None:
-    """Choose the one context."""
-
-
-def cuCtxPushCurrent(call: Caller, context: int) -> None:
-    """Choose the one context."""
-
-
-def cuCtxGetCurrent(call: Caller, context: int) -> None:
-    """The one context."""
-    call.pack("Q", context, PRIMARY)
-
-
-def cuCtxPopCurrent(call: Caller, context: int) -> None:
-    """The one context."""
-    call.pack("Q", context, PRIMARY)
-
-
-def cuCtxGetDevice(call: Caller, device: int) -> None:
-    """The one device."""
-    call.pack("i", device, 0)
 
 
 def cuMemcpyHtoD(call: Caller, target: int, source: int, size: int) -> None:
@@ -275,14 +205,3 @@ def _launched(call: Caller, function: int, config: LaunchConfig, stream: int, ar
         values.append(buffer[at : at + one.bytes].ljust(one.bytes, b"\0"))
         at += one.bytes
     call.runtime.submit(call, stream, lambda now: launches.launched(now, function, config, values, stream), "kernel")
-
-
-#: Function attributes that a kernel's needs have. Source: CUDA Driver API, `CUfunction_attribute`.
-_ATTRIBUTES = ("max_threads_per_block", "shared_size_bytes", "const_size_bytes", "local_size_bytes", "num_regs")
-
-
-def cuFuncGetAttribute(call: Caller, value: int, attribute: int, function: int) -> None:
-    """What a kernel needs."""
-    if attribute >= len(_ATTRIBUTES):
-        raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    call.pack("i", value, getattr(call.runtime.kernel(function).attributes, _ATTRIBUTES[attribute]))

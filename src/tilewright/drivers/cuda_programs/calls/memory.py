@@ -24,16 +24,6 @@ _PITCH = 512
 _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 2, 3
 
 
-def cudaMalloc(call: Caller, pointer: int, size: int) -> None:
-    """Device memory; none of no bytes."""
-    call.pack("Q", pointer, call.gpu.allocate(size) if size else 0)
-
-
-def cudaMallocManaged(call: Caller, pointer: int, size: int, flags: int) -> None:
-    """Memory that host and device share."""
-    call.pack("Q", pointer, call.gpu.allocate(size, host_visible=True))
-
-
 def cudaMallocHost(call: Caller, pointer: int, size: int) -> None:
     """Pinned host memory, which the device reaches at the same address."""
     call.pack("Q", pointer, call.gpu.allocate(size, host_visible=True) if size else 0)
@@ -127,14 +117,6 @@ def cudaMemPoolCreate(call: Caller, pool: int, properties: int) -> None:
     call.pack("Q", pool, call.gpu.new_handle())
 
 
-def cudaMemPoolDestroy(call: Caller, pool: int) -> None:
-    """End a pool."""
-
-
-def cudaMemPoolTrimTo(call: Caller, pool: int, least: int) -> None:
-    """Give what is unused back to the system: nothing is kept."""
-
-
 def cudaMemPoolSetAttribute(call: Caller, pool: int, attribute: int, value: int) -> None:
     """Set an attribute, which is given again."""
     call.runtime.pools.setdefault(pool, {})[attribute] = call.unpacked("Q" if attribute > 3 else "i", value)
@@ -149,13 +131,6 @@ def cudaMemPoolGetAttribute(call: Caller, pool: int, attribute: int, value: int)
 
 def cudaMemPoolSetAccess(call: Caller, pool: int, descriptors: int, count: int) -> None:
     """Let devices use a pool: there is one."""
-
-
-def cudaMemGetInfo(call: Caller, free: int, total: int) -> None:
-    """Free and all bytes."""
-    memory = call.gpu.memory
-    call.pack("Q", free, memory.capacity_bytes - memory.allocated_bytes)
-    call.pack("Q", total, memory.capacity_bytes)
 
 
 # -- host memory ------------------------------------------------------------------------------------------------
