@@ -166,3 +166,19 @@ def test_a_product_in_a_benchmark_is_made_when_it_is_looked_at(gpu: SimulatedGpu
     assert torch.equal(made[0].cpu(), bits(a, a.T).half()) and not gpu.left_out
     Benchmarks().do_bench(lambda: a @ a.T)
     assert not gpu.left_out  # nobody has the result
+
+
+def test_generators_of_the_device_and_pinned_memory(gpu: SimulatedGpu) -> None:
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    assert isinstance(generator, torch.Generator) and str(generator.device) == "cuda:0"
+    first = torch.rand(4, device="cuda", generator=generator)
+    generator.manual_seed(5)
+    again = torch.empty(4, device="cuda").uniform_(generator=generator)
+    assert again.is_cuda and torch.equal(first, again) and torch.Generator().device.type == "cpu"
+    host = torch.ones(3)
+    pinned, made = host.pin_memory(), torch.zeros(3, pin_memory=True)
+    assert pinned.is_pinned() and made.is_pinned() and not host.is_pinned() and pinned.pin_memory() is pinned
+    pinned[0] = 7
+    assert host[0] == 1 and pinned.to("cuda", non_blocking=True).tolist() == [7, 1, 1]
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        made.cuda().pin_memory()

@@ -15,7 +15,7 @@ import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
-from tilewright.drivers.torch_cuda import streams
+from tilewright.drivers.torch_cuda import host_memory, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
 from tilewright.programs.numba_names import Row
 
@@ -76,6 +76,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
     yield "torch", "Tensor.to", _to(torch.Tensor.to)
     yield "torch", "Tensor.cuda", lambda tensor, *_, **__: to_device(tensor)
+    yield from host_memory.rows()
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
 

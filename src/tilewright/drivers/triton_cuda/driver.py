@@ -101,9 +101,12 @@ class KernelLauncher:
         facts = tuple(one.fact for one in arguments)
         launcher = Launcher(gpu, streams_tell=False)
         launcher.note(lambda _: facts)
+        if metadata.num_ctas > gpu.record.launch.cluster_blocks_portable:
+            gpu.large_clusters.add((kernel.code.library.handle, kernel.name))
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = metadata.shared
-        config = LaunchConfig(
-            grid, metadata.num_warps * WARP_LANES, shmem_size=metadata.shared,
+        config = LaunchConfig(  # whose grid counts clusters, as Triton's does
+            grid, metadata.num_warps * WARP_LANES, (metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
+            shmem_size=metadata.shared,
             cooperative_launch=bool(getattr(metadata, "launch_cooperative_grid", False)),
         )  # fmt: skip
         launcher.launch(stream, config, kernel, *values)

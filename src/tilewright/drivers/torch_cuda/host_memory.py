@@ -1,0 +1,67 @@
+"""Pinned memory and generators of random numbers, which the simulated GPU has no use for: the CPU's do."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor
+from tilewright.programs.numba_names import Row
+
+#: Factories that take `pin_memory`, of those that programs call with it.
+_FACTORIES = (
+    "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "empty_like", "zeros_like", "empty_strided",
+)  # fmt: skip
+#: What a tensor of pinned memory is marked by.
+_MARK = "_tilewright_pinned"
+
+
+class Generator(torch.Generator):  # type: ignore[misc]
+    """A generator of the CPU's numbers, that says it is on the device which it is made for."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:  # noqa: D102
+        made: Generator = super().__new__(cls, "cpu")
+        made.made_for = CUDA if torch.device(device).type == "cuda" else torch.device("cpu")
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.made_for
+
+
+def rows() -> Iterator[Row]:
+    """The names that are replaced."""
+    yield "torch", "Generator", Generator
+    yield "torch", "Tensor.pin_memory", _pinned
+    yield "torch", "Tensor.is_pinned", lambda tensor, device=None: getattr(tensor, _MARK, False)
+    yield from (("torch", name, _factory(getattr(torch, name))) for name in _FACTORIES)
+
+
+def _pinned(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """Stands for `Tensor.pin_memory`: a copy, for what is done to a tensor's pinned copy is not done to it.
+
+    Raises RuntimeError: it is the device's, as torch does.
+    """
+    if isinstance(tensor, DeviceTensor):
+        raise RuntimeError(f"cannot pin 'torch.cuda.{tensor.dtype}' only dense CPU tensors can be pinned")
+    return tensor if getattr(tensor, _MARK, False) else _marked(tensor.clone())
+
+
+def _marked(tensor: torch.Tensor) -> torch.Tensor:
+    setattr(tensor, _MARK, True)
+    return tensor
+
+
+def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Stands for a factory that takes `pin_memory`."""
+
+    @functools.wraps(original)
+    def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
+        made = original(*args, **kwargs)
+        return _marked(made) if pin_memory and not isinstance(made, DeviceTensor) else made
+
+    return make
