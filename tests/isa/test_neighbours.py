@@ -32,7 +32,7 @@ def test_a_misspelt_opcode(name, opcode):
 @pytest.mark.parametrize(
     "name",
     ["multimem.red.add.u32",
-     "suq.width", "vadd.s32", "istypep.texref", "frobnicate"],
+     "suq.width", "istypep.texref", "frobnicate"],
 )  # fmt: skip
 def test_another_instruction_is_no_neighbour(name):
     assert isa.table().neighbours(name) == []

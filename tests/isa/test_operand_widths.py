@@ -21,7 +21,7 @@ from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.
 CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1", "initial": "0",
-             "apart": "16", "shrinks": "3"}  # fmt: skip
+             "apart": "16", "shrinks": "3", "align": "8"}  # fmt: skip
 #: Their operands are labels, functions or literals; the editions asked do not have wgmma (`test_warpgroups.py` asks).
 WITHOUT_REGISTERS = {"bra", "brx", "call", "pmevent", "setmaxnreg", "wgmma"}
 #: Loads and stores have up to 700,000 forms a row, all others fewer than this.
@@ -56,8 +56,9 @@ def width_of(form: Form, name: str, *, address: bool) -> int:
 
 
 def pieces_of(row: Row) -> list[str]:
-    """The operands' names and what stands between them, nothing left out."""
-    text = re.sub(r"\{[!\[\]]\}", "", row.operand_text)
+    """The operands' names and what stands between them, nothing left out but what goes with a part of d alone."""
+    text = re.sub(r"\{, c\}" if "{.dsel}" in row.operand_text else r"\{[!\[\]]\}", "", row.operand_text)
+    text = re.sub(r"\{\.\w+\}|\{-\}", "", text)
     return re.findall(r"\w+|[^\w\s]", re.sub(r"\{([|,] ?\w+)\}", r"\1", text))
 
 

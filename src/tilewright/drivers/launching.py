@@ -58,6 +58,8 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 )
 
 
+#: A program may ask for more stack than a thread has anyway. Source: cuda.h, CU_LIMIT_STACK_SIZE.
+_STACK_LIMIT = 0
 #: Operations by which kernels that run at once may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
@@ -131,9 +133,10 @@ class Launcher:
                     gpu.refuse_ended(fact.address)
             except DriverError as error:
                 raise self._refusal(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
+            limits = (gpu.limits or Limits()).with_stack(gpu.set_limits.get(_STACK_LIMIT, 0))
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, self._line(), gpu.launches,
-                _is_cooperative(config), gpu.record, gpu.limits or Limits(), gpu.seed, cluster=cluster,
+                _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
             )  # fmt: skip
             gpu.launches += 1
             gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])

@@ -5,6 +5,8 @@ Source: PTX ISA, section 6.4 (operands) and 9.7.12.5 (call).
 
 from __future__ import annotations
 
+import re
+
 from tilewright.ptx.constants import expression, integer
 from tilewright.ptx.names import Names
 from tilewright.ptx.tokens import Tokens
@@ -18,6 +20,7 @@ from tilewright.ptx.tree import (
     Operand,
     Pair,
     Register,
+    Selected,
     Symbol,
     Variable,
     Vector,
@@ -25,6 +28,8 @@ from tilewright.ptx.tree import (
 
 _WIDEST = 256  # operands in braces; tcgen05.ld has 128
 _COMPONENTS = frozenset("." + name for name in "xyzwrgba")
+#: A name, and what names bytes or halves behind it.
+_PART = re.compile(r"([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]{1,4}))?\Z", re.ASCII)
 _ENDS = frozenset({",", ";", "}", ")", "]"})
 
 
@@ -43,15 +48,28 @@ class Operands:
         tokens = self.tokens
         if opcode == "call":
             return (self._call(),)
-        found = [self.operand()]
+        found = [self._selected() or self.operand()]
         while tokens.accept(","):
-            found.append(self.operand())
+            found.append(self._selected() or self.operand())
         if opcode == "mov":  # `mov.u64 %rd1, table[3]` takes the element's address; elsewhere it is the element
             found = [
                 Symbol(o.base.name, o.offset) if isinstance(o, Address) and isinstance(o.base, Symbol) else o
                 for o in found
             ]
         return tuple(found)
+
+    def _selected(self) -> Selected | None:
+        """A part of a register, or its negative; None, and nothing is read, where it is another operand."""
+        tokens = self.tokens
+        negated = tokens.texts[tokens.at] == "-"
+        parts = _PART.match(tokens.texts[tokens.at + negated])
+        if parts is None or not (negated or parts[2]):
+            return None
+        register = self.names.resolve(parts[1])
+        if not isinstance(register, Register):
+            return None
+        tokens.at += 1 + negated
+        return Selected(register, parts[2] or "", negated)
 
     def operand(self) -> Operand:
         """One operand."""

@@ -73,6 +73,8 @@ def operand_text(operand: tree.Operand) -> str:
             text = "{" + ", ".join(map(operand_text, items)) + "}"
         case tree.Negated(register):
             text = "!" + register.name
+        case tree.Selected(register, part, negated):
+            text = "-" * negated + register.name + ("." + part if part else "")
         case tree.Pair(first, second):
             text = f"{first.name}|{second.name}"
         case tree.CallArguments():

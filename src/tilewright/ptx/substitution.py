@@ -14,6 +14,7 @@ from tilewright.ptx.tree import (
     Operand,
     Pair,
     Register,
+    Selected,
     Symbol,
     Vector,
 )
@@ -36,7 +37,7 @@ def parts(operand: Operand) -> Iterator[Register | Symbol]:
             inner = coordinates if base is None else (base, *coordinates)
         case Vector(items):
             inner = items
-        case Negated(register):
+        case Negated(register) | Selected(register):
             yield register
         case Pair(first, second):
             inner = (first, second)
@@ -63,6 +64,8 @@ def with_names(operand: Operand, rename: Rename) -> Operand:
             return Vector(_all(items, rename))
         case Negated(register):
             return Negated(Register(rename(register.name)))
+        case Selected(register):
+            return replace(operand, operand=Register(rename(register.name)))
         case Pair(first, second):
             return Pair(Register(rename(first.name)), Register(rename(second.name)))
         case CallArguments(returns, target, arguments, prototype):

@@ -69,6 +69,15 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
+class Selected:
+    """`%r1.b0`, `-%r1.h1`: a part of a register, or its negative; of a destination the part that is written."""
+
+    operand: Register
+    part: str = ""
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """`%r|%p` or `%p|%q`: two destinations, as in setp, shfl.sync and match.all."""
 
@@ -90,7 +99,7 @@ class CallArguments:
     prototype: str | None = None
 
 
-Operand = Register | Immediate | Symbol | Address | Vector | Negated | Pair | CallArguments
+Operand = Register | Immediate | Symbol | Address | Vector | Negated | Selected | Pair | CallArguments
 
 
 @dataclass(frozen=True, slots=True)

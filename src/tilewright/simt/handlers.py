@@ -77,6 +77,9 @@ class EventKind(enum.Enum):
     BULK_COMMIT = "bulk_commit"
     #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
     BULK_WAIT = "bulk_wait"
+    #: Lanes have memory of their stacks from now on, or, where they restore a pointer, no longer: `ptr %starts` and
+    #: `ptr %ends`, 32 i64 offsets in their local memory.
+    STACK = "stack"
     #: Lanes end.
     EXIT = "exit"
     #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
@@ -103,6 +106,7 @@ _PARAMETERS = {
     EventKind.TENSOR_MEMORY: "i32 %mask",
     EventKind.BULK_COMMIT: "i32 %mask",
     EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
+    EventKind.STACK: "i32 %mask, ptr %starts, ptr %ends",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",
 }

@@ -16,7 +16,7 @@ from tilewright.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG,
 from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
-from tilewright.simt.isa import table
+from tilewright.simt.isa import Role, role_of, table
 
 _FILES = (
     "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
@@ -24,6 +24,8 @@ _FILES = (
 )  # fmt: skip
 #: All that judges accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
+#: State of a byte of local memory that belongs to no variable.
+OUTSIDE_STATE = 0xFF
 #: Rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
 #: Forms that are at least relaxed at some scope: two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
@@ -55,6 +57,13 @@ def arrival(*, relaxed: bool) -> Handler:
     """The handler of arrivals at the barrier of a cluster."""
     function = CFunction("tw_shadow_meet", EventKind.CLUSTER, PARTS)
     return function.handler(f"tw.memory.meet.{int(relaxed)}", [f"i32 {int(relaxed)}"])
+
+
+def stack(site: Site) -> Handler:
+    """The handler of memory that begins or ends on threads' stacks."""
+    ends = role_of(site.opcode) is not Role.ALLOCATE
+    function = CFunction("tw_shadow_stack", EventKind.STACK, PARTS)
+    return function.handler(f"tw.memory.stack.{int(ends)}", [f"i32 {OUTSIDE_STATE if ends else 0}"])
 
 
 def _free(site: Site) -> Handler:

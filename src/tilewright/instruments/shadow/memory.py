@@ -125,6 +125,8 @@ class MemoryCheck(Instrument):
             return mbarriers.handler(site)
         if mbarriers.is_product(form):
             return mbarriers.handler(site)
+        if site.kind is EventKind.STACK:
+            return accesses.stack(site)
         if site.kind is EventKind.ACCESS:
             if mbarriers.is_told(form):
                 return None
@@ -282,8 +284,9 @@ def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
     size = facts.layout.local_bytes
     if size * warps * WARPS_MAX > _LOCAL_MAX_BYTES:
         return np.zeros(0, np.uint8)
-    one = np.full(size, 0xFF, np.uint8)
+    one = np.full(size, accesses.OUTSIDE_STATE, np.uint8)
     one[facts.layout.frame_bytes :] = 1  # frames of called functions are not told apart
+    one[facts.layout.stack_start :] = accesses.OUTSIDE_STATE  # nothing is allocated
     functions = facts.module.functions.values()
     passed = {v.name for f in functions for v in f.variables if v.space == "param"}  # calls fill them, no store does
     for name, (space, offset) in facts.layout.places.items():

@@ -304,6 +304,19 @@ static void judge_local(const struct access *me, uint8_t *states)
     }
 }
 
+// Lanes have memory of their stacks from now on, in which nothing is written, or no longer: `state` says which.
+void tw_shadow_stack(TW_WHERE, uint32_t mask, const uint64_t *starts, const uint64_t *ends, uint32_t state)
+{
+    const struct tw_shadow_launch *about = launch;
+    (void)slot, (void)counters, (void)row;
+    for (uint32_t left = mask; left && about->local_bytes; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        uint8_t *states = (uint8_t *)block + about->local_states + (warp->index * 32 + lane) * about->local_bytes;
+        for (uint64_t at = starts[lane]; at < ends[lane]; at++)
+            states[at] = (uint8_t)state;
+    }
+}
+
 // Judge an access of local memory lane by lane.
 __attribute__((noinline)) void tw_shadow_turns_local(TW_ACCESSES)
 {

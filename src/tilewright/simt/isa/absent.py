@@ -70,13 +70,6 @@ ABSENT = (
     Absent("membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
     Absent("clusterlaunchcontrol", "9.7.13.16", "clusters that wait to be launched are not cancelled"),
     Absent("multimem", "9.7.9.13", "there is one device"),
-    Absent("alloca stacksave stackrestore", "9.7.17", "a thread's stack has a size that is known beforehand"),
-    Absent(
-        "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 vsub4 "
-        "vavrg4 vabsdiff4 vmin4 vmax4 vset4",
-        "9.7.18",
-        "video instructions: no compiler emits them, only assembly of the programmer has them",
-    ),
     Absent(
         "addc.u16 addc.s16 addc.sat subc.u16 subc.s16 subc.sat madc.u16 madc.s16 madc.sat testp.f32 testp.f64",
         "",

@@ -26,6 +26,7 @@ KINDS = {
     "bulk_group": "groups of such copies, of which instruments alone take notice",
     "await": "a test of such a barrier's phase; one that fails ends the warp's turn",
     "control": "branches, calls and exits, placed by translate.graph and translate.calls",
+    "stack": "memory on a thread's stack, placed by translate.stack",
     "cvta": "an address into or out of a state space's window",
     "isspacep": "whether an address lies in a state space's window",
     "fence": "an order of memory accesses",

@@ -35,6 +35,7 @@ class Role(enum.StrEnum):
     RETURN = "return"
     EXIT = "exit"
     TRAP = "trap"
+    ALLOCATE = "allocate"  # on the stack
 
 
 #: The opcodes of each role. Source: PTX ISA, chapter 9, by the manual's own description of each.
@@ -61,6 +62,7 @@ OPCODES = {
     Role.RETURN: "ret",
     Role.EXIT: "exit",
     Role.TRAP: "trap",
+    Role.ALLOCATE: "alloca",
 }
 _ROLES = {opcode: role for role, opcodes in OPCODES.items() for opcode in opcodes.split()}
 

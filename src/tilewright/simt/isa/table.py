@@ -40,6 +40,7 @@ _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|u?e\dm\d(x2)?|b\dx16(_p
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
 _LAYOUT = re.compile("row|col")
 _LOGIC = re.compile("xor|and|popc")
+_PUNCTUATION = re.compile(r"\{\.\w+\}|[{}\[\]\s!-]")  # of an operand: what is no part of its name
 
 
 class Linear(enum.StrEnum):
@@ -107,7 +108,7 @@ class Row:
     @functools.cached_property
     def operands(self) -> tuple[str, ...]:
         """Operand names in the syntax's order, `d|p` for pairs, without braces, brackets and `!`."""
-        return tuple(re.sub(r"[{}\[\]\s!]", "", part) for part in self.operand_text.split(",") if part.strip())
+        return tuple(_PUNCTUATION.sub("", part) for part in self.operand_text.split(",") if part.strip())
 
     @functools.cached_property
     def operand_counts(self) -> tuple[int, int]:

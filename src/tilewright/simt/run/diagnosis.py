@@ -29,6 +29,14 @@ _Extent = tuple[int, int, int]
 _Context = npt.NDArray[np.uint64]
 
 
+#: What `alloca` and `stackrestore` must keep to.
+_STACK_RULES = {
+    state.STACK_FULL: "a thread's stack has no room for so many bytes; allocate fewer, or raise `Limits.stack_bytes` "
+    "(in a program cudaLimitStackSize)",
+    state.STACK_POINTER: "the pointer must be one that `stacksave` gave, of memory that is not yet given back",
+}
+
+
 def place_of(linear: int, extents: _Extent) -> _Extent:
     """The (x, y, z) of a block of a grid, or of a thread of a block, by its number.
 
@@ -95,6 +103,9 @@ class Diagnosis:
             return traps.error(name, self._assertion(printed, about), about, at_grid_barrier=at_barrier)
         if kind == state.CALL_DEPTH:
             return LimitError(f"{name}: calls went deeper than {self.launch.limits.call_depth} {at}", **about)
+        if kind in _STACK_RULES:
+            about |= {"fault": "stack", "summary": f"`{site.opcode}`: {_STACK_RULES[kind]}"}
+            return MemoryAccessError(f"{name}: `{site.opcode}` {at}: {_STACK_RULES[kind]}", **about)
         if kind == state.BAD_CALL:
             return KernelError(f"{name}: indirect call to no function {at}", **about)
         if kind in barrier_faults.RULES:

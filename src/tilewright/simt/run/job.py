@@ -116,7 +116,8 @@ def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
         for itemsize, stride in _last_strides(launch)
         if values[itemsize] == values[stride]
     }
-    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster)
+    stack_bytes = align_up(launch.limits.stack_bytes, 16)
+    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster, stack_bytes)
 
 
 def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,19 @@ import numpy as np
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.settings import THREADS_MAX
 from tilewright.simt.run.budget import UNLIMITED
+from tilewright.simt.translate.special import STACK_BYTES
 
 #: Depths are counted in 32-bit registers.
 CALL_DEPTH_MAX = 2**31 - 1
+#: Local memory of a thread. Source: CUDA C++ Programming Guide, technical specifications (512 KB).
+STACK_BYTES_MAX = 512 << 10
+#: Other local memory must have room beside the stack that a program asks for.
+_STACK_BYTES_ASKED_MAX = STACK_BYTES_MAX // 2
 #: Each count: the field, the most it may be, whether it may be None, and what to do about a wrong one.
 _COUNTS = (
     ("instructions", UNLIMITED, True, "leave it out for no limit"),
     ("call_depth", CALL_DEPTH_MAX, False, "leave it out for 512"),
+    ("stack_bytes", STACK_BYTES_MAX, False, f"leave it out for {STACK_BYTES:,}"),
     ("threads", THREADS_MAX, True, "leave it out for every core"),
 )
 
@@ -34,6 +40,8 @@ class Limits:
         Host time of the run, more than 0; translation is not counted.
     call_depth : int
         Calls inside calls, of functions that are not inlined; from 1 to 2**31 - 1.
+    stack_bytes : int
+        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default.
     threads : int, optional
         Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
 
@@ -51,7 +59,17 @@ class Limits:
     instructions: int | None = None
     seconds: float | None = None
     call_depth: int = 512
+    stack_bytes: int = STACK_BYTES
     threads: int | None = None
+
+    def with_stack(self, asked_bytes: int) -> Limits:
+        """The same with at least so many bytes for a thread's stack, if a GPU has them.
+
+        >>> Limits().with_stack(1024).stack_bytes, Limits().with_stack(65_536).stack_bytes
+        (8192, 65536)
+        """
+        asked_bytes = min(asked_bytes, _STACK_BYTES_ASKED_MAX)
+        return replace(self, stack_bytes=asked_bytes) if asked_bytes > self.stack_bytes else self
 
     def __post_init__(self) -> None:
         """Refuse what no run could keep to."""

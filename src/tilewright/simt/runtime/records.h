@@ -60,6 +60,8 @@ enum {
     TW_COLUMNS_LEFT = 28,      // allocated where a block ends
     TW_TENSOR_DESCRIPTOR = 29, // of an instruction or of a matrix
     TW_TENSOR_PEER = 30,       // the other block of a pair is not there
+    TW_STACK_FULL = 31,
+    TW_STACK_POINTER = 32,
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,

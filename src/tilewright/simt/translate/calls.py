@@ -94,7 +94,8 @@ def frame_layout(whole: Layout, function: tree.Function) -> Layout:
     """The layout of a called function: the module's places, and its own frame from offset 0."""
     layout = Layout(
         {n: p for n, p in whole.places.items() if p[0] in ("module", "shared")},
-        whole.shared_bytes, whole.local_bytes, 0, whole.module_bytes, whole.functions,
+        whole.shared_bytes, whole.local_bytes, 0, whole.module_bytes, whole.functions, stack_start=whole.stack_start,
+        gap_bytes=whole.gap_bytes,
     )  # fmt: skip
     end = 0
     for variable in function.variables:
@@ -157,7 +158,7 @@ def _call(
     frame = code.add(emitter.frame, code.const("i64", emitter.layout.frame_bytes))
     depth = code.add(emitter.depth, code.const("i32", 1))
     top = code.add(frame, code.const("i64", layout.frame_bytes))
-    room = code.icmp("ule", top, code.const("i64", emitter.layout.local_bytes))
+    room = code.icmp("ule", top, code.const("i64", emitter.layout.stack_start))
     shallow = code.icmp("ule", depth, code.cast("trunc", emitter.context("call_depth"), "i32"))
     go, deep = code.label("go"), code.label("deep")
     code.branch_if(code.and_(room, shallow), go, deep, likely=True)

@@ -16,11 +16,16 @@ from tilewright.simt.isa import Form, Role, table
 from tilewright.simt.isa.absent import why_absent
 from tilewright.simt.translate import special
 from tilewright.simt.translate.operands import SINK, check_operands
+from tilewright.simt.translate.selectors import selected
 
 #: Instructions of a block at most: LLVM selects machine instructions in time with the square of a block's.
 BLOCK_OPS = 125
 #: The condition code register CC.CF, which carry chains write and read.
 CARRY = "$cc"
+#: How many bytes of a thread's stack are in use; see `translate.stack`.
+STACK = "$stack"
+#: Registers that instructions read or write without naming them.
+HIDDEN = frozenset({CARRY, STACK})
 #: What a guard turns into a branch around it; barriers too.
 _BRANCHED = {Role.RETURN, Role.EXIT, Role.TRAP, Role.CALL, Role.SWITCH}
 
@@ -111,15 +116,16 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         instruction = replace(instruction, modifiers=form.modifiers)
     if form["vec"] and form.row.role is Role.COPY:
         instruction = replace(instruction, operands=tuple(map(special.elements, instruction.operands)))
-    operands = list(instruction.operands)
     least, most = form.row.operand_counts
-    if form.row.role is not Role.CALL and not least <= len(operands) <= most:
+    if form.row.role is not Role.CALL and not least <= len(instruction.operands) <= most:
         rule = str(least) if least == most else f"{least} to {most}"
         raise PtxError(
             f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {rule} "
-            f"operands (got {len(operands)}): {form.row.syntax}"
+            f"operands (got {len(instruction.operands)}): {form.row.syntax}"
         )
+    instruction, form = selected(instruction, form, path)
     check_operands(instruction, form, registers, path)
+    operands = list(instruction.operands)
     destinations: list[str] = []
     if form.row.writes:
         for item in _destination_items(operands[0] if form.row.updates else operands.pop(0)):
@@ -141,6 +147,10 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         registers.setdefault(CARRY, ".pred")
         reads += [CARRY] if form.row.takes_carry else []
         writes += (CARRY,) if form.has("cc") else ()
+    if form.row.kind == "stack":
+        registers.setdefault(STACK, ".b64")
+        reads.append(STACK)
+        writes += (STACK,) if form.row.role is Role.ALLOCATE or not destinations else ()
     return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
 
 

@@ -71,6 +71,11 @@ def _callees(function: tree.Function) -> Iterator[str]:
                 yield target.name
 
 
+def frees_stack(function: tree.Function) -> bool:
+    """Whether a function allocates on the stack, which is given back when it returns."""
+    return any(isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.ALLOCATE for item in function.body)
+
+
 def call_arguments(item: tree.Instruction) -> tree.CallArguments:
     """The pieces of a call instruction."""
     for operand in item.operands:
@@ -168,8 +173,14 @@ class _Inliner:
             self.bind(_Passed(item, formal, actual), into, names, stores=True)
         for formal, actual in zip(callee.returns, call.returns, strict=True):
             self.bind(_Passed(item, formal, actual), into, names, stores=False)
+        before = tree.Register(f"%stack{names.suffix}")
+        if frees := frees_stack(callee):
+            into.registers[before.name] = ".b64"
+            into.body.append(self.make(item, "stacksave", (".u64",), before))
         self.expand(callee, into, names)
         into.body.append(tree.Label(f"$return{names.suffix}", item.ptx_line))
+        if frees:
+            into.body.append(self.make(item, "stackrestore", (".u64",), before))
         for formal, actual in zip(callee.returns, call.returns, strict=True):
             self.fetch(_Passed(item, formal, actual), into, names)
         into.body.append(tree.Label(skip, item.ptx_line))

@@ -42,6 +42,8 @@ class Layout:
     functions: list[str] = field(default_factory=list)
     #: Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
     frame_bytes: int = 0
+    stack_start: int = 0  #: Where a thread's stack begins in its local memory, which it fills to the end.
+    gap_bytes: int = 0  #: Unused bytes behind each variable, for an instrument's sake.
     #: Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
     shared_gap_bytes: int = 0
     #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
@@ -56,12 +58,12 @@ class Layout:
     @property
     def calls(self) -> bool:
         """Whether functions stay calls, each of which takes a frame of the host's stack."""
-        return self.local_bytes > self.frame_bytes
+        return self.stack_start > self.frame_bytes
 
 
 def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
     """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory."""
-    layout = Layout()
+    layout = Layout(gap_bytes=gap)
     dynamic: list[str] = []
     module_end = 0
     for variable in module.variables.values():
@@ -100,7 +102,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             offset = align_up(layout.param_bytes, parameter.alignment)
             layout.places[parameter.name] = ("param", offset)
             layout.param_bytes = offset + parameter.size
-    layout.local_bytes = layout.frame_bytes = align_up(layout.local_bytes, 16)
+    layout.local_bytes = layout.frame_bytes = layout.stack_start = align_up(layout.local_bytes, 16)
     layout.functions = list(module.functions)
     layout.has_tensor_memory = any(role_of(item.opcode) is Role.TENSOR_MEMORY for item in _instructions(module, entry))
     return layout

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tilewright.ptx import tree
 from tilewright.simt.translate.counters import Counters
 from tilewright.simt.translate.frontier import thread_frontiers
-from tilewright.simt.translate.graph import CARRY, Graph, Op
+from tilewright.simt.translate.graph import CARRY, STACK, Graph, Op
 from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape, add, around, constant, join
 from tilewright.simt.translate.special import LaunchClass, special_shape
 from tilewright.simt.translate.transfer import transfer
@@ -68,6 +68,8 @@ class Shapes:
         sources = [self.operand(s) for s in op.sources]
         if op.form.row.takes_carry:
             sources.append(self.operand(tree.Register(CARRY)))
+        if op.form.row.kind == "stack":
+            sources.append(self.operand(tree.Register(STACK)))
         shapes = transfer(op, sources, self.launch, self.params)
         guard = op.guard
         if guard is not None and self.operand(guard.register).kind == VECTOR:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SMALL = 1 << 15
 #: The same of a 64-bit parameter.
 SMALL_WIDE = (1 << 31) - 1
+#: Local memory of a thread for what it allocates on its stack, unless the launch says so; a GPU begins with 1,024.
+STACK_BYTES = 8 << 10
 #: Bounds assumed of an axis in blocks. With the lowest, so are threads that compute up to 32 results each.
 _BLOCKS_MOST = (SMALL >> 5, SMALL)
 #: Shared memory is given out in these units. Source: PTX ISA, 10.28 (%total_smem_size).
@@ -50,6 +52,7 @@ class LaunchClass:
     unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)
     #: Blocks of a cluster along each axis; None where the launch names none, and each block is one of its own.
     cluster: tuple[int, int, int] | None = None
+    stack_bytes: int = STACK_BYTES  #: Of a thread, where the kernel allocates there.
 
     @classmethod
     def of(
@@ -59,13 +62,14 @@ class LaunchClass:
         small_params: frozenset[tuple[int, int]] = frozenset(),
         unit_strides: frozenset[tuple[int, int]] = frozenset(),
         cluster: tuple[int, int, int] | None = None,
+        stack_bytes: int = STACK_BYTES,
     ) -> LaunchClass:
         """The class of a launch: of few classes, so that launches of other sizes find its translation."""
         x, y, z = (
             next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
             for blocks, threads in zip(grid, block, strict=True)
         )
-        return cls(block, (x, y, z), small_params, unit_strides, cluster)
+        return cls(block, (x, y, z), small_params, unit_strides, cluster, stack_bytes)
 
     @property
     def threads(self) -> int:

@@ -12,7 +12,7 @@ from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VE
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 
 #: Kinds of rows whose results are the same in all lanes where their operands are.
-_ALIKE = ("carry", "isspacep", "policy", "barrier", "await")
+_ALIKE = ("carry", "isspacep", "policy", "barrier", "await", "stack")
 #: Kinds whose results may differ among lanes, whatever the operands are.
 _APART = (
     "atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier", "texture", "surface",

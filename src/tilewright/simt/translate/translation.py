@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import LaunchError, PtxError, TilewrightError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
-from tilewright.simt.translate import graph, inline, webs
+from tilewright.simt.translate import graph, inline, stack, webs
 from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
@@ -129,13 +129,15 @@ def _translate(
     with _reading(module, entry):
         function = inline.inline_calls(module, function)
         called = _called(module, function)
+        if stacked := stack.is_used([function, *called.values()]):
+            function, called = stack.passing(function), _called(module, function, stacked=True)
         layout = lay_out(module, function, gap)
         for callee in called.values():
             _place_statics(layout, callee, gap)
-    if called:
-        layout.local_bytes += STACK_BYTES
+    layout.stack_start = layout.local_bytes = layout.local_bytes + STACK_BYTES * bool(called)
+    layout.local_bytes += launch.stack_bytes * stacked
     main = _emitter(module, function, layout, launch, instruments, host)
-    main.functions = {name: module.functions[name] for name in called}
+    main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}
     flow = emit_function(main, "tw.warp")
     lines = main.code.lines
     for name, callee in called.items():
@@ -177,7 +179,7 @@ def _emitter(
     return Emitter(module, flow_graph, shapes, layout, launch, instruments, host)
 
 
-def _called(module: tree.Module, function: tree.Function) -> dict[str, tree.Function]:
+def _called(module: tree.Module, function: tree.Function, *, stacked: bool = False) -> dict[str, tree.Function]:
     """Functions that stay calls, with what they call in turn, each with a frame and its own calls inlined."""
     found: dict[str, tree.Function] = {}
     bodies = [function]
@@ -185,9 +187,15 @@ def _called(module: tree.Module, function: tree.Function) -> dict[str, tree.Func
         fresh = [f for f in called_functions(module, bodies) if f.name not in found]
         bodies = []
         for callee in fresh:
-            found[callee.name] = inline.inline_calls(module, with_frame(callee))
+            whole = inline.inline_calls(module, with_frame(_taking(callee, stacked=stacked)))
+            found[callee.name] = stack.passing(whole) if stacked else whole
             bodies.append(found[callee.name])
     return found
+
+
+def _taking(function: tree.Function, *, stacked: bool) -> tree.Function:
+    """A called function with the stack as an argument, where there is one."""
+    return stack.with_stack(function) if stacked else function
 
 
 def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:

@@ -6,9 +6,9 @@ value meets others further on (a loop's counter that begins as a thread's index)
 instructions that only this definition reaches, one for the rest.
 
 Webs of data, such as what is loaded and sums of that, share one name, for their lanes follow no pattern: long kernels
-have thousands. A register of which no part is read apart from the rest keeps its name; so does the carry flag. What a
-register held before the kernel wrote it counts as written at the entry, and a guarded write as one that reads the old
-value.
+have thousands. A register of which no part is read apart from the rest keeps its name; so do the carry flag
+and the stack. What a register held before the kernel wrote it counts as written at the entry, and a guarded write as
+one that reads the old value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.ptx import tree
 from tilewright.ptx.substitution import with_names
-from tilewright.simt.translate.graph import CARRY, Block, Graph, Op, find_liveness
+from tilewright.simt.translate.graph import HIDDEN, Block, Graph, Op, find_liveness
 
 #: What stands between a register's name in the PTX and the number of its web; no PTX name has it.
 _MARK = "'"
@@ -71,7 +71,7 @@ def _written_often(graph: Graph) -> set[str]:
             (often if name in once else once).add(name)
             if op.form.row.linear:
                 shaped.add(name)
-    return often & shaped - {CARRY}
+    return often & shaped - HIDDEN
 
 
 @dataclass(slots=True)

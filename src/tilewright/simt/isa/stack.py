@@ -1,0 +1,23 @@
+"""Memory on a thread's stack, of a size that only the run knows (PTX ISA 9.7.17).
+
+A thread's stack lies in its local memory. What a function allocates there ends when it returns; the translator sees to
+that. Here the stack grows upwards, which no program can tell: pointers are only restored to what was saved.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tilewright.simt.isa.table import Table
+
+rows = Table()
+
+_stack = functools.partial(rows.placed, kind="stack", cost="control", type="u32 u64", types={"align": "u32"})
+
+_stack(
+    "alloca.type ptr, a{, align};",
+    section="9.7.17.3",
+    note="the manual calls the operand `a` size; `align` is 8 where it is left out",
+)
+_stack("stacksave.type d;", section="9.7.17.1")
+_stack("stackrestore.type a;", section="9.7.17.2", note="to what stacksave gave, and not beyond the stack's end")
