@@ -38,8 +38,7 @@ Meaning = Callable[..., Any]
 
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|u?e\dm\d(x2)?|b\dx16(_p\d+)?")
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
-_LAYOUT = re.compile("row|col")
-_LOGIC = re.compile("xor|and|popc")
+_LAYOUT, _LOGIC = re.compile("row|col"), re.compile("xor|and|popc")
 _PUNCTUATION = re.compile(r"\{\.\w+\}|[{}\[\]\s!-]")  # of an operand: what is no part of its name
 
 
