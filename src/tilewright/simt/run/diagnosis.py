@@ -104,8 +104,7 @@ class Diagnosis:
         if kind == state.CALL_DEPTH:
             return LimitError(f"{name}: calls went deeper than {self.launch.limits.call_depth} {at}", **about)
         if kind in _STACK_RULES:
-            about |= {"fault": "stack", "summary": f"`{site.opcode}`: {_STACK_RULES[kind]}"}
-            return MemoryAccessError(f"{name}: `{site.opcode}` {at}: {_STACK_RULES[kind]}", **about)
+            return _stack_error(name, site, at, kind, about)
         if kind == state.BAD_CALL:
             return KernelError(f"{name}: indirect call to no function {at}", **about)
         if kind in barrier_faults.RULES:
@@ -225,6 +224,12 @@ def _tensor_map_text(opcode: str, got: int, rank: int) -> str:
     came = ("other bytes", f"one of {rank}", f"one of images, of {rank}", "elements of a type without the operation")
     made = "as tilewright.gpu.tensor_maps makes it"
     return f"the tensor map must be one{images} of as many dimensions, {made} (got {came[got]})"
+
+
+def _stack_error(name: str, site: Site, at: str, kind: int, about: dict[str, Any]) -> MemoryAccessError:
+    """The error of an instruction that no stack has room for, or that restores a pointer of another."""
+    about |= {"fault": "stack", "summary": f"`{site.opcode}`: {_STACK_RULES[kind]}"}
+    return MemoryAccessError(f"{name}: `{site.opcode}` {at}: {_STACK_RULES[kind]}", **about)
 
 
 def _access_error(
