@@ -88,8 +88,7 @@ class Diagnosis:
             return self._stuck(block, records, field)
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self.stopped(field("fault_block"), context)
-        site = self.translation.sites[field("fault_site")]
-        where = self._where(field("fault_site"))
+        site, where = self.translation.sites[field("fault_site")], self._where(field("fault_site"))
         thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
         kind, address = field("fault_kind"), field("fault_address")
         inner = self._inner(site)
