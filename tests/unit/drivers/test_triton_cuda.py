@@ -100,6 +100,14 @@ def test_a_finding_stands_at_the_kernels_line() -> None:
         assert "`out` of shape (100,)" in next(one.message for one in gpu.findings if one.code == "TW101")
 
 
+def test_a_load_of_several_words_stands_at_its_line() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        x, y = torch.empty(1024, device="cuda"), torch.empty(1024, device="cuda")
+        compiled = scaled_sum[(1,)](x, y, torch.zeros_like(x), 1024, 2.5, BLOCK=1024)
+        assert "ld.global.v4" in compiled.asm["ptx"]
+        assert {f"{one.source}:{one.line}" for one in gpu.findings} == {line_of(scaled_sum, "tl.store")}
+
+
 def test_a_race_between_blocks_is_found() -> None:
     with tw.simulated_gpu(check=True) as gpu:
         racing[(8,)](torch.ones(8, device="cuda"), torch.zeros(1, device="cuda"))

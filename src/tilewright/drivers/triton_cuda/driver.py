@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from tilewright.drivers.modules import Kernel
 from tilewright.drivers.triton_cuda.arguments import passed
 from tilewright.machine.gpu import WARP_LANES
 
+#: Assembly that Triton writes for an operation. LLVM counts its lines as if they were the Python file's.
+_INLINE = re.compile(rb"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_PLACE = re.compile(rb"^\s*\.loc\b.*$", re.MULTILINE)
 #: Threads of a block.
 _THREADS_MOST = 1024
 
@@ -24,7 +28,7 @@ class Utilities:
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, Kernel, int, int, int]:
         """Load a kernel's PTX: the module's handle, the kernel, its registers, spilled registers, most threads."""
-        code = ObjectCode(kernel, "ptx", name)
+        code = ObjectCode(at_their_lines(kernel), "ptx", name)
         loaded = code.get_kernel(name)
         needs = loaded.attributes.resources
         return code.library.handle, loaded, needs.registers_per_thread, needs.spill_store_bytes // 4, _THREADS_MOST
@@ -66,6 +70,15 @@ class Utilities:
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Nothing is lost of what kernels print."""
+
+
+def at_their_lines(ptx: bytes) -> bytes:
+    r"""PTX in which all instructions of an operation stand at its line; lines of the text are as before.
+
+    >>> at_their_lines(b"// begin inline asm\n\t.loc 1 7 2\nmov.u32 %r1, 0;\n// end inline asm\n")
+    b'// begin inline asm\n\nmov.u32 %r1, 0;\n// end inline asm\n'
+    """
+    return _INLINE.sub(lambda found: _PLACE.sub(b"", found[0]), ptx)
 
 
 class KernelLauncher:
