@@ -63,7 +63,7 @@ def recording(device: str, shapes: Sequence[str], kernels: Sequence[str], *, pre
         verified(opened, record, dtype, (m, n, k), predict=predict)
         for record in catalogue.records()
         if record.backend == "gpu" and not record.published and (not kernels or record.name in kernels)
-        if not record.unfit(opened.cc) and (opened.simulated or record.operands != "boxes")
+        if not record.unfit(opened.cc)
         for dtype in record.dtypes
         for m, n, k in (map(int, shape.split(",")) for shape in shapes)
         if record.accepts(m, n, k, dtype) is None

@@ -41,7 +41,7 @@ class LaunchedProducts:
     #: `(program, grid, block, arguments, **options)`, as :func:`tilewright.simt.launch`; it waits for the kernel.
     launch: Callable[..., Any]
     gpu: Gpu  #: Its record; of a real one, that of the GPU which is most like it.
-    simulated: bool = False  #: Its launch takes instruments, and the simulated GPU's structures such as tensor maps.
+    simulated: bool = False  #: Its launch takes instruments.
 
     def can(self, kind: Kind) -> str:
         """Why no kernel of the catalogue can multiply these; "" where one can."""
@@ -104,8 +104,7 @@ class LaunchedProducts:
 
     def _chosen(self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int]) -> ranking.Choice:
         """The kernels for operands of these strides."""
-        lacks, columns = () if self.simulated else ("boxes",), (ranking.by_columns(a), ranking.by_columns(b))
-        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, lacks, columns)
+        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, (ranking.by_columns(a), ranking.by_columns(b)))
         if not self.simulated:
             return found
         return winners.first(found, winners.key(kind, m, n, k, self.gpu), m, n, k, self.gpu)

@@ -72,14 +72,12 @@ def chosen(
     k: int,
     gpu: Gpu,
     cc: tuple[int, int],
-    lacks: tuple[str, ...] = (),
     columns: tuple[bool, bool] = (False, False),
 ) -> Choice:
     """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first.
 
-    `lacks` are last words of records' `operands` that a launch cannot give: "boxes", "work". `columns` says whether A
-    lies by columns, and B: of kernels that differ in this alone, the one stays that has least to copy. All have the
-    same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
+    `columns` says whether A lies by columns, and B: of kernels that differ in this alone, the one stays that has least
+    to copy. All have the same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
 
     Raises DeviceError: no kernel takes it.
 
@@ -90,7 +88,7 @@ def chosen(
     >>> [chosen(single, m, m, m, gpu("h100"), (9, 0)).best.record.name for m in (40, 2000)]
     ['shared_memory_16', 'warp_tiled']
     """
-    allowed = _allowed(kind, cc, lacks)
+    allowed = _allowed(kind, cc)
     chain = _chain(allowed, k, gpu)
     found = [
         (one, estimate(one, m, n, k, gpu))
@@ -135,13 +133,11 @@ def rows_of(record: Record, m: int) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _allowed(kind: Kind, cc: tuple[int, int], lacks: tuple[str, ...]) -> tuple[Candidate, ...]:
+def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
     """The kernels that an order of sums and a compute capability allow, the top of the ladder first."""
     found = []
     for record in reversed(catalogue.records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
-            continue
-        if record.operands.rpartition(" ")[2] in lacks:
             continue
         name = _taken(record, kind)
         if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):
@@ -172,9 +168,7 @@ def _taken(record: Record, kind: Kind) -> str:
 
 def lacks_bits(kind: Kind, cc: tuple[int, int]) -> str:
     """Why no kernel multiplies truth values as they lie, by their algebra; "" where one does."""
-    return (
-        "" if _allowed(kind, cc, ()) else "no kernel for this GPU multiplies truth values by this algebra as they lie"
-    )
+    return "" if _allowed(kind, cc) else "no kernel for this GPU multiplies truth values by this algebra as they lie"
 
 
 def dtypes_of_sums() -> tuple[str, ...]:

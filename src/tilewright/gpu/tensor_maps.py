@@ -160,10 +160,11 @@ class ImageMap(ArrayParameter):
         for name, given in (("low", self.low), ("high", self.high)):
             object.__setattr__(self, name, _extents(name, given, max(rank - 2, 0), 1 << 15, -(1 << 15)))
         object.__setattr__(self, "pixels", *_extents("pixels", (self.pixels,), 1, 1 << 10))
-        if rule := self._encoding(0).broken_rule():
+        if rule := self.encoding(0).broken_rule():
             raise ArgumentValueError(f"ImageMap: {rule}; choose others")
 
-    def _encoding(self, address: int) -> Encoding:
+    def encoding(self, address: int) -> Encoding:
+        """What the 128 bytes say, for an array at a device's address."""
         whole = TensorMap(self.array, (1,) * (len(self.array.shape) - 1) + (self.channels,), self.swizzle, self.steps)
         return replace(
             whole.encoding(address), nans=self.fill == "nan", low=self.low[::-1], high=self.high[::-1],
@@ -175,7 +176,7 @@ class ImageMap(ArrayParameter):
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
         """
-        return self._encoding(address).encoded()
+        return self.encoding(address).encoded()
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:

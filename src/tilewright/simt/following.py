@@ -25,14 +25,14 @@ class SimulatedOptions(TypedDict, total=False):
     seed: int | None
     memory: Memory | None
     gpu: str | None
-    cooperative: bool
-    cluster: Extents | None
 
 
 class LaunchOptions(SimulatedOptions, total=False):
     """What a launch takes besides a kernel, extents and arguments, by :func:`tilewright.simt.launch`."""
 
     shared_bytes: int
+    cooperative: bool
+    cluster: Extents | None
 
 
 @dataclass(frozen=True, slots=True)

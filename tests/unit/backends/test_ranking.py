@@ -29,10 +29,10 @@ from tilewright.problem.reference import canonical, same_bits
 GPUS = [record for record in machine.gpus().values() if record.compute_capability >= (7, 5)]
 
 
-def choice(name: str, m: int, n: int, k: int, gpu: str = "h100", order: str = "canonical", lacks: Any = ()) -> Choice:
+def choice(name: str, m: int, n: int, k: int, gpu: str = "h100", order: str = "canonical") -> Choice:
     record, of = machine.gpu(gpu), dtype(name)
     kind = Kind(name, name, of.product, of.accumulator, order=order)
-    return chosen(kind, m, n, k, record, record.compute_capability, lacks)
+    return chosen(kind, m, n, k, record, record.compute_capability)
 
 
 def names(found: Choice) -> list[str]:
@@ -91,7 +91,7 @@ def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) ->
 ])  # fmt: skip
 def test_operands_are_read_as_they_lie(columns: tuple[bool, bool], first: str) -> None:
     gpu, kind = machine.gpu("h100"), Kind("float16", "float16", "float16", "float32", order="fast")
-    found = chosen(kind, 4096, 4096, 4096, gpu, (9, 0), (), columns)
+    found = chosen(kind, 4096, 4096, 4096, gpu, (9, 0), columns)
     several = {"hopper", "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt"} & set(names(found))
     assert first in names(found)[:2]
     assert several <= {first, "hopper_multicast"}
@@ -139,7 +139,6 @@ def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
     assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
     assert names(choice("float16", *large, order="tf32x3"))[0].startswith("hopper")
-    assert names(choice("float16", *large, order="fast", lacks=("boxes",)))[0] in {"transposed", "tensor_core"}
     assert choice("float16", *large, "t4", order="fast").ranking[0].bound == "", "no kernel of tensor cores goes there"
 
 

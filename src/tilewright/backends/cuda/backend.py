@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilewright import machine
 from tilewright.backends.protocol import Device
 
 if TYPE_CHECKING:
@@ -65,5 +64,4 @@ def opened(device: str) -> LaunchedProducts:
     from tilewright.backends.launched import LaunchedProducts
 
     found, cc = real.current(), real.compute_capability()
-    record = machine.nearest(str(found.name), cc, int(found.properties.multiprocessor_count))
-    return LaunchedProducts(str(found.name), cc, real.launch, record)
+    return LaunchedProducts(str(found.name), cc, real.launch, real.nearest(found))

@@ -6,7 +6,9 @@ place they are its, and so its arrays are multiplied by it.
 
 from __future__ import annotations
 
+import ctypes
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,8 @@ from tilewright.programs import Program, assembler
 from tilewright.programs.optional import require
 
 _PURPOSE = "Multiplying arrays of a GPU"
+#: Parameters begin at multiples of this in the host's memory, as a tensor map's bytes must.
+_ALIGN = 64
 _DRIVER, _DISPATCHER = "numba.cuda.cudadrv.driver", "numba.cuda.dispatcher"
 
 
@@ -84,7 +88,53 @@ def _current(name: str, major: int, minor: int, multiprocessors: int, number: in
 
 def is_replaced() -> bool:
     """Whether a simulated GPU has put its own names in the place of cuda.core's: its launch takes PTX and bytes."""
-    return not names().ObjectCode.__module__.startswith("cuda.")
+    return _is_replaced(names())
+
+
+def _is_replaced(core: Any) -> bool:
+    return not core.ObjectCode.__module__.startswith("cuda.")
+
+
+def launch(core: Any, stream: Any, config: Any, kernel: Any, words: Sequence[Any]) -> None:
+    """Launch a kernel whose parameters are NumPy's scalars, and bytes of structures.
+
+    `core` is cuda.core, or the names of :func:`names`. cuda.core lays scalars out by itself. It does not know
+    structures, so a kernel that has one is launched by the driver's own call, which gets the address of each parameter.
+
+    Raises DeviceError: the driver refuses the launch.
+    """
+    if not any(isinstance(word, bytes) for word in words) or _is_replaced(core):
+        core.launch(stream, config, kernel, *words)
+        return
+    values = [word if isinstance(word, bytes) else word.tobytes() for word in words]
+    held = [ctypes.create_string_buffer(len(value) + _ALIGN) for value in values]
+    places = [-(-ctypes.addressof(one) // _ALIGN) * _ALIGN for one in held]
+    for place, value in zip(places, values, strict=True):
+        ctypes.memmove(place, value, len(value))
+    parameters, calls = (ctypes.c_void_p * len(places))(*places), require("cuda.bindings.driver", _PURPOSE)
+    made = calls.cuLaunchKernelEx(
+        _driver_config(calls, stream, config), calls.CUfunction(int(kernel.handle)), ctypes.addressof(parameters), 0
+    )
+    check(made, "launching")
+
+
+def _driver_config(calls: Any, stream: Any, config: Any) -> Any:
+    """A configuration of cuda.core's as the driver has it, which counts blocks where cuda.core counts clusters."""
+    made, cluster, attributes = calls.CUlaunchConfig(), config.cluster or (1, 1, 1), []
+    made.gridDimX, made.gridDimY, made.gridDimZ = (one * of for one, of in zip(config.grid, cluster, strict=True))
+    made.blockDimX, made.blockDimY, made.blockDimZ = config.block
+    made.sharedMemBytes, made.hStream = config.shmem_size, stream.handle
+    if config.cluster:
+        attribute, ids = calls.CUlaunchAttribute(), calls.CUlaunchAttributeID
+        attribute.id, dims = ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, attribute.value.clusterDim
+        dims.x, dims.y, dims.z = cluster
+        attributes.append(attribute)
+    if config.is_cooperative:
+        attribute = calls.CUlaunchAttribute()
+        attribute.id, attribute.value.cooperative = calls.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1
+        attributes.append(attribute)
+    made.attrs, made.numAttrs = attributes, len(attributes)
+    return made
 
 
 @bounded(256)

@@ -17,12 +17,15 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends.cuda.current import is_replaced
+from tilewright import machine
+from tilewright.backends.cuda.current import is_replaced, launch as launch_words
+from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
-from tilewright.machine import launch_limits
+from tilewright.machine import Gpu, launch_limits
 from tilewright.native.once import bounded
 from tilewright.programs import assembler, extent
 from tilewright.programs.arguments import array_shape
+from tilewright.programs.clusters import cluster_of
 from tilewright.programs.host_arrays import ArrayParameter, Stretch
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
@@ -105,17 +108,18 @@ def compute_capability() -> tuple[int, int]:
 
 def launch(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], shared_bytes: int = 0,
-    instruments: Sequence[Any] = (), **simulated: Unpack[SimulatedOptions],
+    instruments: Sequence[Any] = (), *, cooperative: bool = False, cluster: Extents | None = None,
+    **simulated: Unpack[SimulatedOptions],
 ) -> DeviceRun:  # fmt: skip
     """Run a kernel on the current GPU and wait for it.
 
     Parameters
     ----------
-    kernel, grid, block, shared_bytes
+    kernel, grid, block, shared_bytes, cooperative, cluster
         As for :func:`tilewright.simt.launch`; kernels are compiled for this GPU.
     args : sequence
-        Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them; views that share elements are one
-        memory.
+        Arrays (NumPy's of any strides, or the GPU's), numbers, tensor maps, structures, and tuples of them; views that
+        share elements are one memory.
     instruments, **simulated
         Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
 
@@ -139,35 +143,48 @@ def launch(
     blocks, threads = extent.checked(program.name, grid, block)
     if shared_bytes < 0:
         raise LaunchError(f"{program.name}: `shared_bytes` must be at least 0 (got {shared_bytes})")
+    config: dict[str, Any] = {"grid": blocks, "block": threads, "shmem_size": shared_bytes}
+    if cooperative:
+        config["is_cooperative"] = True
+    if (asked := extent.cluster(program.name, cluster)) is not None:
+        cluster_of(program, asked, blocks, nearest(device))
+        # cuda.core counts clusters.
+        config |= {"cluster": asked, "grid": tuple(one // part for one, part in zip(blocks, asked, strict=True))}
     try:
-        return _run(device, program, blocks, threads, args, shared_bytes)
+        return _run(device, program, config, args)
     except (ArgumentTypeError, LaunchError, DeviceError, CompileError):
         raise
     except Exception as error:  # cuda.core's and the driver's, which have no common type
         raise DeviceError(f"{program.name} failed on {device.name}: {error}") from error
 
 
-def _run(
-    device: Any, program: Program, grid: extent.Extent, block: extent.Extent, args: Sequence[Any], shared_bytes: int
-) -> DeviceRun:
+def nearest(device: Any) -> Gpu:
+    """The record of the GPU that is most like it."""
+    major, minor = device.compute_capability
+    return machine.nearest(str(device.name), (major, minor), int(device.properties.multiprocessor_count))
+
+
+def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[Any]) -> DeviceRun:
     core = require("cuda.core", _PURPOSE)
     stream = device.create_stream()
     copies = _Copies(device, stream)
     try:
+        args = [of_driver(arg) for arg in args]
         staged = stage(args, copies)
+        copies.send_structures()
         words = words_of(program, program.marshal(args, staged.address_of))
         if is_replaced():  # it runs PTX, and another GPU may be in place at the next launch
             kernel = core.ObjectCode.from_ptx(program.ptx.encode()).get_kernel(program.entry)
         else:
             kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
-        if shared_bytes > launch_limits().shared_per_block_bytes:
-            _allow_shared(kernel, device, shared_bytes)
-        config = core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
+        if extents["shmem_size"] > launch_limits().shared_per_block_bytes:
+            _allow_shared(kernel, device, extents["shmem_size"])
+        config = core.LaunchConfig(**extents)
         device.sync()  # arrays that were there already may still be written by other streams
         timed = core.EventOptions(timing_enabled=True)
         start, end = device.create_event(timed), device.create_event(timed)
         stream.record(start)
-        core.launch(stream, config, kernel, *words)
+        launch_words(core, stream, config, kernel, words)
         stream.record(end)
         end.sync()
         copies.bring_back()
@@ -179,16 +196,11 @@ def _run(
 
 
 def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
-    """Parameter bytes as the NumPy scalars cuda.core takes; bits are bits, so unsigned words serve for all."""
-    words = []
-    for parameter, value in zip(program.parameters, values, strict=True):
-        if parameter.kind == "bytes" and parameter.bytes not in WORDS:
-            raise LaunchError(
-                f"{program.name}: a structure of {parameter.bytes} bytes by value cannot be passed on a real GPU yet; "
-                "pass an array that holds it"
-            )
-        words.append(np.frombuffer(value, WORDS[len(value)])[0])
-    return words
+    """Parameter bytes as a launch takes them: structures as they are, and unsigned words for all else."""
+    return [
+        value if parameter.kind == "bytes" else np.frombuffer(value, WORDS[len(value)])[0]
+        for parameter, value in zip(program.parameters, values, strict=True)
+    ]
 
 
 @bounded(256)
@@ -222,6 +234,7 @@ class _Copies:
         self._stream = stream
         self._driver = require("cuda.bindings.driver", _PURPOSE)
         self._held: list[tuple[Stretch, Any, npt.NDArray[np.uint8]]] = []
+        self._structures: list[tuple[Any, npt.NDArray[np.uint8]]] = []
 
     def resident(self, array: Any) -> int:
         """The address of an array that is on the GPU already."""
@@ -234,11 +247,20 @@ class _Copies:
         return int(interface["data"][0])
 
     def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Refuse a structure: those of the simulated GPU mean nothing to a real one."""
-        raise ArgumentTypeError(
-            f"a {type(parameter).__name__} is laid out for the simulated GPU (got one for a real GPU); make the map by "
-            "the driver's cuTensorMapEncodeTiled, and pass it as an array of 16 words"
-        )
+        """Memory for a structure, and its bytes, which `send_structures` copies when they are written."""
+        raw: npt.NDArray[np.uint8] = np.zeros(parameter.dtype.itemsize * parameter.shape[0], np.uint8)
+        buffer = self._device.allocate(raw.nbytes, stream=self._stream)
+        self._structures.append((buffer, raw))
+        return int(buffer.handle), raw
+
+    def send_structures(self) -> None:
+        """Copy structures to the GPU."""
+        for buffer, raw in self._structures:
+            self._send(int(buffer.handle), raw.ctypes.data, raw.nbytes)
+
+    def _send(self, to: int, source: int, size: int) -> None:
+        error = self._driver.cuMemcpyHtoDAsync(to, source, size, self._stream.handle)[0]
+        _check(error, f"copying {size} bytes to the GPU")
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy arrays with what lies between their elements."""
@@ -246,9 +268,7 @@ class _Copies:
         buffer = self._device.allocate(copy.nbytes, stream=self._stream)
         self._held.append((stretch, buffer, copy))
         if size := stretch.size_bytes:
-            start = int(buffer.handle) + stretch.lead_bytes
-            error = self._driver.cuMemcpyHtoDAsync(start, stretch.low, size, self._stream.handle)[0]
-            _check(error, f"copying {size} bytes to the GPU")
+            self._send(int(buffer.handle) + stretch.lead_bytes, stretch.low, size)
         return int(buffer.handle), copy
 
     def bring_back(self) -> None:
@@ -263,6 +283,6 @@ class _Copies:
 
     def close(self) -> None:
         """Give the copies' memory back."""
-        for _, buffer, _ in self._held:
+        for buffer in (*(held[1] for held in self._held), *(structure[0] for structure in self._structures)):
             buffer.close(self._stream)
         self._stream.sync()

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from tilewright.backends.cuda import current, rearranging
 from tilewright.backends.cuda.device import WORDS
+from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.gpu.map_encoding import UNIT_BYTES
 from tilewright.gpu.map_hardware import MAP_BYTES
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
-from tilewright.programs.host_arrays import row_major
+from tilewright.programs.host_arrays import ArrayParameter, row_major
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -79,12 +80,13 @@ class Launches:
 
     def add(self, program: Program, grid: Any, block: Any, shared_bytes: int, arguments: Sequence[Any]) -> None:
         """A launch of a kernel."""
-        maps = iter([one for one in arguments if isinstance(one, TensorMap)])
+        replaced = current.is_replaced()
+        maps = iter([one if replaced else of_driver(one) for one in arguments if isinstance(one, TensorMap)])
         values = program.marshal(arguments, lambda array: int(array.ctypes.data))
         words = [
             next(maps) if len(value) == MAP_BYTES else np.frombuffer(value, WORDS[len(value)])[0] for value in values
         ]
-        if any(isinstance(one, TensorMap) for one in words):
+        if any(isinstance(one, ArrayParameter) for one in words):
             self.align = UNIT_BYTES
         config = current.names().LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
         self.made.append(Launch(config, current.loaded(program, self.device, shared_bytes), words, _slots(words)))
@@ -107,7 +109,7 @@ class Launches:
 
         Raises DeviceError: the driver has no memory, or refuses a call.
         """
-        names, driver = current.names(), None
+        core, driver = current.names(), None
         work = 0
         if self.work_bytes:
             driver = current.driver()
@@ -119,7 +121,7 @@ class Launches:
                     found = current.driver().cuMemsetD8Async(int(words[0]), words[1], words[2], stream.handle)
                     current.check(found, "setting memory")
                 else:
-                    names.launch(stream, one.config, one.kernel, *words)
+                    current.launch(core, stream, one.config, one.kernel, words)
         finally:
             if work and driver is not None:
                 current.check(driver.cuMemFreeAsync(work, stream.handle), "giving memory back")
@@ -129,14 +131,14 @@ def _put_in(one: Launch, at: tuple[int, ...]) -> list[Any]:
     words = one.words.copy()
     for place, operand, offset in one.slots:
         address = at[operand] + offset
-        words[place] = words[place].encoded(address) if isinstance(words[place], TensorMap) else np.uint64(address)
+        words[place] = words[place].encoded(address) if isinstance(words[place], ArrayParameter) else np.uint64(address)
     return words
 
 
 def _slots(words: list[Any]) -> tuple[tuple[int, int, int], ...]:
     found = []
     for place, word in enumerate(words):
-        if isinstance(word, TensorMap):
+        if isinstance(word, ArrayParameter):
             address = int(word.array.ctypes.data)
         elif isinstance(word, np.uint64):
             address = int(word)
@@ -145,6 +147,6 @@ def _slots(words: list[Any]) -> tuple[tuple[int, int, int], ...]:
         operand = (address >> 50) - 1
         if 0 <= operand < len(_STARTS):
             found.append((place, operand, address - _STARTS[operand]))
-        elif isinstance(word, TensorMap):
+        elif isinstance(word, ArrayParameter):
             words[place] = word.encoded(address)
     return tuple(found)

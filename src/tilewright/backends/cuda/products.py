@@ -94,8 +94,7 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
     if k == 0:  # what a sum of nothing becomes, by the kernel that takes every algebra and every epilogue
         best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator)
     else:
-        lacks = () if replaced else ("boxes",)
-        found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, lacks, columns)
+        found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns)
         if replaced:  # tuners time simulated GPUs
             found = winners.first(found, winners.key(kind, m, n, k, device.record), m, n, k, device.record)
         best = found.best

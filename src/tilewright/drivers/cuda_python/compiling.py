@@ -6,10 +6,12 @@ What it compiles and links for a GPU is PTX here, with source lines. All else of
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cuda import core  # which may have just been imported, and is no attribute of `cuda` yet
+from cuda.core import _device
 from cuda.core._utils import cuda_utils
 
 from tilewright.drivers import linking
@@ -72,6 +74,8 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield "cuda.core", "Program", Program
     yield "cuda.core", "Linker", Linker
+    if hasattr(_device, "_tls"):  # its devices keep the properties of the GPU that they were asked for first
+        yield _device.__name__, "_tls", threading.local()
     name = "DRIVER_CU_RESULT_EXPLANATIONS"
     if hasattr(cuda_utils, name):
         yield cuda_utils.__name__, name, Explanations(getattr(cuda_utils, name))

@@ -210,6 +210,8 @@ def test_arrays_of_the_host_go_to_the_simulated_gpu_in_place(name: str) -> None:
     a, b = (np.random.default_rng(seed).integers(-9, 9, (70, 70)).astype("f4") for seed in (0, 1))
     with tw.simulated_gpu(name) as other:
         for order in ("canonical", "fast"):
+            there = tw.plan(a.shape, b.shape, "f4", device="cuda", order=order)
+            assert there.path == tw.plan(a.shape, b.shape, "f4", device=f"simulated:{name}", order=order).path
             before = other.launches
             assert (tw.matmul(a, b, device="cuda", order=order) == a @ b).all()  # sums that float32 holds
             assert other.launches == before + 1

@@ -260,13 +260,6 @@ def test_the_words_are_ones_that_cuda_core_takes() -> None:
     assert [ctypes.string_at(p, len(v)) for p, v in zip(pointers, values, strict=True)] == list(values)
 
 
-def test_a_large_structure_is_refused() -> None:
-    program = Program.from_ptx(PTX.replace(".param .u16 h", ".param .align 8 .b8 h[24]"))
-    values = program.marshal((0, 0, 0, 0.0, bytes(24)), lambda array: 0)
-    with pytest.raises(LaunchError, match="structure of 24 bytes"):
-        device.words_of(program, values)
-
-
 @pytest.mark.skipif(device.available(), reason="there is a GPU: tests/hardware launches on it")
 def test_without_a_gpu_there_is_one_clear_line() -> None:
     with pytest.raises(DeviceError) as caught:
