@@ -148,6 +148,8 @@ class Case:
         Applied to result and reference before they are compared, where the kernel leaves the order open.
     unwritten : tuple of int
         Positions of arrays that the host only allocates.
+    gpu : str, optional
+        Which GPU it needs, where another than the default one.
     cooperative : bool
         Whether blocks can wait for each other.
     defective : bool
@@ -166,6 +168,7 @@ class Case:
     rtol: float = 0.0
     settled: Callable[[Any], Any] = unchanged
     unwritten: tuple[int, ...] = ()
+    gpu: str | None = None
     cooperative: bool = False
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

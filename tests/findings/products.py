@@ -9,6 +9,9 @@ from case import Arguments, Reference
 
 from tilewright.gpu.tensor_maps import TensorMap
 
+#: The option by which NVRTC compiles for Blackwell's tensor memory.
+SM_100 = "-arch=sm_100a"
+
 
 def ones(rng: np.random.Generator) -> tuple[Any, ...]:
     """The arguments of a kernel that reads a matrix of ones."""

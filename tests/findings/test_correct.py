@@ -23,7 +23,7 @@ def run(case: Case, seed: int | None) -> None:
     limits = Limits(seconds=60)
     launch(
         case.launchable(), case.grid, case.block, arguments, case.shared_bytes, limits=limits, seed=seed, memory=memory,
-        cooperative=case.cooperative,
+        gpu=case.gpu, cooperative=case.cooperative,
     )  # fmt: skip
     case.compare(arguments, before, f"seed {seed}")
 

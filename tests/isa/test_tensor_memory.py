@@ -164,8 +164,8 @@ def test_allocations_that_are_refused(body: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("move", "said"),
     [
-        ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%t+64];", "1 columns of tensor memory from column 64"),
-        ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r0, %r1}, [%t+63];", "2 columns of tensor memory from column 63"),
+        ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%t+64];", "got 1 from column 64"),
+        ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r0, %r1}, [%t+63];", "got 2 from column 63"),
         ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%t+65536];", "got lane 1 in warp 0"),
         ("tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r0}, [%t+2097152];", "got lane 32 in warp 0"),
         ("tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r0}, [%t], 64;", "from column 64"),

@@ -15,7 +15,7 @@ from tilewright import machine
 from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
-from tilewright.checking.text import indices, precision, products, reach, shuffling, unset, values
+from tilewright.checking.text import indices, loads, precision, products, reach, shuffling, unset, values
 from tilewright.checking.text.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.instruments.convergence import Convergence
@@ -25,9 +25,11 @@ from tilewright.instruments.shadow.cells import READABLE, ROW_GAP
 from tilewright.instruments.shadow.found import UNSET
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.states import States
+from tilewright.instruments.tensor_memory import TensorMemory
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
 from tilewright.simt.events import GLOBAL_BASE, Instrument
+from tilewright.simt.isa import Role
 from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import red_zone_bytes
@@ -228,7 +230,7 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            found += products.findings(read, launch.name)
+            found += products.findings(read, launch.name) + loads.findings(read, launch.name)
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 
@@ -242,7 +244,10 @@ class Checks(Observer):
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
-        return [*found, *([Wraparound(signs)] if signs else []), *([shuffles] if shuffles else [])]
+        tensor = read is not None and any(op.form.row.role is Role.TENSOR_MEMORY for op in read.ops)
+        alone = tensor and launch.cluster in (None, (1, 1, 1))
+        more = [Wraparound(signs)] if signs else []
+        return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather what instruments saw, and what the machine refused."""

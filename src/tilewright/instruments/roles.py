@@ -156,6 +156,8 @@ def _does(site: Site) -> Does:
         return Does.STORES if form.has("bulk_group") else Does.COPIES
     if form.has("test_wait") or form.has("try_wait"):
         return Does.WAITS
+    if form.has("commit"):
+        return Does.ARRIVES
     if form.has("arrive") or form.has("arrive_drop"):
         return Does.ARRIVES_EXPECTING if form.has("expect_tx") else Does.ARRIVES
     return Does.MAKES if form.has("init") else Does.EXPECTS if form.has("expect_tx") else Does.OTHER

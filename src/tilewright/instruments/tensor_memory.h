@@ -21,7 +21,7 @@ enum {
 
     TW_TENSOR_WARPS = 32,
     TW_TENSOR_COMMITS = 64,  // at most, whose mbarriers nobody has seen complete
-    TW_HALVES = 8,           // of 16 lanes
+    TW_TENSOR_HALVES = 8,           // of 16 lanes
     TW_CELLS = 4096,         // halves by columns
     TW_TENSOR_UNIT_BYTES = 16,
 };

@@ -71,8 +71,18 @@ class EventKind(enum.Enum):
     #: lines lie side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
     #: is said by ACCESS, which follows.
     DESCRIPTOR = "descriptor"
-    #: Tensor memory is used.
+    #: Columns of tensor memory are allocated, or a warp waits for its moves there; the opcode says which. It is called
+    #: before the change.
     TENSOR_MEMORY = "tensor_memory"
+    #: Registers of a warp move to tensor memory or from it: `i32 %address`, `i32 %columns`, which it takes, `i32
+    #: %shape`, `i32 %apart`, the columns between its halves, and `i32 %does`, as `runtime/records.h` numbers them.
+    TENSOR_MOVE = "tensor_move"
+    #: Lanes copy lines of shared memory there: `ptr %addresses`, 32 i32, `ptr %matrices`, 32 i64 descriptors, `i32
+    #: %lines` and `i32 %bytes` of a line.
+    TENSOR_COPY = "tensor_copy"
+    #: Lanes issue products: `ptr %operands`, a `struct tw_tensor_operands`, `i32 %kind` and `i32 %does`. What is read
+    #: of shared memory is said by ACCESS, which follows.
+    TENSOR_PRODUCT = "tensor_product"
     #: Lanes make a group of the bulk copies that they have issued since their last one.
     BULK_COMMIT = "bulk_commit"
     #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
@@ -104,6 +114,9 @@ _PARAMETERS = {
     EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
     EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %across, i32 %lines, i32 %of_warp",
     EventKind.TENSOR_MEMORY: "i32 %mask",
+    EventKind.TENSOR_MOVE: "i32 %mask, i32 %address, i32 %columns, i32 %shape, i32 %apart, i32 %does",
+    EventKind.TENSOR_COPY: "i32 %mask, ptr %addresses, ptr %matrices, i32 %lines, i32 %bytes",
+    EventKind.TENSOR_PRODUCT: "i32 %mask, ptr %operands, i32 %kind, i32 %does",
     EventKind.BULK_COMMIT: "i32 %mask",
     EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
     EventKind.STACK: "i32 %mask, ptr %starts, ptr %ends",

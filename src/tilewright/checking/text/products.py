@@ -69,17 +69,10 @@ def findings(values: Values, kernel: str) -> list[Finding]:
     for block, state in zip(values.graph.blocks, _at_blocks(values), strict=True):
         for op in _ops(block.ops, block.end):
             for how, registers, other in _wrong(op, state):
-                details = {"how": how, "registers": sorted(registers)[:_SHOWN], "others": [_place(values, other)]}
+                details = {"how": how, "registers": sorted(registers)[:_SHOWN], "others": [values.where(other)]}
                 found.setdefault(id(op), values.finding("TW413", op, kernel, details))
             _follow(op, state)
     return list(found.values())
-
-
-def _place(values: Values, ptx_line: int) -> str:
-    """The user's line of an instruction, or that of the PTX."""
-    op = next(op for op in values.ops if op.instruction.ptx_line == ptx_line)
-    file, line = values.place(op)
-    return f"{file}:{line}" if file else f"line {ptx_line} of the PTX"
 
 
 def _ops(ops: Iterable[Op], end: Op | None) -> Iterator[Op]:

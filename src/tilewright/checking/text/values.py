@@ -94,6 +94,12 @@ class Values:
         """The user's file and line that an instruction is reported at, ("", 0) where it has none."""
         return split(users_line(self.frames(op)))
 
+    def where(self, ptx_line: int) -> str:
+        """The user's line of an instruction, or that of the PTX."""
+        op = next(op for op in self.ops if op.instruction.ptx_line == ptx_line)
+        file, line = self.place(op)
+        return f"{file}:{line}" if file else f"line {ptx_line} of the PTX"
+
     def frames(self, op: Op) -> tuple[str, ...]:
         """`file:line` of an instruction, and of each line that it was inlined at."""
         return frames(op.instruction.location, self.module.files)

@@ -38,6 +38,7 @@ _DOES = {
     "arrive_drop": cells.ARRIVES,
     "test_wait": cells.TESTS,
     "try_wait": cells.TESTS,
+    "commit": cells.ARRIVES,
 }
 _HOW = {"relaxed": cells.RELAXED, "parity": cells.OF_PARITY, "expect_tx": cells.EXPECTS, "async": cells.OF_COPIES}
 
@@ -48,7 +49,18 @@ def is_told(form: Form | None) -> bool:
     >>> [is_told(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
     [True, False, False]
     """
-    return form is not None and form.row.kind in ("mbarrier", "await", "bulk", "tensor", "counted", "fill")
+    told = ("mbarrier", "await", "bulk", "tensor", "counted", "fill")
+    return form is not None and (form.row.kind in told or (form.row.kind == "columns" and form.has("commit")))
+
+
+#: Of what uses tensor memory, for accesses of shared memory.
+_COLUMNS = {"columns": "tw_shadow_allocated", "tensor_product": "tw_shadow_operands"}
+
+
+def columns_handler(form: Form) -> Handler | None:
+    """The handler of an access of shared memory by an instruction of tensor memory; None where it is none."""
+    symbol = None if form.has("cp") else _COLUMNS.get(form.row.kind)
+    return Handler(symbol, needs=_PARTS) if symbol else None
 
 
 def is_product(form: Form | None) -> bool:

@@ -78,6 +78,10 @@ class MemoryResult:
     not_judged: tuple[str, ...] = ()  #: Sentences about what there was too much of.
 
 
+#: Kinds of rows that use shared memory by another proxy.
+_BY_PROXY = ("bulk", "tensor", "warpgroup", "tensor_product", "counted", "fill")
+
+
 class MemoryCheck(Instrument):
     """Find accesses out of bounds, reads of what was never written, and races.
 
@@ -98,7 +102,7 @@ class MemoryCheck(Instrument):
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(form.row.kind == "copy" for _, form in forms)
         self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
-        self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup", "counted", "fill") for _, form in forms)
+        self._bulks = any(form.row.kind in _BY_PROXY for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
@@ -130,6 +134,8 @@ class MemoryCheck(Instrument):
         if site.kind is EventKind.ACCESS:
             if mbarriers.is_told(form):
                 return None
+            if form is not None and (found := mbarriers.columns_handler(form)) is not None:
+                return found
             return accesses.handler(site, offsets, self.cell_bytes)
         return _ordering(site.kind)
 

@@ -23,6 +23,8 @@ static struct tw_reading *reading(struct tw_readings *readings, uint32_t number)
     return &readings->of[(readings->first + number) % TW_READINGS_MAX];
 }
 
+void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
+
 // W of a piece as one number: two that differ are taken for the same once in 2^32.
 static uint32_t hash_of(const struct access *me)
 {
@@ -103,4 +105,21 @@ void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
         readings->first++;
         readings->count--;
     }
+}
+
+// Lanes read 16 bytes each for a thread's product in tensor memory, whose end `instruments/tensor_memory.c` follows.
+void tw_shadow_operands(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
+{
+    if (!mask)
+        return;
+    tw_shadow_ask_for_fences(slot, warp, launch, block, counters, row, mask, addresses, bytes);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS | TW_BY_WARP,
+                           bytes, 0);
+}
+
+// The address of tensor memory is stored, by a proxy that keeps its order with all others. Source: PTX ISA, 9.7.16.6.1.
+void tw_shadow_allocated(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
+{
+    tw_shadow_unfenced(launch, row);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_WRITES, bytes, 0);
 }

@@ -29,6 +29,8 @@ _columns("tcgen05.relinquish_alloc_permit.group.sync.aligned;")
 
 #: Registers of 32 bits that a lane has for `.x1`, and the most that a shape takes.
 _REGISTERS = {"32x32b": (1, 128), "16x64b": (1, 128), "16x128b": (2, 64), "16x256b": (4, 32), "16x32bx2": (1, 128)}
+#: Columns of a move that a register of a lane takes: those of 16 lanes have two, for lanes are half as many.
+WIDTHS = {"32x32b": 1, "16x64b": 2, "16x128b": 2, "16x256b": 2, "16x32bx2": 1}
 
 
 def _counts(form: Form) -> Mapping[str, int]:

@@ -32,8 +32,8 @@ RULES: Final = {
         "tcgen05.dealloc behind their last use", "tensor memory left",
     ),
     _COLUMNS["outside"]: (
-        "{other:,} columns of tensor memory from column {got:,} on must be allocated, from a lane on that the shape "
-        "allows; take the address that tcgen05.alloc stored, and allocate as many columns as are used",
+        "an access of tensor memory must lie in allocated columns, from a lane on that its shape allows (got {other:,} "
+        "from column {got:,} on); take the address that tcgen05.alloc stored, and allocate as many columns as are used",
         "bounds tensor memory",
     ),
     _COLUMNS["lanes"]: (

@@ -12,7 +12,7 @@
 #include "tensor_shapes.h"
 
 enum {
-    LINE_BYTES = 32,  // along k
+    LINE_BYTES = TW_LINE_BYTES,
     LINES_MOST = 256,
     ROWS_MOST = 128,  // of a block
     TILE_ROWS = 16,
@@ -446,26 +446,9 @@ bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const 
 
 // -- for those who look on ---------------------------------------------------------------------------------------------
 
-// Where 32 units of 16 bytes lie that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
-// set of lanes that have one: none behind the last.
+// As `tw_product_units`, for translated code.
 uint32_t tw_columns_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,
                           uint32_t does, uint64_t *offsets)
 {
-    const uint32_t instruction = (uint32_t)operands->instruction[lane], bits = tw_product_bits(kind);
-    const uint32_t rows = does & TW_TENSOR_A_HELD ? 0 : tw_product_rows(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
-    const uint32_t columns = tw_product_columns(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
-    const uint32_t of_a = rows * LINE_BYTES / TW_UNIT_BYTES, all = of_a + columns * LINE_BYTES / TW_UNIT_BYTES;
-    const uint32_t first = part * TW_LANES, each = TW_UNIT_BYTES * 8 / bits;
-    for (uint32_t i = 0; i < TW_LANES; i++) {
-        const bool is_b = first + i >= of_a;
-        const uint32_t unit = first + i - (is_b ? of_a : 0), lines = is_b ? columns : rows;
-        const bool across = tw_product_across(instruction, is_b);
-        const struct tw_matrix m = tw_matrix_of_sm100(is_b ? operands->b[lane] : operands->a[lane], bits, across);
-        const uint32_t beside = (lines + each - 1) / each;  // units of a step, across
-        const uint32_t at = across ? tw_matrix_across(&m, unit % (beside | !beside) * each, unit / (beside | !beside))
-                                   : tw_matrix_along(&m, unit / 2, unit % 2 * TW_UNIT_CHUNKS);
-        offsets[i] = tw_matrix_swizzled(&m, at);
-    }
-    const uint32_t left = first < all ? all - first : 0;
-    return left >= TW_LANES ? UINT32_MAX : (1u << left) - 1;
+    return tw_product_units(operands, lane, part, kind, does, offsets);
 }

@@ -25,7 +25,7 @@ UNIT = 16
 #: Places in scratch memory: of the mbarrier and its bytes, and of what the runtime takes of a copy; of counters, behind
 #: what it takes of a tensor's copy.
 _, _BYTES, _TARGET, _ORIGIN, _MASKS = range(5)
-_LEFT, _DONE = 8, 9
+_LEFT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,14 @@ def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = U
     or_fault(emitter, "tw_bulk_outside", *where, bound, f"i64 {start}", side.slot, bytes_, f"i32 {unit}")
 
 
-def each_part(emitter: Emitter, part: Callable[[Value, str], Value]) -> None:
+def each_part(emitter: Emitter, part: Callable[[Value, str], Value], behind: int = _LEFT) -> None:
     """Emit `part` for each lane that runs, again and again while what it gives is true.
 
-    It takes the lane's number and where a 64-bit counter lies, which is 0 when a lane begins.
+    It takes the lane's number and where a 64-bit counter lies, which is 0 when a lane begins. `behind`: the first slot
+    of scratch memory that nothing uses, of two.
     """
     code, outer = emitter.code, emitter.mask
-    left, done = (code.op(slot(number), "ptr").text for number in (_LEFT, _DONE))
+    left, done = (code.op(slot(number), "ptr").text for number in (behind, behind + 1))
     code.put(outer, left)
     each, lanes, again, following, told = (code.label(x) for x in ("each", "lane", "part", "following", "told"))
     code.branch(each)

@@ -11,6 +11,7 @@ from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import EventKind, Site
+from tilewright.simt.isa.tensor_memory import WIDTHS, shape
 from tilewright.simt.translate import bulk, clusters, mbarriers
 from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
 from tilewright.simt.translate.access_events import notify
@@ -19,7 +20,7 @@ from tilewright.simt.translate.clusters import There
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import SHARED_WINDOW
+from tilewright.simt.translate.state import MOVES, SHARED_WINDOW
 
 _REGISTER_BYTES = 4 * LANES
 #: Of an address that an allocation is stored as.
@@ -31,6 +32,8 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
     form = op.form
     if form.row.counts is not None:
         return _move(emitter, op)
+    if form.has("alloc") or form.has("wait::st"):
+        emitter.event(EventKind.TENSOR_MEMORY, op.instruction, emitter.mask)
     if form.has("alloc"):
         _allocate(emitter, op)
     elif form.has("dealloc"):
@@ -95,20 +98,27 @@ def _move(emitter: Emitter, op: Op) -> list[Value]:
         for item, place in zip(given.items, registers, strict=True):
             code.store(code.splat(emitter.read(item, "b32")), place.text)
     address = emitter.first_lane(address_of(emitter, op, named["a"]))
-    apart = code.const("i32", 0)
-    if "apart" in named:
-        literal = named["apart"]
-        if not isinstance(literal, tree.Immediate) or literal.value < 0:
-            raise PtxError(
-                f"{emitter.module.path}:{op.instruction.ptx_line}: '{form.name}' takes a literal number of columns "
-                f"between its halves (got {operand_text(literal)})"
-            )
-        apart = code.const("i32", min(literal.value, 1 << 16))
+    literal = _apart(emitter, op, named["apart"]) if "apart" in named else 0
+    apart = code.const("i32", literal)
+    halves, wide = bool(does & MOVES["halves"]), WIDTHS[shape(form)]
+    columns = code.const("i32", count * wide * (1 + halves))
+    told = (address, columns, code.const("i32", number), code.const("i32", literal), code.const("i32", does))
+    emitter.event(EventKind.TENSOR_MOVE, op.instruction, emitter.mask, *told)
     facts = (address, "ptr %lanes.scratch", f"i32 {count}", f"i32 {number}", apart, f"i32 {does}")
     mbarriers.or_fault(emitter, "tw_columns_move", *where(emitter, op), *facts)
     if not form.row.writes:
         return []
     return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in registers]
+
+
+def _apart(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
+    """The columns between the halves of a move."""
+    if isinstance(operand, tree.Immediate) and operand.value >= 0:
+        return min(operand.value, 1 << 16)
+    raise PtxError(
+        f"{emitter.module.path}:{op.instruction.ptx_line}: '{op.form.name}' takes a literal number of columns between "
+        f"its halves (got {operand_text(operand)})"
+    )
 
 
 def _copy(emitter: Emitter, op: Op) -> None:
@@ -119,8 +129,11 @@ def _copy(emitter: Emitter, op: Op) -> None:
     places = code.op(mbarriers.slot(1), "ptr")
     code.store(code.splat(address_of(emitter, op, named["a"])), places.text)
     matrices = mbarriers.scratch(emitter, 2, emitter.read(named["matrix"], "b64"))
-    numbers = (f"i32 {number}" for number in op.form.row.emit(op.form))
-    mbarriers.or_fault(emitter, "tw_columns_copy", *where(emitter, op), places, matrices, *numbers)
+    lines, bytes_, spread = (code.const("i32", number) for number in op.form.row.emit(op.form))
+    emitter.event(
+        EventKind.TENSOR_COPY, op.instruction, emitter.mask, places, Value(matrices[4:], "ptr"), lines, bytes_
+    )
+    mbarriers.or_fault(emitter, "tw_columns_copy", *where(emitter, op), places, matrices, lines, bytes_, spread)
 
 
 def _commit(emitter: Emitter, op: Op) -> None:
@@ -139,7 +152,7 @@ def _commit(emitter: Emitter, op: Op) -> None:
     def there(block: There) -> None:
         to = place
         if masks:  # the same place in each block
-            low = emitter.code.and_(place.offsets, emitter.code.const("i64", bulk.OFFSET_MASK))
+            low = emitter.code.and_(place.offsets, emitter.code.const("i64", clusters.OFFSET_MASK))
             to = replace(place, offsets=emitter.code.or_(low, emitter.code.splat(block.start)))
         mbarriers.arrive(emitter, op, mbarriers.places_there(emitter, op, to, block), block.shared)
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.events import EventKind
 from tilewright.simt.translate import mbarriers
-from tilewright.simt.translate.code import Value
+from tilewright.simt.translate.access import Access
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.bulk import each_part
+from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import PRODUCTS
@@ -19,6 +23,8 @@ from tilewright.simt.translate.tensor_memory import address_of, where
 _SHRINKS_MOST = 15
 #: Where words of disabled lanes begin among the operands.
 _OFF = 7
+#: And where they end.
+_BEHIND = 15
 
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
@@ -44,9 +50,30 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         values |= {_OFF + i: emitter.read(item, "b32") for i, item in enumerate(off.items)}
     for number, value in values.items():
         mbarriers.scratch(emitter, number, code.resize(value, "i64", signed=False))
+    if emitter.instruments:
+        _tell(emitter, op, kind, does)
     numbers = (f"i32 {number}" for number in (kind, does, _shrinks(emitter, op, named.get("shrinks"))))
     mbarriers.or_fault(emitter, "tw_columns_product", *where(emitter, op), "ptr %lanes.scratch", *numbers)
     return []
+
+
+def _tell(emitter: Emitter, op: Op, kind: int, does: int) -> None:
+    """Notify instruments of a product, and of what it reads of shared memory, as if each lane read 16 bytes."""
+    code = emitter.code
+    numbers = (code.const("i32", kind), code.const("i32", does))
+    operands = code.op("getelementptr i8, ptr %lanes.scratch, i64 0", "ptr")
+    emitter.event(EventKind.TENSOR_PRODUCT, op.instruction, emitter.mask, operands, *numbers)
+    access = Access(op, "shared", tree.Immediate(0), 0, 1, "b128", False, False)
+
+    def part(lane: Value, done: str) -> Value:
+        number = code.op(f"load i64, ptr {done}", "i64")
+        facts = (operands, lane, code.cast("trunc", number, "i32"), *numbers, "ptr %addresses")
+        emitter.mask = Value(code.invoke("tw_columns_units", "i32", *facts), "i32")
+        notify(emitter, access, code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES))
+        code.put(code.add(number, code.const("i64", 1)), done)
+        return code.icmp("ne", emitter.mask, code.const("i32", 0))
+
+    each_part(emitter, part, behind=_BEHIND)
 
 
 def _shrinks(emitter: Emitter, op: Op, operand: tree.Operand | None) -> int:

@@ -1,0 +1,57 @@
+"""TW418: registers that `tcgen05.ld` fills, used where the warp never waits for its loads.
+
+A load gives its registers some time after it was issued; `tcgen05.wait::ld` waits for all loads of the warp. No operand
+ties the wait to the load, so compilers move what uses the registers before it (Triton's stores stand there), and the
+vendor's assembler has them wait all the same. So a use counts where no wait can follow the load at all.
+
+Source: PTX ISA, 9.7.16.8.3 (tcgen05.ld), 9.7.16.8.5 (tcgen05.wait); machine code of ptxas 13.5 for sm_100a, whose LDTM
+sets a scoreboard that the first use waits for.
+"""
+
+from __future__ import annotations
+
+from tilewright.checking.text.values import Values
+from tilewright.instruments.findings import Finding
+from tilewright.simt.translate.graph import Op
+
+#: Registers that a finding names.
+_SHOWN = 4
+
+
+def findings(values: Values, kernel: str) -> list[Finding]:
+    """A finding for each use of a load's registers that nothing waits for."""
+    loads = [(b, op) for b, block in enumerate(values.graph.blocks) for op in block.ops if _is_load(op)]
+    found: list[Finding] = []
+    for number, load in loads:
+        if _is_awaited(values, number, load):
+            continue
+        uses = [op for register in load.writes for op in values.readers.get(register, ())]
+        if uses:
+            first = min(uses, key=lambda op: op.instruction.ptx_line)
+            registers = sorted({*first.reads} & {*load.writes})[:_SHOWN]
+            details = {"registers": registers, "others": [values.where(load.instruction.ptx_line)]}
+            found.append(values.finding("TW418", first, kernel, details))
+    return found
+
+
+def _is_awaited(values: Values, number: int, load: Op) -> bool:
+    """Whether a wait can follow a load of a block."""
+    blocks = values.graph.blocks
+    own = blocks[number].ops
+    if any(map(_is_wait, own[own.index(load) :])):
+        return True
+    seen, waiting = set(), list(blocks[number].successors)
+    while waiting:
+        block = waiting.pop()
+        if block not in seen:
+            seen.add(block)
+            waiting += blocks[block].successors
+    return any(_is_wait(op) for block in seen for op in blocks[block].ops)
+
+
+def _is_load(op: Op) -> bool:
+    return op.form.row.kind == "columns" and op.form.row.writes
+
+
+def _is_wait(op: Op) -> bool:
+    return op.form.row.kind == "columns" and op.form.has("wait::ld")

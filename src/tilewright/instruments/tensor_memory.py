@@ -1,0 +1,100 @@
+"""What a block does with its tensor memory, while products and copies go on there that its threads have not awaited.
+
+- What a product or a copy writes may be read when somebody has seen the phase of an mbarrier complete at which a
+  `tcgen05.commit` behind it arrived; by products of the same warp at once, for they follow each other.
+- What `tcgen05.st` writes may be read by others when its warp has come to `tcgen05.wait::st`.
+- What a product or a copy reads of shared memory, and what it uses of tensor memory, must stay as it is until then.
+- A cell must be written before it is read.
+
+Whoever has seen a phase complete hands that on to all threads of the block: that they are ordered is not asked here. In
+clusters nothing is followed.
+
+Source: PTX ISA, 9.7.16.6.2 (pipelined instructions), 9.7.16.6.3 (completion mechanisms).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.instruments.findings import Finding
+from tilewright.instruments.shadow import records
+from tilewright.instruments.shadow.found import place_of
+from tilewright.native.bitcode import bitcode
+from tilewright.native.header import header
+from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
+from tilewright.simt.isa import table
+
+_SHARED = header(Path(__file__).with_name("tensor_memory.h"))
+_PARTS = (bitcode(Path(__file__).with_name("tensor_memory.c")), records.PART)
+_ASKED = CFunction("tw_tensor_memory_asked", EventKind.MBARRIER, _PARTS)
+_PLAIN = {
+    EventKind.TENSOR_MOVE: "tw_tensor_memory_move",
+    EventKind.TENSOR_COPY: "tw_tensor_memory_copy",
+    EventKind.TENSOR_PRODUCT: "tw_tensor_memory_product",
+}
+#: Code of each kind, and which of its sentences is meant.
+_CODES = {
+    _SHARED.numbers["TW_TENSOR_EARLY"]: ("TW416", "product"),
+    _SHARED.numbers["TW_TENSOR_STORED"]: ("TW416", "store"),
+    _SHARED.numbers["TW_TENSOR_UNSET"]: ("TW206", ""),
+    _SHARED.numbers["TW_TENSOR_CHANGED"]: ("TW417", "shared"),
+    _SHARED.numbers["TW_TENSOR_OVER"]: ("TW417", "tensor"),
+}
+
+
+class TensorMemory(Instrument):
+    """Find reads of tensor memory that come too early, and writes of what products in flight use."""
+
+    def __init__(self, kernel: str = "") -> None:
+        self.name = "tensor memory"
+        self._kernel = kernel
+
+    def key(self) -> Any:
+        """The code depends on nothing but the sites."""
+        return self.name
+
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        """What uses tensor memory, what writes shared memory, and what is done at mbarriers."""
+        if site.kind in _PLAIN:
+            return Handler(_PLAIN[site.kind], needs=_PARTS)
+        if site.kind is EventKind.ACCESS and site.space == "shared" and site.access != "load":
+            return Handler("tw_tensor_memory_stored", needs=_PARTS)
+        form = table().find(site.opcode)
+        if form is None:
+            return None
+        if site.kind is EventKind.TENSOR_MEMORY:
+            return Handler(f"tw_tensor_memory_{'allocated' if form.has('alloc') else 'waited'}", needs=_PARTS)
+        if site.kind is EventKind.MBARRIER and form.has("commit"):
+            return Handler("tw_tensor_memory_commit", needs=_PARTS)
+        if site.kind is EventKind.MBARRIER and form.row.kind == "await":
+            parity = int(form.has("parity"))
+            return _ASKED.handler(f"tw.tensor.memory.asked.{parity}", [f"i32 {parity}"])
+        return None
+
+    def begin(self, facts: Facts) -> Storage:
+        """The records, and cells and units of each block."""
+        self._facts = facts
+        self._table = records.empty()
+        size = _SHARED.structs["tw_use"].bytes
+        units = -(-facts.shared_bytes // _SHARED.numbers["TW_TENSOR_UNIT_BYTES"])
+        launch = np.concatenate([records.launch_words(self._table, facts), np.array([units], np.uint64)])
+        return Storage(launch, np.zeros(_SHARED.structs["tw_tensor_block"].bytes + units * size, np.uint8))
+
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
+        """Turn the records into findings."""
+        return tuple(self._finding(one, sites) for one in records.read(self._table))
+
+    def _finding(self, record: records.Record, sites: list[Site]) -> Finding:
+        code, how = _CODES[record.kind]
+        site, other = sites[record.row], sites[record.other] if record.other < len(sites) else None
+        details: dict[str, Any] = {"how": how} if how else {}
+        if other is not None and how:
+            details |= {"other": other.opcode, "others": [other.source or f"line {other.ptx_line} of the PTX"]}
+        return Finding(
+            code=code, kernel=self._kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count,
+            details=details, **place_of(record, site, self._facts),
+        )  # fmt: skip
