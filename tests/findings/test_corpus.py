@@ -21,7 +21,7 @@ INSTRUCTIONS = {
     "TW104": r"(ld|st)\S*\.local",
     "TW106": r"st\.",
     "TW107": r"(ld|st)\.global",
-    "TW108": r"(ld|st)\.shared::cluster",
+    "TW108": r"(ld|st)\.shared::cluster|cp\.async\.bulk\.shared::cluster",
     "TW201": r"ld\.global",
     "TW202": _SHARED,
     "TW203": r"ld\.local",

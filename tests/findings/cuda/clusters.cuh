@@ -19,6 +19,16 @@ __device__ inline unsigned there(const void *p) {
         LOAD_THERE(value, p);                                                                                          \
         out = value;                                                                                                   \
     } while (0)
+// What a thread's partner in the block stored, once the mbarrier says so; what the thread's like in the other block did,
+// behind the cluster's barrier. Nobody ends before all have read.
+#define RESULT_AWAITED(out)                                                                                            \
+    AWAIT(&bar, 0);                                                                                                    \
+    out[i] = tile[63 - t];                                                                                             \
+    synchronise_cluster()
+#define RESULT_OF_OTHER(out)                                                                                           \
+    GO_ON();                                                                                                           \
+    RESULT_THERE(out[i], &tile[t]);                                                                                    \
+    synchronise_cluster()
 #define STORE_THERE(p, x) asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(p)), "r"(x) : "memory")
 #define ARRIVE_THERE(sem, p) \
     asm volatile("mbarrier.arrive." sem ".cluster.shared::cluster.b64 _, [%0];" ::"r"(there(p)) : "memory")

@@ -58,11 +58,15 @@ __device__ inline unsigned long long ones(unsigned short *place)
     SHARED_TILE;                                                                                                       \
     const unsigned long long matrix = ones(tile)
 
-// A product of ones that is in a group and has not been awaited, and its sums; `tile` is being read.
-#define PRODUCT_UNDER_WAY(d)                                                                                           \
+// A matrix of ones, and sums to which its product may be added.
+#define FENCED_SUMS(d, matrix)                                                                                         \
     MATRIX_OF_ONES(matrix);                                                                                            \
     float d[4] = {};                                                                                                   \
-    FENCE;                                                                                                             \
+    FENCE
+
+// A product of ones that is in a group and has not been awaited, and its sums; `tile` is being read.
+#define PRODUCT_UNDER_WAY(d)                                                                                           \
+    FENCED_SUMS(d, matrix);                                                                                            \
     MULTIPLY(d, matrix);                                                                                               \
     COMMIT
 

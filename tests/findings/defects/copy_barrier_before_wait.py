@@ -3,12 +3,11 @@
 from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cuda_pipeline.h>
+#include "copies.cuh"
 
 template <bool early>
 __global__ void reversed(const int *x, int *out) {
-    __shared__ int tile[256];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    COPY_TO_TILE(int, 256, x);
     __pipeline_commit();
     if (early) __syncthreads();
     __pipeline_wait_prior(0);

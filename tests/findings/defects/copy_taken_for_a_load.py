@@ -4,12 +4,11 @@ import numpy as np
 from case import Case, cuda_cpp, doubled
 
 SOURCE = r"""
-#include <cuda_pipeline.h>
+#include "copies.cuh"
 
 template <bool waits>
 __global__ void doubled(const float *x, float *out) {
-    __shared__ float tile[64];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    COPY_TO_TILE(float, 64, x);
     if (waits) {
         __pipeline_commit();
         __pipeline_wait_prior(0);

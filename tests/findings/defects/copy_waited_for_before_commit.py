@@ -4,12 +4,11 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-#include <cuda_pipeline.h>
+#include "copies.cuh"
 
 template <bool commits_first>
 __global__ void products(const float2 *x, float *out) {
-    __shared__ float2 tile[64];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 8);
+    COPY_TO_TILE(float2, 64, x);
     if (commits_first) __pipeline_commit();
     __pipeline_wait_prior(0);
     if (!commits_first) __pipeline_commit();

@@ -4,12 +4,11 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-#include <cuda_pipeline.h>
+#include "copies.cuh"
 
 template <bool together>
 __global__ void neighbours(const float *x, float *out) {
-    __shared__ float tile[32];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    COPY_TO_TILE(float, 32, x);
     __pipeline_commit();
     __pipeline_wait_prior(0);
     if (together) __syncwarp();

@@ -14,9 +14,7 @@ __global__ void __cluster_dims__(2, 1, 1) lane_for_its_warp(const int *x, int *o
     if (t % 32 == 0) {
         ARRIVE_THERE("release", &bar);
     }
-    AWAIT(&bar, 0);
-    out[i] = tile[63 - t];
-    synchronise_cluster();
+    RESULT_AWAITED(out);
 }
 
 // Each lane arrives for itself, one warp by its first lane, which alone has stored.
@@ -28,9 +26,7 @@ __global__ void __cluster_dims__(2, 1, 1) lanes_for_themselves(const int *x, int
         STORE_THERE(&tile[t], x[i]);
         ARRIVE_THERE("release", &bar);
     }
-    AWAIT(&bar, 0);
-    out[i] = tile[63 - t];
-    synchronise_cluster();
+    RESULT_AWAITED(out);
 }
 """
 

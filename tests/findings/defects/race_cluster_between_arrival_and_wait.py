@@ -11,9 +11,7 @@ __global__ void __cluster_dims__(2, 1, 1) split(const int *x, int *out) {
     if (before) tile[t] = x[i];
     COME("release");
     if (!before) tile[t] = x[i];  // finds: TW308
-    GO_ON();
-    RESULT_THERE(out[i], &tile[t]);
-    synchronise_cluster();
+    RESULT_OF_OTHER(out);
 }
 """
 

@@ -14,9 +14,7 @@ __global__ void __cluster_dims__(2, 1, 1) arrived(const int *x, int *out) {
     } else {
         COME("relaxed");
     }
-    GO_ON();
-    RESULT_THERE(out[i], &tile[t]);
-    synchronise_cluster();
+    RESULT_OF_OTHER(out);
 }
 """
 

@@ -15,9 +15,7 @@ __global__ void __cluster_dims__(2, 1, 1) delivered(const int *x, int *out) {
     } else {
         ARRIVE_THERE("relaxed", &bar);
     }
-    AWAIT(&bar, 0);
-    out[i] = tile[63 - t];
-    synchronise_cluster();
+    RESULT_AWAITED(out);
 }
 """
 

@@ -8,9 +8,7 @@ SOURCE = r"""
 
 template <bool guards_all>
 __global__ void multiplied(float *out) {
-    MATRIX_OF_ONES(matrix);
-    float d[4] = {};
-    FENCE;
+    FENCED_SUMS(d, matrix);
     if (!guards_all || threadIdx.x < 96)
         MULTIPLY(d, matrix);  // finds: TW414
     END_PRODUCT(d, out);

@@ -8,9 +8,7 @@ SOURCE = r"""
 
 template <bool committed>
 __global__ void awaited(float *out) {
-    MATRIX_OF_ONES(matrix);
-    float d[4] = {};
-    FENCE;
+    FENCED_SUMS(d, matrix);
     MULTIPLY(d, matrix);
     if (committed) COMMIT;
     WAIT(0);
