@@ -70,25 +70,9 @@ def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
     call.pack("i", config, 0)
 
 
-def cudaDeviceSetCacheConfig(call: Caller, config: int) -> None:
-    """Prefer first-level cache or shared memory, which changes nothing here."""
-
-
 def cudaDeviceGetSharedMemConfig(call: Caller, config: int) -> None:
     """The width of banks: four bytes."""
     call.pack("i", config, 1)
-
-
-def cudaDeviceSetSharedMemConfig(call: Caller, config: int) -> None:
-    """Set the width of banks, which changes nothing on newer devices."""
-
-
-def cudaFuncSetSharedMemConfig(call: Caller, function: int, config: int) -> None:
-    """Set the width of banks, which changes nothing on newer devices."""
-
-
-def cudaFuncSetCacheConfig(call: Caller, function: int, config: int) -> None:
-    """Prefer first-level cache or shared memory, which changes nothing here."""
 
 
 def cudaDeviceGetPCIBusId(call: Caller, text: int, length: int, device: int) -> None:
@@ -105,10 +89,6 @@ def cudaDeviceGetByPCIBusId(call: Caller, device: int, text: int) -> None:
 def cudaDeviceEnablePeerAccess(call: Caller, peer: int, flags: int) -> None:
     """Reach another device's memory; there is none."""
     raise DriverError("CUDA_ERROR_INVALID_DEVICE")
-
-
-def cudaCtxResetPersistingL2Cache(call: Caller) -> None:
-    """Let no line of the cache be kept."""
 
 
 def cudaFuncGetAttributes(call: Caller, attributes: int, function: int) -> None:

@@ -65,10 +65,6 @@ def cudaStreamGetCaptureInfo(
         call.pack("Q", before, place)
 
 
-def cudaThreadExchangeStreamCaptureMode(call: Caller, mode: int) -> None:
-    """How strict capturing is, which changes nothing here."""
-
-
 def cudaGraphCreate(call: Caller, graph: int, flags: int) -> None:
     """A graph of nothing."""
     call.pack("Q", graph, _named(call, Graph(0)))
@@ -176,10 +172,6 @@ def cudaGraphAddMemFreeNode(call: Caller, node: int, graph: int, before: int, co
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     _added(call, node, graph, before, count, "free", memory_left(address, allocated=False))
     _graph(call, graph).memory.add(address)
-
-
-def cudaDeviceGraphMemTrim(call: Caller, device: int) -> None:
-    """Give back what graphs do not use: there is nothing."""
 
 
 def cudaDeviceGetGraphMemAttribute(call: Caller, device: int, attribute: int, value: int) -> None:

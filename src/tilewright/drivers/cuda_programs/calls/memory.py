@@ -129,10 +129,6 @@ def cudaMemPoolGetAttribute(call: Caller, pool: int, attribute: int, value: int)
     call.pack("Q" if attribute > 3 else "i", value, known)
 
 
-def cudaMemPoolSetAccess(call: Caller, pool: int, descriptors: int, count: int) -> None:
-    """Let devices use a pool: there is one."""
-
-
 # -- host memory ------------------------------------------------------------------------------------------------
 
 
@@ -219,10 +215,6 @@ def cudaMemPrefetchAsync(
     """Move managed memory early, which changes nothing here."""
     call.gpu.stream(stream)
     call.gpu.check_range(pointer, size)
-
-
-def cudaStreamAttachMemAsync(call: Caller, stream: int, pointer: int, length: int, flags: int) -> None:
-    """Let one stream alone use managed memory, which changes nothing here."""
 
 
 # -- copies -----------------------------------------------------------------------------------------------------

@@ -36,6 +36,20 @@ cudaEventCreate cudaEventCreateWithFlags cudaEventQuery cudaEventSynchronize cud
 """.split()
 )
 
+#: Calls that change nothing here: caches and banks have no settings, one device reaches all, graphs keep no memory, and
+#: captures are as strict as can be.
+_NOTHING = frozenset(
+    """
+cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaFuncSetSharedMemConfig cudaFuncSetCacheConfig
+cudaCtxResetPersistingL2Cache cudaMemPoolSetAccess cudaStreamAttachMemAsync cudaDeviceGraphMemTrim
+cudaThreadExchangeStreamCaptureMode
+""".split()
+)
+
+
+def _nothing(caller: Caller, *words: int) -> None:
+    """Change nothing."""
+
 
 def _answer(wanted: Prototype, answer: Callable[..., Any]) -> Callable[..., None]:
     """An answer that takes a call's words and writes what it gives to where they say."""
@@ -65,4 +79,4 @@ def _answers() -> Iterator[tuple[str, Callable[..., None]]]:
 
 
 #: Name -> what answers it.
-ANSWERED: Mapping[str, Callable[..., None]] = MappingProxyType(dict(_answers()))
+ANSWERED: Mapping[str, Callable[..., None]] = MappingProxyType(dict(_answers()) | dict.fromkeys(_NOTHING, _nothing))
