@@ -18,7 +18,7 @@ from tilewright.programs.host_arrays import flat
 from tilewright.programs.staging import Staged, StagedArguments, stage
 from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.observer import Launch
-from tilewright.simt.run.launch import observed
+from tilewright.simt.run.launch import check_options, observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory
@@ -89,6 +89,7 @@ def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = 
 
     Raises TilewrightError: as :func:`check`.
     """
+    check_options(asked)
     program, given = spaced(asked.kernel, asked.args, asked.cc)
     blocks, threads = _shape(program.name, asked.grid, asked.block)
     memory = given_memory(program.name, given, asked.memory) or Memory()

@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import catalogue, machine
-from tilewright.errors import ArgumentValueError, CompileError, LimitError, MissingExtraError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError, LimitError, MissingExtraError
 from tilewright.prediction import multiprocessor, products, walk
 from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.launches import of_profile
@@ -291,3 +291,19 @@ def test_kernels_with_calls_branches_and_local_memory_have_a_time(gpu: str) -> N
     found = tw.predict(many_ways, 3, 128, (x, np.zeros(300)), gpu=gpu)
     assert 2.5e-6 < found.seconds < 1e-3
     assert found.instructions_per_clock > 0.01
+
+
+def test_a_launch_takes_the_same_options_whoever_makes_it() -> None:
+    """Arguments stay as they are where blocks stand for the others, in memory of one's own too."""
+    text = 'extern "C" __global__ void twice(int *x) { x[blockIdx.x * 64 + threadIdx.x] *= 2; }'
+    program, x = tw.programs.Program.from_cuda(text, "twice"), np.ones(1 << 16, np.int32)
+    blocks, memory = x.size // 64, tw.simt.Memory()
+    own = memory.array(x)
+    plain = tw.predict(program, blocks, 64, (x,))
+    assert tw.predict(program, blocks, 64, (own,), memory=memory, cooperative=False, seed=3) == plain
+    assert set(x.tolist()) == set(own.to_host().ravel().tolist()) == {1}
+    for function in (tw.predict, tw.profile, tw.check, tw.simt.launch):
+        for wrong in ({"seed": -1}, {"limits": 3}, {"memory": 3}):
+            (name,) = wrong
+            with pytest.raises((ArgumentTypeError, ArgumentValueError), match=f"`{name}` must be a"):
+                function(program, blocks, 64, (x,), **wrong)  # type: ignore[operator]

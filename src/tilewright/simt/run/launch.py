@@ -160,7 +160,8 @@ def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
 
     Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
     """
-    _check_options(instruments, asked.limits, asked.seed, asked.memory)
+    check_options(asked)
+    _check_instruments(instruments)
     asked = told(asked)
     about = _about(asked)
     program = about.program
@@ -222,18 +223,25 @@ def _checked_shared(name: str, shared_bytes: Any, gpu: machine.Gpu) -> int:
     return int(shared_bytes)
 
 
-def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> None:
-    """Refuse arguments of the wrong kind by their names."""
-    for name, value, kind in (("limits", limits, Limits), ("memory", memory, Memory)):
+def check_options(asked: Asked) -> None:
+    """Refuse options of the wrong kind by their names.
+
+    Raises ArgumentTypeError, ArgumentValueError: one is.
+    """
+    for name, value, kind in (("limits", asked.limits, Limits), ("memory", asked.memory, Memory)):
         if value is not None and not isinstance(value, kind):
             raise ArgumentTypeError(
                 f"`{name}` must be a tilewright.simt.{kind.__name__} (got {value!r}); leave it out for the default"
             )
+    seed = asked.seed
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     if seed is not None and (not whole or seed < 0):
         raise ArgumentValueError(
             f"`seed` must be a whole number from 0 on (got {seed!r}); leave it out for no shuffling"
         )
+
+
+def _check_instruments(instruments: Any) -> None:
     if not isinstance(instruments, Sequence):
         raise ArgumentTypeError(
             f"`instruments` must be a sequence (got {instruments!r}); write instruments=(x,) for one"
@@ -336,6 +344,7 @@ def alone(
     Raises LaunchError, ArgumentTypeError, PtxError: as :func:`launch`.
     """
     asked = Asked(kernel, grid, block, args, **options)
+    check_options(asked)
     about, memory = _about(asked), given_memory(asked.program.name, args, asked.memory)
     with (
         _staged(about, args, instruments, memory) as (_, values, placed, _),
