@@ -360,6 +360,11 @@ class SimulatedGpu:
         if self.left_out and self.left_out.writes(self.allocations_at(addresses)):
             self.complete()
 
+    def changes(self, addresses: Iterable[int]) -> None:
+        """Run whole what benchmarks left out, where the program is about to change what it would read."""
+        if self.left_out and self.left_out.reads(self.allocations_at(addresses)):
+            self.complete()
+
     def repeated(self, kernel: str, values: Sequence[bytes]) -> None:
         """A launch is made, by its kernel and its parameters' bytes; one like it that was left out need not run."""
         if self.left_out:

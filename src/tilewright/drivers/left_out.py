@@ -58,6 +58,10 @@ class LeftOut:
         """Whether any of these allocations is one that a launch would have written."""
         return any(not one.writes.isdisjoint(addresses) for one in self._launches)
 
+    def reads(self, addresses: Collection[int]) -> bool:
+        """Whether a launch would still read any of these allocations."""
+        return any(self._needed[address] for address in addresses)
+
     def repeated(self, kernel: str, values: Sequence[bytes]) -> list[int]:
         """Drop a launch that is made again, for it would write the same."""
         return self._drop([one for one in self._launches if one.kernel == kernel and one.values == tuple(values)])

@@ -166,6 +166,10 @@ def test_a_product_in_a_benchmark_is_made_when_it_is_looked_at(gpu: SimulatedGpu
     assert torch.equal(made[0].cpu(), bits(a, a.T).half()) and not gpu.left_out
     Benchmarks().do_bench(lambda: a @ a.T)
     assert not gpu.left_out  # nobody has the result
+    before, made = bits(a, a.T).half(), []
+    Benchmarks().do_bench(lambda: made.append(a @ a.T))
+    a.zero_()  # what the product would read
+    assert torch.equal(made[0].cpu(), before)
 
 
 def test_generators_of_the_device_and_pinned_memory(gpu: SimulatedGpu) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils import _device
 
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor
 from tilewright.programs.numba_names import Row
@@ -35,6 +36,7 @@ class Generator(torch.Generator):  # type: ignore[misc]
 
 def rows() -> Iterator[Row]:
     """The names that are replaced."""
+    _device._device_constructors()  # kept by torch: it must hold torch's own factories, by which `with device:` knows
     yield "torch", "Generator", Generator
     yield "torch", "Tensor.pin_memory", _pinned
     yield "torch", "Tensor.is_pinned", lambda tensor, device=None: getattr(tensor, _MARK, False)

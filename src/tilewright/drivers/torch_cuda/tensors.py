@@ -148,9 +148,11 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             gpu.used(one.data_ptr() for one in given.values())
         if product is not None:
             return on_gpu(product.made(gpu.record))
+        written = [one.elements for one in _written(operation, args, kwargs)]
+        gpu.changes(one.data_ptr() for one in written)
         results = _done(operation, plain_args, plain_kwargs)
-        for written in _written(operation, args, kwargs):
-            tell_written(gpu, written.elements)
+        for one in written:
+            tell_written(gpu, one)
         unset = operation.overloadpacket.__name__ in _UNSET
 
         def on_device(one: Any) -> Any:
