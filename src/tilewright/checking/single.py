@@ -18,9 +18,11 @@ from tilewright.programs.host_arrays import flat
 from tilewright.programs.staging import Staged, StagedArguments, stage
 from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.observer import Launch
-from tilewright.simt.run.launch import check_options, observed
+from tilewright.simt.run.job import Placed
+from tilewright.simt.run.launch import Run, check_options, observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
+from tilewright.simt.run.nested import device_of, run_with_launches
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory
 from tilewright.simt.run.variables import keeps_variables, loaded
 
@@ -204,7 +206,12 @@ class _CheckedScene(Scene):
         """Run the kernel; results stay in memory."""
         values = about.program.marshal(args, staged.address_of)
         base = self.variables(about.program)
-        observed(about, values, self.memory, base, [self.checks], self.workspace(about.cooperative))
+        placed = Placed(self.memory, base, 0, self.workspace(about.cooperative))
+
+        def run(one: Launch, given: Sequence[bytes]) -> Run:
+            return observed(one, given, self.memory, base, [self.checks], placed.workspace if one is about else 0)
+
+        run_with_launches(about, values, device_of(placed, about.program.ptx, run, [self.checks]))
 
     def launch_to_end(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
         """Run the kernel and copy results back; an error that is a finding ends here."""

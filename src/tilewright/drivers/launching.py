@@ -40,10 +40,11 @@ from tilewright.native.once import once
 from tilewright.programs import residency
 from tilewright.programs.arguments import DATA, ITEMSIZE, SHAPE, array_fields
 from tilewright.programs.listing import Parameter
-from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.observer import ArgumentFact, Launch, Rows
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.launch import Run, ended, observed
 from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.nested import PENDING, Device, run_with_launches
 
 #: What a driver would report, by what the machine found; the first that fits.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
@@ -60,6 +61,8 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 
 #: A program may ask for more stack than a thread has anyway. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
+#: Launches by kernels that may wait, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, and the most of them here.
+_PENDING_LIMIT, _PENDING_MAX = 4, 1 << 20
 #: Operations by which kernels that run at once may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
@@ -172,11 +175,33 @@ class Launcher:
                 observer.host_wrote(address, size)
         try:
             with gpu.mapped_in_step():
-                return observed(about, values, gpu.memory, library.base, gpu.observers, workspace)
+                return run_with_launches(about, values, self._device(library, about, workspace))
         except TilewrightError as error:
             if isinstance(error, KernelError) and error.printed:
                 self._show(error.printed)
             raise self._failure(error) from None
+
+    def _device(self, library: Library, first: Launch, workspace: int) -> Device:
+        """What a launch runs on, and what its kernel launches, which has no workspace."""
+        gpu = self.gpu
+
+        def run(about: Launch, values: Sequence[bytes]) -> Run:
+            own = workspace if about is first else 0
+            return observed(about, values, gpu.memory, library.base, gpu.observers, own)
+
+        def next_index() -> int:
+            gpu.launches += 1
+            return gpu.launches - 1
+
+        def copied(source: Rows, target: Rows) -> None:
+            for observer in gpu.observers:
+                observer.copied(source, target)
+
+        pending = max(1, min(gpu.set_limits.get(_PENDING_LIMIT, PENDING), _PENDING_MAX))
+        return Device(
+            gpu.memory, library.base, run, library.entry, functools.partial(gpu.allocate, host_visible=True), gpu.free,
+            next_index, gpu.wrote, copied, pending,
+        )  # fmt: skip
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """What a launch uses of memory that the host or other streams use too; None where nobody asks."""

@@ -17,9 +17,20 @@ from tilewright.ptx.tree import Module
 #: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
 GRID_HANDLE = "cudaCGGetIntrinsicHandle"
 _GRID_BARRIER = ("grid_sync.ptx", (GRID_HANDLE, "cudaCGSynchronize"))
+#: What launches kernels from a kernel, and what is around it.
+_LAUNCHES = (
+    "GetParameterBufferV2 LaunchDeviceV2 LaunchDeviceV2_ptsz GetLastError PeekAtLastError StreamCreateWithFlags "
+    "StreamDestroy StreamWaitEvent StreamWaitEvent_ptsz EventCreateWithFlags EventRecord EventRecord_ptsz EventDestroy "
+    "GetDevice GetDeviceCount MemcpyAsync MemsetAsync"
+)
+#: The variable in which kernels find their queue of launches.
+LAUNCHES = "tilewright_launches"
 #: The functions of each file of `programs/device_ptx`.
 _DEFINED = (
     _GRID_BARRIER,
+    ("launches.ptx", tuple(f"__cudaCDP2{name}" for name in _LAUNCHES.split())),
+    ("launch_errors.ptx", ("__cudaCDP2GetErrorName", "__cudaCDP2GetErrorString")),
+    ("launch_heap.ptx", ("__cudaCDP2Malloc", "__cudaCDP2Free")),
     ("heap.ptx", ("malloc", "free")),
     ("assertion.ptx", ("__assertfail",)),
 )

@@ -25,6 +25,7 @@ from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
+from tilewright.simt.run.nested import Device, device_of, room_bytes, run_with_launches
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory, needed_bytes
 from tilewright.waiting import announced
 
@@ -173,7 +174,8 @@ def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
         )
     memory = given_memory(program.name, asked.args, asked.memory)
     with _staged(about, asked.args, instruments, memory) as (job, values, placed, staged):
-        run = _run(job, values, placed)
+        device = _device(placed, job.launch, lambda: _run(job, values, placed), ())
+        run = run_with_launches(job.launch, values, device)
         staged.copy_back(placed.memory.clear)
         return run
 
@@ -193,7 +195,20 @@ def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source
     memory = given_memory(about.name, asked.args, asked.memory) or Memory()
     with _staged(about, asked.args, (), memory) as (_, values, placed, staged), memory.restored():
         about = replace(about, arguments=tuple(argument_facts(about.program, asked.args, staged)))
-        observed(about, values, memory, placed.module_base, needing, placed.workspace)
+
+        def first() -> Run:
+            return observed(about, values, memory, placed.module_base, needing, placed.workspace)
+
+        run_with_launches(about, values, _device(placed, about, first, needing))
+
+
+def _device(placed: Placed, about: Launch, first: Callable[[], Run], observers: Sequence[Observer]) -> Device:
+    """What a launch runs on, and with observers what its kernel launches."""
+
+    def run(one: Launch, values: Sequence[bytes]) -> Run:
+        return first() if one is about else observed(one, values, placed.memory, placed.module_base, observers)
+
+    return device_of(placed, about.program.ptx, run, observers)
 
 
 def _about(asked: Asked) -> Launch:
@@ -264,7 +279,8 @@ def _staged(
     layout = job.ready.translation.layout
     kept = memory is not None
     if memory is None:
-        memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 5)
+        needed = needed_bytes(args) + layout.module_bytes + room_bytes(program.module)
+        memory = Memory(needed + layout.param_bytes + ALIGNMENT_BYTES * 5)
     scene = Scene(memory)
     try:
         # Arrays come last, so that running past the last one leaves the memory in use.

@@ -22,6 +22,8 @@ from tilewright.simt.translate.promote import promote_params
 BUILTINS = ("vprintf",)
 #: How names begin of what launches kernels from a kernel. Source: CUDA C++ Programming Guide, "Dynamic Parallelism".
 _DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
+#: What stands between a name of a copied body and the number of the copy: the parser lets no name have it.
+_COPY = "@"
 #: Instructions of one kernel after inlining; more is a mistake, or an attack. Compiling so many takes minutes.
 INSTRUCTIONS_MAX = 100_000
 
@@ -143,8 +145,9 @@ class _Inliner:
             if call.target.name.startswith(_DEVICE_LAUNCHES):
                 place = users_line(frames(item.location, self.module.files))
                 raise PtxError(
-                    f"{place or f'{self.module.path}:{item.ptx_line}'}: kernels must be launched by the host (got "
-                    f"'{call.target.name}', which launches one from a kernel); dynamic parallelism is not simulated"
+                    f"{place or f'{self.module.path}:{item.ptx_line}'}: a kernel must call of the device "
+                    f"runtime what is simulated (got '{call.target.name}'): launches, their errors, streams, events, "
+                    "cudaMalloc, cudaFree, cudaMemcpyAsync and cudaMemsetAsync"
                 )
             raise PtxError(
                 f"{self.module.path}:{item.ptx_line}: call to '{call.target.name}', which this module does not define "
@@ -163,7 +166,7 @@ class _Inliner:
                 f"{len(callee.returns)} (got {len(call.arguments)} and {len(call.returns)})"
             )
         self.copies += 1
-        names = self.declare(callee, into, f"${self.copies}")
+        names = self.declare(callee, into, f"{_COPY}{self.copies}")
         names.location = item.location
         skip = f"$past{names.suffix}"
         if item.guard is not None:

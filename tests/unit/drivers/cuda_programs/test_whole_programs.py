@@ -124,11 +124,28 @@ def test_device_code_that_is_compiled_apart_is_linked() -> None:
     assert (ran.stdout, ran.stderr) == ("42 3 cudaSuccess\n", "")
 
 
-def test_a_kernel_that_launches_kernels_is_refused_at_its_line_and_others_run() -> None:
-    ran = tilewright("run", str(HERE / "nested.cu"), env={**os.environ, "NVCC_APPEND_FLAGS": "-rdc=true"})
-    assert ran.stdout == "cudaErrorInvalidPtx\n7 cudaSuccess\n"
-    assert "nested.cu:8: kernels must be launched by the host" in ran.stderr
-    assert "dynamic parallelism is not simulated" in ran.stderr
+NESTED = """\
+cudaErrorInvalidConfiguration
+0 1
+inner 0
+inner 1
+after
+24: launch would exceed maximum depth of nested launches, then cudaSuccess
+98 198 198 16843009 24 0
+"""
+
+
+def test_kernels_launch_kernels() -> None:
+    apart = {**os.environ, "NVCC_APPEND_FLAGS": "-rdc=true"}
+    ran = tilewright("run", str(HERE / "nested.cu"), env=apart)
+    assert ran.stdout == NESTED + "cudaSuccess\n", ran.stderr
+    assert not ran.stderr
+    ran = tilewright("check", "--json", str(HERE / "nested.cu"), "beyond", env=apart)
+    assert {(found["code"], found["kernel"].partition("(")[0]) for found in json.loads(ran.stdout)["findings"]} == {
+        ("TW101", "inner")
+    }
+    ran = tilewright("profile", "--json", str(HERE / "nested.cu"), env=apart)
+    assert ran.stdout.count('"inner') and ran.stdout.count('"deeper')
 
 
 def test_check_tells_of_launches_that_did_not_run() -> None:

@@ -1,0 +1,257 @@
+"""Launches by kernels: what a kernel launches runs as launches of their own, when its grid has ended.
+
+A grid writes records into a queue, by the PTX of `programs/device_ptx/launches.ptx`. They are run one after another in
+the order in which they were made, each with all that it launches in turn, which every stream and event of the program
+allows. Launches into the tail stream run when all others of their grid have ended.
+
+Source: CUDA C++ Programming Guide, "CUDA Dynamic Parallelism" (version 2: order, tail launches, 24 levels, 2,048
+pending launches); the fields are those that `launches.ptx` reads and writes.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.errors import KernelError, LimitError
+from tilewright.programs.device_runtime import LAUNCHES
+from tilewright.programs.program import Program
+from tilewright.ptx import tree
+from tilewright.simt.observer import Launch, Observer, Rows
+from tilewright.simt.run.job import Placed
+from tilewright.simt.run.memory import Memory
+from tilewright.simt.translate.layout import align_up, lay_out
+
+if TYPE_CHECKING:
+    from tilewright.simt.run.launch import Run
+
+#: Launches of a grid that may wait, unless the program asks for more, and levels of launches in launches.
+PENDING, LEVELS = 2048, 24
+_TAIL_STREAM = 3
+_ERRORS, _ERROR_BYTES = 1024, 16
+_HEADER = np.dtype([
+    ("base", "<u8"), ("record_bytes", "<u4"), ("records", "<u4"), ("taken", "<u4"), ("queued", "<u4"), ("level", "<u4"),
+    ("levels", "<u4"), ("errors", "<u4"), ("handles", "<u4"), ("errors_at", "<u8"), ("shared_most", "<u4"),
+    ("unused", "<u4", 3),
+])  # fmt: skip
+_RECORD = np.dtype([
+    ("kernel", "<u8"), ("grid", "<u4", 3), ("block", "<u4", 3), ("shared", "<u4"), ("order", "<u4"), ("stream", "<u8"),
+    ("unused", "<u8", 2),
+])  # fmt: skip
+#: What a record's kernel is where it is a copy or a fill of memory.
+_COPY, _FILL = 2**64 - 1, 2**64 - 2
+
+
+def room_bytes(module: tree.Module, pending: int = PENDING) -> int:
+    """Memory that the queue of one grid takes; 0 where no kernel of the module launches."""
+    return pending * _record_bytes(module) + _ERRORS * _ERROR_BYTES if LAUNCHES in module.variables else 0
+
+
+def _record_bytes(module: tree.Module) -> int:
+    """Of a record with its parameters, those of the kernel that has most."""
+    most = max((lay_out(module, entry).param_bytes for entry in module.entries), default=0)
+    return _RECORD.itemsize + align_up(max(most, 24), 16)
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a launch and those that it makes run on."""
+
+    memory: Memory
+    module_base: int  #: Device address of the variables.
+    run: Callable[[Launch, Sequence[bytes]], Run]
+    program: Callable[[str], Program]  #: That of a kernel, by its name in PTX.
+    allocate: Callable[[int], int]
+    free: Callable[[int], None]
+    next_index: Callable[[], int] = lambda: 0
+    wrote: Callable[[int, int], None] = lambda address, size: None
+    copied: Callable[[Rows, Rows], None] = lambda source, target: None
+    pending: int = PENDING
+
+
+def device_of(
+    placed: Placed, ptx: str, run: Callable[[Launch, Sequence[bytes]], Run], observers: Sequence[Observer]
+) -> Device:
+    """What launches of a memory run on that no driver looks after; observers hear of the queues."""
+    memory, sizes = placed.memory, dict[int, int]()
+
+    def allocate(size: int) -> int:
+        address = memory.allocate(size)
+        sizes[address] = size
+        for observer in observers:
+            observer.allocated(address, size)
+        return address
+
+    def free(address: int) -> None:
+        memory.free(address)
+        for observer in observers:
+            observer.freed(address, sizes[address])
+
+    def wrote(address: int, size: int) -> None:
+        for observer in observers:
+            observer.host_wrote(address, size)
+
+    def copied(source: Rows, target: Rows) -> None:
+        for observer in observers:
+            observer.copied(source, target)
+
+    named = functools.partial(Program.from_ptx, ptx)
+    return Device(memory, placed.module_base, run, named, allocate, free, wrote=wrote, copied=copied)
+
+
+@dataclass(slots=True)
+class _Family:
+    """A launch of the host's, and all that it leads to."""
+
+    first: Launch
+    device: Device
+    runs: list[Run] = field(default_factory=list)
+    began_s: float = field(default_factory=time.monotonic)
+
+    def complete(self, about: Launch, values: Sequence[bytes], level: int) -> None:
+        """Run a launch, what it launches, and at last what comes behind these."""
+        waiting: deque[tuple[Launch, Sequence[bytes]] | Any] = deque([(about, values)])
+        while waiting:
+            grid, given = waiting.popleft()
+            behind = []
+            for record, parameters in self._one(grid, given, level):
+                if int(record["kernel"]) in (_COPY, _FILL):
+                    self._move(int(record["kernel"]), parameters)
+                    continue
+                made = self._launch(grid, record, parameters)
+                if int(record["stream"]) == _TAIL_STREAM:
+                    behind.append(made)
+                else:
+                    self.complete(*made, level + 1)
+            waiting.extendleft(reversed(behind))
+
+    def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[tuple[Any, bytes]]:
+        """Run one grid; the records that it queued, in order, with their parameters."""
+        device, module = self.device, about.program.module
+        size, record_bytes = room_bytes(module, device.pending), _record_bytes(module)
+        at = device.module_base + lay_out(module, tree.Function("", is_entry=True)).places[LAUNCHES][1]
+        header = device.memory.view(at, _HEADER.itemsize).view(_HEADER)
+        queue = device.allocate(size)
+        try:
+            device.memory.view(queue, size)[:] = 0
+            header[0] = (
+                queue, record_bytes, device.pending, 0, 0, level, LEVELS, 0, 0, queue + device.pending * record_bytes,
+                about.gpu.shared_per_block_optin_bytes, 0,
+            )  # fmt: skip
+            device.wrote(queue, size)
+            device.wrote(at, _HEADER.itemsize)
+            try:
+                run = device.run(about, values)
+            except KernelError as error:
+                if isinstance(error, LimitError) and self.runs:
+                    raise self._passed() from error
+                error.printed = "".join(run.printed for run in self.runs) + error.printed
+                raise
+            self.runs.append(run)
+            if run.part is not None:  # some of the blocks, whose effects are gone
+                return []
+            taken = min(int(header["taken"][0]), device.pending)
+            rows = device.memory.view(queue, taken * record_bytes).reshape(taken, record_bytes).copy()
+        finally:
+            header[0] = 0
+            device.free(queue)
+        records = rows[:, : _RECORD.itemsize].copy().view(_RECORD)[:, 0]
+        found = [(records[i], rows[i, _RECORD.itemsize :].tobytes()) for i in range(taken) if records[i]["order"]]
+        return sorted(found, key=lambda pair: int(pair[0]["order"]))
+
+    def _launch(self, parent: Launch, record: Any, parameters: bytes) -> tuple[Launch, list[bytes]]:
+        """The launch that a record asks for, and the bytes of its parameters.
+
+        Raises KernelError: what the kernel wrote there is no launch.
+        """
+        module = parent.program.module
+        names, number = list(module.functions), int(record["kernel"]) - 1
+        grid, block = _extents(record["grid"]), _extents(record["block"])
+        limits = parent.gpu.launch
+        fits = all(0 < g <= most for g, most in zip(grid, limits.grid_extents, strict=True))
+        fits &= all(0 < b <= most for b, most in zip(block, limits.block_extents, strict=True))
+        fits &= block[0] * block[1] * block[2] <= limits.threads_per_block
+        fits &= int(record["shared"]) <= parent.gpu.shared_per_block_optin_bytes
+        if not 0 <= number < len(names) or not module.functions[names[number]].is_entry or not fits:
+            raise KernelError(
+                f"{parent.name}: a launch by the kernel must name a kernel of its module and extents that the GPU has "
+                f"(got function {number + 1}, grid {grid}, block {block}); its record was overwritten"
+            )
+        program, values, end = self.device.program(names[number]), [], 0
+        for parameter in program.parameters:
+            start = align_up(end, parameter.align)
+            end = start + parameter.bytes
+            values.append(parameters[start:end].ljust(parameter.bytes, b"\0"))
+        made = replace(
+            parent, name=program.name, program=program, grid=grid, block=block, shared_bytes=int(record["shared"]),
+            arguments=(), index=self.device.next_index(), cooperative=False, cluster=None, limits=self._left(parent),
+        )  # fmt: skip
+        return made, values
+
+    def _left(self, parent: Launch) -> Any:
+        """What is left of the limits of the first launch, which bound all that it leads to."""
+        limits = self.first.limits
+        spent_s, spent = time.monotonic() - self.began_s, sum(run.warp_instructions for run in self.runs)
+        if (limits.seconds is not None and spent_s >= limits.seconds) or spent >= (limits.instructions or spent + 1):
+            raise self._passed()
+        seconds = None if limits.seconds is None else limits.seconds - spent_s
+        return replace(
+            limits, seconds=seconds, instructions=None if limits.instructions is None else limits.instructions - spent
+        )
+
+    def _passed(self) -> LimitError:
+        """The error of a launch that passed its limits with what its kernels launched."""
+        limits, printed = self.first.limits, "".join(run.printed for run in self.runs)
+        reasons = [f"{limits.seconds:g} seconds"] if limits.seconds is not None else []
+        reasons += [f"{limits.instructions:,} warp instructions"] if limits.instructions is not None else []
+        return LimitError(
+            f"{self.first.name}: passed its limit of {' or '.join(reasons)} with what its kernels launched, "
+            f"{len(self.runs):,} grids so far; they may launch each other for ever, or need a higher limit",
+            kernel=self.first.name, printed=printed,
+        )  # fmt: skip
+
+    def _move(self, kind: int, operands: bytes) -> None:
+        """Copy or fill memory, of one allocation.
+
+        Raises KernelError: it is of none.
+        """
+        target, what, size = (int.from_bytes(operands[at : at + 8], "little") for at in (0, 8, 16))
+        memory = self.device.memory
+        for address in (target, what) if kind == _COPY else (target,):
+            extent = memory.extent(address)
+            if size and (extent is None or address + size > sum(extent)):
+                raise KernelError(
+                    f"{self.first.name}: a copy or fill that a kernel asks for must lie in one allocation of device "
+                    f"memory (got {size:,} bytes at address {address:#x})"
+                )
+        if not size:
+            return
+        if kind == _COPY:
+            memory.view(target, size)[:] = memory.view(what, size).copy()
+            self.device.copied(Rows(what, 1, size, size), Rows(target, 1, size, size))
+        else:
+            memory.view(target, size)[:] = what & 0xFF
+            self.device.wrote(target, size)
+
+
+def _extents(of: Any) -> tuple[int, int, int]:
+    x, y, z = (int(extent) for extent in of)
+    return x, y, z
+
+
+def run_with_launches(about: Launch, values: Sequence[bytes], device: Device) -> Run:
+    """Run a launch and all that its kernel launches; the run is that of the first, with what all have printed.
+
+    Raises LaunchError, PtxError, KernelError: as the launches do.
+    """
+    if LAUNCHES not in about.program.module.variables:
+        return device.run(about, values)
+    family = _Family(about, device)
+    family.complete(about, values, 0)
+    return replace(family.runs[0], printed="".join(run.printed for run in family.runs))
