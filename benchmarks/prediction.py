@@ -54,7 +54,11 @@ H100 = {
     ("persistent", Rung(128, 256, 3, 2, persistent=True)): 660_000,
 }  # fmt: skip
 #: The steps that kernels of the catalogue are built like.
-HOPPER = {"hopper": ("PTX's mbarriers", 704_000), "hopper_multicast": ("multicast in clusters of two", 734_000)}
+HOPPER = {
+    "hopper": ("PTX's mbarriers", 704_000),
+    "hopper_multicast": ("multicast in clusters of two", 734_000),
+    "hopper_stores": ("stores by TMA", 758_000),
+}
 #: The least width of the curves: below it a launch's own time is most of all.
 LEAST_WIDTH = 64
 

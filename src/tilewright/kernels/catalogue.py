@@ -229,9 +229,11 @@ def _hopper(
     width: int = 256,
     cluster: int = 1,
     columns: tuple[bool, bool] = (False, False),
+    by_boxes: bool = False,
 ) -> Record:
     """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
-    rows, stages, line_bytes, file = 128, 4, 128, "hopper" if cluster == 1 else "hopper_multicast"
+    rows, stages, line_bytes = 128, 4, 128
+    file = "hopper_stores" if by_boxes else "hopper" if cluster == 1 else "hopper_multicast"
     lie, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
@@ -239,7 +241,8 @@ def _hopper(
         operands="boxes", columns=columns, results=(2, width // 4), resident=_RESIDENT, group=16,
         tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
         takes=("epilogue",),
-        shared_bytes=stages * (rows + width) * line_bytes + 64, cluster=cluster,
+        shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64, cluster=cluster,
+        boxes_of_c=by_boxes,
         compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {lie}>", family=True),
     )  # fmt: skip
 
@@ -358,6 +361,11 @@ _RECORDS = (
     _hopper(
         "hopper_multicast", "the same, B's tiles copied for two blocks at once",
         "clusters of two blocks, whose tiles lie below each other", cluster=2,
+    ),
+    _hopper(
+        "hopper_stores", "as hopper, results stored by copies of boxes",
+        "while the next tile begins; rows of C that do not begin at multiples of 16 bytes are stored by lanes",
+        by_boxes=True,
     ),
     *(
         _hopper(

@@ -171,11 +171,71 @@ __device__ inline void store_within(T *to, int left, T value) {
 }
 #undef STORE_WITHIN
 
+// How results go to C: by lanes, or where it says so by copies of boxes, two of which each consumer has room for.
+struct ByLanes {
+    enum { BOXES = 0 };
+    static constexpr bool on = false;
+    const TensorMap *map;
+};
+struct ByBoxes {
+    enum { BOXES = 2 };
+    const TensorMap *map;
+    bool on;
+};
+
+// All threads of a consumer.
+__device__ inline void meet(int consumer) {
+    asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+}
+
+// Begins to copy a box to a tensor, where its first element is [y, x] of it.
+__device__ inline void store_box(const TensorMap &to, unsigned from, int y, int x) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&to), "r"(x), "r"(y),
+                 "r"(from)
+                 : "memory");
+}
+
+// What a consumer has of a tile becomes C, box by box. Of its two places in shared memory it fills one while the other is
+// read; a lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
+template <typename C, int BN, typename Finish>
+__device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places, const float (&sums)[BN / 2], int top,
+                                            int left, int m, int n, const Finish &finish) {
+    constexpr int WIDE = LINE / (int)sizeof(C);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, consumer = warp / 4;
+    const bool copies = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int box = 0; box < BN / WIDE; ++box) {
+        const unsigned place = places + (2 * consumer + box % 2) * BOX;
+        if (copies) {
+            asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+        }
+        meet(consumer);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int line = 16 * (warp % 4) + 8 * i + lane / 4, y = top + 64 * consumer + line;
+#pragma unroll
+            for (int j = 0; j < WIDE / 8; ++j) {
+                const int x = 8 * j + lane % 4 * 2, at = left + box * WIDE + x, byte = x * (int)sizeof(C);
+                const float *of = sums + 4 * (box * WIDE / 8 + j) + 2 * i;
+                const unsigned offset = line * LINE + ((byte / 16) ^ (line % 8)) * 16 + byte % 16;
+                *reinterpret_cast<Pair<C> *>(__cvta_shared_to_generic(place + offset)) = {
+                    finish(of[0], y, at, y < m && at < n), finish(of[1], y, at + 1, y < m && at + 1 < n)};
+            }
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        meet(consumer);
+        if (copies) {
+            store_box(to, place, top + 64 * consumer, left + box * WIDE);
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        }
+    }
+}
+
 // What a block does. Those of a cluster have tiles below each other: each copies a part of B's tile to all of them.
 template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename C,
-          typename Finish>
+          typename Finish, typename Stores = ByLanes>
 __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
-                                               int ldc, const Finish &finish) {
+                                               int ldc, const Finish &finish, const Stores &stores = Stores()) {
     constexpr int BM = 64 * CONSUMERS, BK = LINE / (int)sizeof(T);
     constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = sizeof(T) == 1;
@@ -185,7 +245,8 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     extern __shared__ __align__(1024) unsigned char shared[];
     const unsigned tiles_a = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned tiles_b = tiles_a + STAGES * TILE_A;
-    const unsigned full = tiles_b + STAGES * TILE_B;
+    const unsigned places = tiles_b + STAGES * TILE_B;  // of boxes of C
+    const unsigned full = places + CONSUMERS * Stores::BOXES * BOX;
     const unsigned empty = full + STAGES * 8;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
@@ -310,6 +371,12 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             give_back(before, true);
         }
 
+        if constexpr (Stores::BOXES > 0) {
+            if (stores.on) {
+                store_boxes<C, BN>(*stores.map, places, sums, top, left, m, n, finish);
+                continue;
+            }
+        }
         // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -334,6 +401,9 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
                 }
             }
         }
+    }
+    if constexpr (Stores::BOXES > 0) {
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
     if constexpr (CLUSTER > 1) {
         synchronise_cluster();  // nobody arrives at a block that has ended

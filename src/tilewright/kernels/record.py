@@ -92,6 +92,7 @@ class Record:
     ] = "abc"  # fmt: skip
     #: Of `boxes`: whether A is to lie by columns, and B. One that lies the other way is copied.
     columns: tuple[bool, bool] = (False, False)
+    boxes_of_c: bool = False  #: Of `boxes`: whether C is written by boxes where its rows allow it.
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
     split: int = 0
     #: Most blocks of a launch, where a block takes one tile after another; with `split`, so many steps after others.
@@ -290,7 +291,7 @@ class Record:
             )
         if self.operands == "boxes":
             lying = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
-            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, n))
+            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, n)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
             turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]
@@ -312,6 +313,9 @@ class Record:
 
     def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
         """What stands behind the rows' distances."""
+        if self.boxes_of_c:
+            whole = c.strides[0] % 16 == 0
+            return _boxes(c if whole else np.zeros((1, 16), c.dtype)), np.int32(whole)
         if self.operands.endswith("turned"):
             return (np.int32(turned[0] + 2 * turned[1]),)
         if self.operands.endswith("batch"):

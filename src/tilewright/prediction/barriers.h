@@ -29,6 +29,19 @@ static void pass_barrier(struct tw_sm *sm, uint32_t block)
     look_again(sm);
 }
 
+// A barrier of so many warps of a block is taken for one of neighbours: the last of them lets the others go.
+static void pass_part(struct tw_sm *sm, uint32_t block, uint64_t part, uint32_t warps)
+{
+    for (uint64_t n = 0; n < sm->many; n++)
+        if (sm->warps[n].live && sm->warps[n].block == block && n % sm->block_warps / warps == part &&
+            sm->warps[n].waiting != 3)
+            return;
+    for (uint64_t n = 0; n < sm->many; n++)
+        if (sm->warps[n].live && sm->warps[n].block == block && n % sm->block_warps / warps == part)
+            let_go(sm, &sm->warps[n], sm->barrier_clocks);
+    look_again(sm);
+}
+
 // Whether all warps of a cluster that have not ended have come to its barrier so often.
 static bool have_met(const struct tw_sm *sm, uint32_t block, uint64_t times)
 {
@@ -89,10 +102,16 @@ static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
             start_block(each, warp->block);
 }
 
-static void come_to_barrier(struct tw_sm *sm, struct tw_sm_warp *warp, uint32_t kind)
+// `warps` of a barrier that takes a part of the block; 0: it takes all.
+static void come_to_barrier(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t number, uint32_t kind, uint32_t warps)
 {
     switch (kind) {
     case TW_SM_BARRIER:
+        if (warps) {
+            warp->waiting = 3;
+            pass_part(sm, warp->block, number % sm->block_warps / warps, warps);
+            break;
+        }
         warp->waiting = 1;
         sm->arrived[warp->block]++;
         pass_barrier(sm, warp->block);

@@ -252,7 +252,7 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_BARRIER:
     case TW_SM_CLUSTER_ARRIVE:
     case TW_SM_CLUSTER_WAIT:
-        come_to_barrier(sm, warp, code->kind);
+        come_to_barrier(sm, warp, number, code->kind, code->warps);
         break;
     case TW_SM_COMMIT:
         warp->groups[warp->committed++ % TW_SM_GROUPS] = warp->copied;

@@ -83,8 +83,8 @@ struct tw_sm_instruction {
     double l2_sectors;
     double dram_sectors;
     double miss_clocks;  // from the request to a result from beyond the first level
-    uint32_t ends;  // of a product: its group
-    uint32_t spare;
+    uint32_t ends;   // of a product: its group
+    uint32_t warps;  // of a barrier that takes a part of the block
 };
 
 // What an instruction does to an mbarrier, in the order of a warp's path.
@@ -140,7 +140,7 @@ struct tw_sm_warp {
     uint32_t why;  // what `at` waits for
     uint32_t block;
     uint32_t live;
-    uint32_t waiting;  // at a barrier: 1 the block's, 2 the cluster's
+    uint32_t waiting;  // at a barrier: 1 the block's, 2 the cluster's, 3 of a part of the block
     uint32_t released;  // 1: `ready` is when a barrier let it go
     uint32_t role;
     uint32_t awaits;   // 1: a phase of an mbarrier

@@ -137,7 +137,7 @@ def run(
     """
     resident, mhz = min(work.resident_blocks, blocks), clock_mhz or gpu.boost_mhz
     held = _held(crew, resident)
-    held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far)
+    held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far, block_warps=crew.block_warps)
     machines = np.zeros(crew.blocks, _MACHINE)
     for name in ("code", "roles"):  # which all share
         machines[name] = held[name].ctypes.data
@@ -205,7 +205,13 @@ def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, 
 
 
 def lower(
-    code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, clock_mhz: int, *, far: float = 0.0
+    code: Sequence[Instruction],
+    sites: Mapping[int, Requests],
+    gpu: Gpu,
+    clock_mhz: int,
+    *,
+    far: float = 0.0,
+    block_warps: int = 0,
 ) -> npt.NDArray[Any]:
     """Machine code as the model reads it, a record an instruction; so much of bulk copies comes from memory."""
     records = np.zeros(len(code), _CODE)
@@ -238,12 +244,19 @@ def lower(
             record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
         elif row.flow == "barrier" and ".SYNC" in one.opcode:
-            record["kind"] = _NUMBERS["TW_SM_BARRIER"]
+            record["kind"], record["warps"] = _NUMBERS["TW_SM_BARRIER"], _part(one, block_warps)
         elif one.name in _CLUSTER:
             record["kind"] = _NUMBERS[_CLUSTER[one.name]]
         else:
             record["operands"] = _registers(one)
     return records
+
+
+def _part(one: Instruction, block_warps: int) -> int:
+    """Warps of a barrier that takes a part of the block; 0 where it takes all, or a register says how many."""
+    threads = one.operands[1] if len(one.operands) > 1 else ""
+    warps = int(threads, 16) // WARP_LANES if threads.startswith("0x") else 0
+    return warps if warps < block_warps else 0
 
 
 def _never(one: Instruction, sites: Mapping[int, Requests]) -> bool:

@@ -98,11 +98,13 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     if record.source == "TC" and record.tile == (64, 64) and dtype != "float64":  # four stages of half of that
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
     if record.shared_bytes:  # nothing is static; four stages of 128 bytes of each row and column, two mbarriers each
-        assert record.shared_bytes == 4 * (128 * sum(record.tile) + 2 * 8)
+        boxes = 2 * 2 * 64 * 128 * record.boxes_of_c  # of C, two of each consumer
+        assert record.shared_bytes == 4 * (128 * sum(record.tile) + 2 * 8) + boxes
         tiles = 0
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
-    assert resources.barriers == (1 if tiles or (record.shared_bytes and record.cluster == 1) else 0)
+    barriers = 1 if tiles or (record.shared_bytes and record.cluster == 1) else 0
+    assert resources.barriers == (16 if record.boxes_of_c else barriers)  # a register says which
     # A register file holds 65,536: a block must be able to run at all.
     assert resources.registers_per_thread * record.block[0] * record.block[1] <= 65_536
 
@@ -111,7 +113,8 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
 def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) -> None:
     program = record.program(dtype)
     files = {where.rsplit(":", 1)[0].rsplit("/", 1)[-1] for where in program.source_lines.values()}
-    own = "hopper.cu" if record.operands == "boxes" and record.cluster == 1 else f"{record.name}.cu"
+    alone = record.operands == "boxes" and record.cluster == 1 and not record.boxes_of_c
+    own = "hopper.cu" if alone else f"{record.name}.cu"
     shared = {
         "multiply_add.py",
         "fours.cuh",
@@ -206,12 +209,14 @@ def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
     a_first = record.operands != "cab m k n"
     lying = [x.T if by_columns else x for x, by_columns in zip((a, b), record.columns, strict=True)]
     order = (*lying, c) if a_first else (c, *lying)
-    assert all(np.array_equal(array, expected) for array, expected in zip(seen, order, strict=bool(not record.split)))
+    whole = not (record.split or record.boxes_of_c)
+    assert all(np.array_equal(array, expected) for array, expected in zip(seen, order, strict=whole))
     if program.abi == "c":
         sizes = [int.from_bytes(value, "little") for value in values[3:]]
         assert sizes[:3] == ([m, n, k] if a_first else [m, k, n])
         of_lines = {"boxes": [n], "abc m n k ld turned": [m, n, n]}
-        assert sizes[3:6] == of_lines.get(record.operands, [k, n, n] if "ld" in record.operands else [])
+        of_c = slice(3, 4 if record.boxes_of_c else 6)  # behind that are C's map and whether it is used
+        assert sizes[of_c] == of_lines.get(record.operands, [k, n, n] if "ld" in record.operands else [])
 
 
 def test_c_must_be_there_to_be_written() -> None:

@@ -28,7 +28,9 @@ from tilewright.simt import DeviceArray, Memory
 RECORDS = [record for record in catalogue.records() if record.source == "TC"]
 VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
-LATER = {"stream_k", "batched", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt"}
+LATER = {
+    "stream_k", "batched", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_stores",
+}  # fmt: skip
 CASES = [
     pytest.param(
         record, dtype, id=f"{record.name}-{dtype}",
@@ -83,7 +85,8 @@ def arguments(record: Record, arrays: Sequence[DeviceArray], sizes: Sequence[int
     for one, device, width, by_columns in zip(given, arrays[:2], (k, n), record.columns, strict=False):
         rows = device.view()[:, :width]
         one.array[...] = rows.T if by_columns else rows
-    return *given[:2], arrays[2], *given[3:6], np.int32(sizes[5])
+    by_lanes = (*given[7:-1], np.int32(0)) if record.boxes_of_c else ()  # the map is of another C
+    return *given[:2], arrays[2], *given[3:6], np.int32(sizes[5]), *by_lanes
 
 
 @pytest.mark.parametrize(("record", "dtype"), PLACES)
@@ -108,6 +111,19 @@ def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: s
             simt.launch(record.program(dtype), shape.grid, shape.block, given, shape.shared_bytes)
             assert same_bits(np.ascontiguousarray(c.to_host()[:, :n]), expected), (offset, gap)
             assert (around.to_host() == 77).sum() >= offset + m * gap + 8
+
+
+@pytest.mark.parametrize("n", [264, 257])
+def test_results_are_stored_by_boxes_where_rows_of_c_allow_it(n: int) -> None:
+    """Whatever the extents: what lies outside of C is not written; and nothing is found."""
+    record, (m, k) = catalogue.find("hopper_stores"), (193, 130)
+    a, b = operands(m, n, k, "bfloat16", seed=n)
+    c = record.blank(m, n, "bfloat16")
+    shape, given = record.launch_rule(m, n, k), record.arguments(a, b, c)
+    assert given[-1] == (n % 8 == 0)
+    program = record.program("bfloat16")
+    assert tw.check(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes) == ()
+    assert record.wrong_elements(c, a, b) == 0
 
 
 def test_a_view_of_a_larger_matrix_is_not_copied() -> None:

@@ -113,6 +113,22 @@ def test_a_barrier_waits_for_the_last_warp_of_its_block_alone() -> None:
     assert clocks([barrier] * 3, 4) < 100
 
 
+def test_a_barrier_of_some_warps_waits_for_these_alone() -> None:
+    """One half of a block meets and works, the other works and meets: they do not wait for each other."""
+    work = Workload(1, 8, 1, MappingProxyType({}))
+    slow = [one("FFMA", "R1", "R1", "R1", "R1", stall=4)] * 100
+    taken = []
+    for threads in ("0x80", "0x100"):
+        code = [one("BAR.SYNC", "R2", threads), *slow, one("EXIT")]
+        first, second = np.arange(102), np.array([*range(1, 101), 0, 101])
+        deeds = Crew.alike(first.astype(np.uint32), 4).deeds
+        crew = Crew((first.astype(np.uint32), second.astype(np.uint32)), deeds * 2, (0,) * 4 + (1,) * 4)
+        taken.append(multiprocessor.run(code, crew, work, A6000, blocks=1, active=1, deadline=Deadline()).clocks)
+    some, whole = taken
+    assert some < 600
+    assert whole > 800
+
+
 def test_blocks_take_the_places_of_those_that_ended() -> None:
     code = [one("FFMA", "R1", "R1", "R1", "R1", stall=4)] * 100
     assert clocks(code, 4, blocks=5) == pytest.approx(5 * clocks(code, 4), rel=0.1)

@@ -189,6 +189,17 @@ def test_hopper_takes_what_the_rung_that_it_is_built_like_took() -> None:
     assert {one.name: one.fraction for one in found.busy}["tensor cores"] > 0.65
 
 
+@pytest.mark.volume
+def test_stores_by_boxes_gain_what_they_gained_there() -> None:
+    """747 to 758 TFLOPS in the worklog, 1.5 %; its rung has clusters besides."""
+    product = Product(4096, 4096, 4096, "bfloat16")
+    seconds = [
+        predict_product(catalogue.find(name), product, H100, changes=False).seconds
+        for name in ("hopper", "hopper_stores")
+    ]
+    assert seconds[0] / seconds[1] == pytest.approx(758 / 747, abs=0.02)
+
+
 def test_what_a_predicate_switches_off_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer of `hopper` gives a stage back behind the next one's products: in its first step it gives none."""
     crews: list[Crew] = []
