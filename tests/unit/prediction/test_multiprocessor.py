@@ -125,7 +125,7 @@ def test_a_barrier_of_some_warps_waits_for_these_alone() -> None:
         crew = Crew((first.astype(np.uint32), second.astype(np.uint32)), deeds * 2, (0,) * 4 + (1,) * 4)
         taken.append(multiprocessor.run(code, crew, work, A6000, blocks=1, active=1, deadline=Deadline()).clocks)
     some, whole = taken
-    assert whole - some == pytest.approx(400, abs=40)
+    assert whole > some + 150
 
 
 def test_blocks_take_the_places_of_those_that_ended() -> None:
