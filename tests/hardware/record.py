@@ -1,127 +1,79 @@
-"""Record what a real GPU counts for the ladder's kernels, for comparison with the simulated one.
+"""What a real GPU's profiler counts for the ladder's SIMT kernels: the program that it runs, and what it printed.
 
-Run on a machine with an NVIDIA GPU, driver and Nsight Compute, from the root of the repository::
-
-    python tests/hardware/record.py --shape 100,37,61 --shape 256,256,256
-
-It writes `tests/hardware/recordings/<gpu>-<m>x<n>x<k>.json`: device, driver, date, and for every kernel and dtype the
-profiler's counts. `test_recordings.py` compares each file with the simulated counts.
+`measure.py` calls it; `test_recordings.py` compares the counts with the simulated ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import re
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
+import measure
 import profiler
 
-RECORDINGS = Path(__file__).parent / "recordings"
-#: Published specimens that read out of bounds off their own shapes are recorded only on theirs.
-TILE = 16
 
+def cases(m: int, n: int, k: int, only: Sequence[str] = ()) -> list[tuple[Any, str]]:
+    """Every kernel and dtype that may run on a shape, in the order they are launched.
 
-def cases(m: int, n: int, k: int) -> list[tuple[Any, str]]:
-    """Every GPU record and dtype that may run on a shape, in the order they are launched."""
+    `tiled_published` is left out: it reads out of bounds off its own shapes.
+    """
     from tilewright.kernels import catalogue
 
-    whole = m % TILE == n % TILE == k % TILE == 0 and m == k
     return [
         (record, dtype)
         for record in catalogue.records()
-        if record.backend == "gpu" and (whole or record.name != "tiled_published")
+        if record.backend == "gpu" and record.order in ("fma", "rounded-product") and not record.algebras
+        if record.name != "tiled_published" and (not only or record.name in only)
         for dtype in record.dtypes
         if record.accepts(m, n, k, dtype) is None
     ]
 
 
-def launch_all(m: int, n: int, k: int) -> None:
-    """Launch every case once, checking each product: what runs under the profiler."""
-    import numpy as np
-
+def launch_all(m: int, n: int, k: int, only: Sequence[str] = ()) -> None:
+    """Launch every case once, checking each product."""
     from tilewright.backends.cuda import device
     from tilewright.ladder import operands
 
     cc = device.compute_capability()
-    for record, dtype in cases(m, n, k):
+    for record, dtype in cases(m, n, k, only):
         a, b = operands(m, n, k, dtype)
-        c = np.zeros((m, n), a.dtype)
+        c = record.blank(m, n, dtype)
         shape = record.launch_rule(m, n, k)
         device.launch(record.program(dtype, cc), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
         if record.wrong_elements(c, a, b):
             raise SystemExit(f"{record.name} {dtype}: wrong product; nothing is recorded")
 
 
-def record_shape(ncu: str, m: int, n: int, k: int) -> Path:
-    """Profile one shape and write its recording."""
-    from tilewright.backends.cuda import device
-
-    gpu = device.current()
-    arguments = profiler.command(ncu, sys.executable, __file__, "--launch", "--shape", f"{m},{n},{k}")
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+def profiled(m: int, n: int, k: int, more: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, Any]:
+    """The counts of each case of a shape; `more` are arguments of the program that launches them."""
+    ncu = profiler.find()
+    if ncu is None:
+        return {"refused": "Nsight Compute (ncu) is not installed"}
+    arguments = [*more, *(word for name in only for word in ("--only", name)), "--shape", f"{m},{n},{k}"]
+    command = profiler.command(ncu, sys.executable, __file__, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"the profiler failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    counts = profiler.read(done.stdout)
-    wanted = cases(m, n, k)
+        return {"refused": f"the profiler failed: {done.stdout[-600:]} {done.stderr[-600:]}"}
+    counts, wanted = profiler.read(done.stdout), cases(m, n, k, only)
     if len(counts) != len(wanted):
-        raise SystemExit(f"the profiler saw {len(counts)} launches, not {len(wanted)}")
-    recording = {
-        "device": gpu.name,
-        "compute_capability": list(gpu.compute_capability),
-        "driver": _driver(),
-        "profiler": _first_number(
-            subprocess.run([ncu, "--version"], capture_output=True, text=True, check=True).stdout
-        ),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "shape": [m, n, k],
-        "kernels": [
-            {"name": record.name, "dtype": dtype, **found}
-            for (record, dtype), found in zip(wanted, counts, strict=True)
-        ],
-    }
-    RECORDINGS.mkdir(exist_ok=True)
-    stem = re.sub(r"[^a-z0-9]+", "-", gpu.name.lower()).strip("-")
-    file = RECORDINGS / f"{stem}-{m}x{n}x{k}.json"
-    file.write_text(json.dumps(recording, indent=1) + "\n")
-    return file
-
-
-def _driver() -> str:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
-
-
-def _first_number(text: str) -> str:
-    found = re.search(r"\d+(\.\d+)+", text)
-    return found[0] if found else ""
+        return {"refused": f"the profiler saw {len(counts)} launches, not {len(wanted)}"}
+    named = zip(wanted, counts, strict=True)
+    return {"shape": [m, n, k], "kernels": [{"name": one.name, "dtype": of, **found} for (one, of), found in named]}
 
 
 def main() -> None:
-    """Read the command line and record, or launch under the profiler."""
-    from tilewright.backends.cuda import device
-
+    """Launch every case of a shape: what runs under the profiler."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", action="append", required=True, help="M,N,K; may be repeated")
-    parser.add_argument("--launch", action="store_true", help="only launch (what the profiler runs)")
+    parser.add_argument("--shape", required=True, help="M,N,K")
+    parser.add_argument("--simulated", default="")
+    parser.add_argument("--only", action="append", default=[])
     options = parser.parse_args()
-    reason = device.unavailable()
-    if reason:
-        raise SystemExit(f"nothing recorded: {reason}")
-    shapes = [tuple(int(part) for part in text.split(",")) for text in options.shape]
-    if options.launch:
-        for shape in shapes:
-            launch_all(*shape)
-        return
-    ncu = profiler.find()
-    if ncu is None:
-        raise SystemExit("nothing recorded: Nsight Compute (ncu) is not installed")
-    for shape in shapes:
-        print(record_shape(ncu, *shape))
+    m, n, k = (int(part) for part in options.shape.split(","))
+    with measure.on_device(options.simulated):
+        launch_all(m, n, k, options.only)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,31 @@
-"""Recordings of real GPUs against the simulated counts; and the reading of the profiler's output."""
+"""Recordings of real GPUs beside the simulated one, and the script that makes them, tried on the simulated GPU."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import copy
 import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import comparing_recordings
+import core_bits
+import measure
 import numpy as np
 import profiler
 import pytest
 
-from tilewright.kernels import catalogue
-from tilewright.ladder import operands
+import tilewright as tw
+from tilewright.errors import DeviceError
 
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.json"))
-#: Counts that must agree exactly, simulated PTX against the hardware's machine code.
-EXACT = ("global_load_sectors", "global_store_sectors", "shared_load_wavefronts", "shared_store_wavefronts")
 
 TABLE = """==PROF== Connected to process 7
 ==PROF== Profiling "k": 0%....50%....100%
@@ -46,56 +56,159 @@ def test_no_table() -> None:
         profiler.read("==ERROR== no permission")
 
 
-def simulated(record: catalogue.Record, dtype: str, shape: tuple[int, int, int], cc: tuple[int, int]) -> dict[str, Any]:
-    """The simulated GPU's counts by the recording's names."""
-    from tilewright import simt
-    from tilewright.instruments import Banks, Coalescing
-
-    m, n, k = shape
-    a, b = operands(m, n, k, dtype)
-    c = np.zeros((m, n), dtype)
-    at = record.launch_rule(m, n, k)
-    program = record.program(dtype, cc)
-    given, instruments = record.arguments(a, b, c), (Coalescing(), Banks())
-    run = simt.launch(program, at.grid, at.block, given, at.shared_bytes, instruments)
-    sectors, banks = run.results["coalescing"], run.results["banks"]
-    return {
-        "global_load_sectors": sectors.total("load", "sectors"),
-        "global_store_sectors": sectors.total("store", "sectors"),
-        "shared_load_wavefronts": banks.total("load", "wavefronts"),
-        "shared_store_wavefronts": banks.total("store", "wavefronts"),
-        "registers_per_thread": program.resources(cc).registers_per_thread,
-        "static_shared_bytes": program.shared_bytes,
-    }
+#: Stands for Nsight Compute: runs the program, and prints its table of one launch with the counts of a kernel.
+NCU = """#!{python}
+import subprocess, sys
+subprocess.run(sys.argv[sys.argv.index("--metrics") + 2:], check=True)
+print('==PROF== Disconnected from process 7')
+print('"ID","Process ID","Kernel Name",' + ','.join('"%s"' % one for one in {metrics!r}))
+print('"","","",' + ','.join('""' for _ in {metrics!r}))
+print('"0","7","k",' + ','.join('"{{:,}}"'.format(one) for one in {counts!r}))
+"""
+SHAPE, KERNEL = (33, 18, 20), "coalesced"
+OPTIONS = ["--simulated", "h100", "--shapes", "33,18,20", "--races", "64,64,64", "--only", KERNEL, "--bits",
+           r"^mma.sync.aligned.m16n8k16.row.col.f32.bf16|^floor m16n8k8|^wgmma bf16"]  # fmt: skip
 
 
-def differences(recorded: dict[str, Any], counted: dict[str, Any]) -> list[str]:
-    """What a recording of one kernel and the simulated counts disagree on."""
-    names = (*EXACT, "registers_per_thread", "static_shared_bytes")
-    return [
-        f"{recorded['name']} {recorded['dtype']}: {name} is {recorded[name]:.0f} on the GPU, {counted[name]} simulated"
-        for name in names
-        if recorded[name] != counted[name]
-    ]
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Children run in this process, on one simulated GPU: an interpreter for each stage takes seconds."""
+    real = subprocess.run
+
+    def run(command: list[str], **options: Any) -> Any:
+        if "--child" not in command:
+            return real(command, **options)
+        try:
+            return SimpleNamespace(returncode=measure.main(command[2:]))
+        except SystemExit as ended:
+            return SimpleNamespace(returncode=ended.code)
+
+    monkeypatch.setattr(measure, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+    monkeypatch.setattr(measure, "on_device", lambda simulated: contextlib.nullcontext())
+    with tw.simulated_gpu("h100") as gpu:
+        yield gpu
 
 
-def test_a_difference_is_seen() -> None:
-    counted = dict.fromkeys((*EXACT, "registers_per_thread", "static_shared_bytes"), 10)
-    recorded = {"name": "k", "dtype": "int32", **counted}
-    assert differences(recorded, counted) == []
-    recorded["global_load_sectors"] = 11.0
-    assert differences(recorded, counted) == ["k int32: global_load_sectors is 11 on the GPU, 10 simulated"]
+def counts() -> list[float]:
+    found = {"compute_capability": [9, 0], "device": "NVIDIA H100 SXM5 80GB"}
+    kernel = comparing_recordings.counted({"name": KERNEL, "dtype": "float32"}, SHAPE, found)
+    return [float(kernel.get(name, 7)) for name in profiler.METRICS]
+
+
+def test_the_script_runs_from_end_to_end_and_is_compared_with(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ncu = tmp_path / "ncu"
+    ncu.write_text(NCU.format(python=sys.executable, metrics=list(profiler.METRICS.values()), counts=counts()))
+    ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(profiler, "find", lambda: str(ncu))
+    out = tmp_path / "found.json"
+    assert measure.main(["--out", str(out), *OPTIONS]) == 0
+    found = json.loads(out.read_text())
+    assert (found["simulated"], found["compute_capability"]) == (True, [9, 0])
+    items = {stage: set(one) for stage, one in found["stages"].items()}
+    assert items["verify"] == {"coalesced float32 33x18x20"}
+    assert items["counts"] == {"33x18x20"}
+    assert items["bits"] == {
+        "floor m16n8k8 tf32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "wgmma bf16.bf16.f32"
+    }  # fmt: skip
+    race = found["stages"]["race"]["float32 64x64x64"]["contenders"]
+    assert (len(race[KERNEL]["samples"]), race[KERNEL]["error"] < 1e-6) == (7, True)
+    assert comparing_recordings.differences(found) == []
+    _a_difference_is_seen(found)
+
+
+def _a_difference_is_seen(found: dict[str, Any]) -> None:
+    """In each stage, of a recording in which one thing is other than it was."""
+    wrong = copy.deepcopy(found)
+    stages, name = wrong["stages"], "wgmma bf16.bf16.f32"
+    stages["verify"]["coalesced float32 33x18x20"]["wrong_elements"] = 3
+    stages["counts"]["33x18x20"]["kernels"][0]["global_load_sectors"] += 1
+    stages["race"]["float32 64x64x64"] = {"error": "DeviceError: gone"}
+    d = bytearray(base64.b64decode(stages["bits"][name]["d"]))
+    d[5] ^= 1
+    stages["bits"][name]["d"] = base64.b64encode(d).decode()
+    told = comparing_recordings.differences(wrong)
+    assert told[:3] == [
+        "race float32 64x64x64: DeviceError: gone", "verify coalesced float32 33x18x20: 3 wrong",
+        f"bits {name}: 1 registers are other than the model's",
+    ]  # fmt: skip
+    assert [one.partition(" is ")[0] for one in told[3:]] == ["coalesced float32: global_load_sectors"]
+
+
+def test_a_recording_is_resumed_and_an_item_that_ends_the_process_fails_alone(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def items(options: Any) -> Iterator[Any]:
+        def measured(name: str) -> Any:
+            made.append(name)
+            if name == "gone" and made.count("gone") == 1:
+                raise DeviceError("the driver reports CUDA_ERROR_ILLEGAL_ADDRESS")
+            return {"name": name}
+
+        for name in ("first", "gone", "last"):
+            yield name, lambda name=name: measured(name)
+
+    monkeypatch.setattr(measure, "STAGES", {"verify": items})
+    out, again = tmp_path / "one.json", tmp_path / "two.json"
+    assert measure.main(["--out", str(out), "--simulated", "h100"]) == 1
+    found = json.loads(out.read_text())["stages"]["verify"]
+    assert found["gone"] == {"error": "DeviceError: the driver reports CUDA_ERROR_ILLEGAL_ADDRESS"}
+    assert (found["first"], found["last"], made) == ({"name": "first"}, {"name": "last"}, ["first", "gone", "last"])
+    assert measure.main(["--out", str(again), "--resume", str(out), "--simulated", "h100"]) == 0
+    assert json.loads(again.read_text())["stages"]["verify"]["gone"] == {"name": "gone"}
+    assert made == ["first", "gone", "last", "gone"]
+
+
+def test_an_item_that_has_no_result_failed(tmp_path: Path) -> None:
+    log = measure.Log(tmp_path / "log.jsonl")
+    log.add(stage="bits", item="crashed")
+    assert log.read()["stages"]["bits"]["crashed"] == {"error": "the process ended while it was measured"}
+
+
+def test_the_floor_of_the_alignment_can_be_told() -> None:
+    """Of sums made with a floor that the machine has not, that floor explains all, and its neighbours do not."""
+    shape, name = core_bits.FLOORS[1]
+    a, b, c = core_bits.tiny(shape, name)
+    oracle, d = core_bits.oracle_matrix, np.zeros(c.shape, np.uint64)
+    kept = oracle._LEAST
+    try:
+        oracle._LEAST = -129
+        for at in np.ndindex(d.shape):
+            factors = [int(x) for x in a[at[0], at[1]]], [int(x) for x in b[at[0], :, at[2]]]
+            d[at] = oracle.dot(*factors, 0, (name, name, "f32"), "9.0")
+    finally:
+        oracle._LEAST = kept
+    found = core_bits.floors(d, shape, name, "9.0")
+    assert found[-129] == 0
+    assert found[-126] > found[-128] > 0
+    assert found[-130] > 0
+
+
+def test_bars_are_ratios_to_the_vendors_product() -> None:
+    def contender(seconds: float, error: float = 1e-7) -> dict[str, Any]:
+        return {"samples": [seconds, seconds, 9 * seconds], "error": error}
+
+    races = {
+        "float32": {"torch": contender(2.0), "warp_tiled": contender(2.2), "tensor_core_tf32x3": contender(1.0),
+                    "tensor_core_tf32": contender(0.1)},
+        "bfloat16": {"torch": contender(1.0), "hopper": contender(1.1), "triton": {"refused": "no"}},
+    }  # fmt: skip
+    found = {"stages": {"race": {f"{name} 4096x4096x4096": {"contenders": one} for name, one in races.items()}}}
+    told = comparing_recordings.bars(found)
+    assert {name: (round(ratio, 2), met) for name, (ratio, met) in told.items()} == {
+        "float32 SIMT": (0.91, True), "tf32x3": (2.0, True), "bfloat16": (0.91, False)
+    }  # fmt: skip
+    races["float32"]["tensor_core_tf32x3"]["error"] = 2e-7
+    assert comparing_recordings.bars(found)["tf32x3"] == (2.0, False)
 
 
 @pytest.mark.parametrize("file", RECORDINGS or [None], ids=lambda f: f.stem if f else "none")
 def test_a_recording_agrees_with_the_simulated_gpu(file: Path | None) -> None:
     if file is None:
-        pytest.skip("not run: no recording of a real GPU yet; tests/hardware/record.py makes one")
-    recording = json.loads(file.read_text())
-    m, n, k = recording["shape"]
-    cc = tuple(recording["compute_capability"])
-    found: list[str] = []
-    for kernel in recording["kernels"]:
-        record = catalogue.find(kernel["name"])
-        found += differences(kernel, simulated(record, kernel["dtype"], (m, n, k), (cc[0], cc[1])))
-    assert found == []
+        pytest.skip("not run: no recording of a real GPU yet; tests/hardware/measure.py makes one")
+    found = json.loads(file.read_text())
+    assert not found["simulated"], "a recording of a simulated GPU shows nothing"
+    assert comparing_recordings.differences(found) == []

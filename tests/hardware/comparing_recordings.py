@@ -1,0 +1,146 @@
+"""A recording of a GPU beside the simulated one: what differs, and which of the bars for rates are met."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import math
+from statistics import median
+from typing import Any
+
+import core_bits
+import numpy as np
+import racing
+
+from tilewright import machine, simt
+from tilewright.kernels import catalogue
+from tilewright.ladder import operands
+from tilewright.programs.residency import active_blocks
+
+#: Counts that must agree exactly, simulated PTX against the hardware's machine code.
+EXACT = ("global_load_sectors", "global_store_sectors", "shared_load_wavefronts", "shared_store_wavefronts",
+         "registers_per_thread", "static_shared_bytes", "occupancy_percent")  # fmt: skip
+
+
+def simulated_gpu(found: dict[str, Any]) -> Any:
+    """The record that is most like the recorded GPU."""
+    major, minor = found["compute_capability"]
+    return machine.nearest(found["device"], (major, minor), 0)
+
+
+def differences(found: dict[str, Any]) -> list[str]:
+    """What a recording says that is not as it must be, or other than on the simulated GPU."""
+    told = [
+        f"{stage} {item}: {one['error']}"
+        for stage, items in found["stages"].items()
+        for item, one in items.items()
+        if "error" in one
+    ]
+    stages = found["stages"]
+    told += [
+        f"verify {item}: {one['wrong_elements']} wrong"
+        for item, one in stages.get("verify", {}).items()
+        if one.get("wrong_elements")
+    ]
+    for item, one in stages.get("bits", {}).items():
+        if "d" in one and (wrong := wrong_registers(item, one["d"], found)):
+            told.append(f"bits {item}: {wrong} registers are other than the model's")
+    for one in stages.get("counts", {}).values():
+        for kernel in one.get("kernels", ()):
+            told += count_differences(kernel, counted(kernel, tuple(one["shape"]), found))
+    return told
+
+
+def wrong_registers(item: str, recorded: str, found: dict[str, Any]) -> int:
+    """How many registers of a product are other than on the simulated GPU."""
+    gpu = simulated_gpu(found)
+    launch = functools.partial(simt.launch, gpu=gpu.key)
+    cc = tuple(found["compute_capability"])
+    if item.startswith("floor "):
+        d = core_bits.tiny_sums(*item.split()[1:], cc, launch)
+    else:
+        d = core_bits.run(item, cc, launch)
+    there = np.frombuffer(base64.b64decode(recorded), d.dtype).reshape(d.shape)
+    return int(np.count_nonzero(there != d))
+
+
+def floors(found: dict[str, Any]) -> dict[str, dict[int, int]]:
+    """For each exponent that tiny terms may be aligned to, how many of the recorded sums it does not explain."""
+    capability = "{}.{}".format(*found["compute_capability"])
+    told = {}
+    for shape, name in core_bits.FLOORS:
+        one = found["stages"].get("bits", {}).get(f"floor {shape} {name}", {})
+        if "d" in one:
+            m, n, _ = core_bits.extents(shape)
+            d = np.frombuffer(base64.b64decode(one["d"]), np.uint64).reshape(-1, m, n)
+            told[name] = core_bits.floors(d, shape, name, capability)
+    return told
+
+
+def counted(kernel: dict[str, Any], shape: tuple[int, int, int], found: dict[str, Any]) -> dict[str, Any]:
+    """The simulated GPU's counts by the recording's names."""
+    from tilewright.instruments import Banks, Coalescing
+
+    record, dtype, gpu = catalogue.find(kernel["name"]), kernel["dtype"], simulated_gpu(found)
+    a, b = operands(*shape, dtype)
+    at = record.launch_rule(*shape)
+    program = record.program(dtype, gpu.compute_capability)
+    given = record.arguments(a, b, record.blank(*shape[:2], dtype))
+    run = simt.launch(program, at.grid, at.block, given, at.shared_bytes, (Coalescing(), Banks()), gpu=gpu.key)
+    sectors, banks = run.results["coalescing"], run.results["banks"]
+    registers, threads = program.resources(gpu.compute_capability).registers_per_thread, math.prod(at.block)
+    resident = active_blocks(gpu, registers, program.shared_bytes + at.shared_bytes, threads)
+    return {
+        "global_load_sectors": sectors.total("load", "sectors"),
+        "global_store_sectors": sectors.total("store", "sectors"),
+        "shared_load_wavefronts": banks.total("load", "wavefronts"),
+        "shared_store_wavefronts": banks.total("store", "wavefronts"),
+        "registers_per_thread": registers,
+        "static_shared_bytes": program.shared_bytes,
+        "occupancy_percent": 100 * resident * -(-threads // 32) * 32 / gpu.threads_per_multiprocessor,
+    }
+
+
+def count_differences(recorded: dict[str, Any], simulated: dict[str, Any]) -> list[str]:
+    """What the counts of one kernel disagree on."""
+    return [
+        f"{recorded['name']} {recorded['dtype']}: {name} is {recorded[name]:.0f} on the GPU, {simulated[name]:.0f} "
+        "simulated"
+        for name in EXACT
+        if abs(recorded[name] - simulated[name]) > 0.01
+    ]
+
+
+def bars(found: dict[str, Any], size: int = 4096) -> dict[str, tuple[float, bool]]:
+    """Each bar of the issue that the recording can tell: a ratio, and whether it is met.
+
+    Rates are over cuBLAS's, which torch calls for floats; its error counts for three products of tf32.
+    """
+    races = found["stages"].get("race", {})
+
+    def of(dtype: str) -> dict[str, dict[str, Any]]:
+        one = races.get(f"{dtype} {size}x{size}x{size}", {}).get("contenders", {})
+        return {name: told for name, told in one.items() if told.get("samples")}
+
+    def quickest(dtype: str, *, simt_alone: bool = False) -> float:
+        own = {
+            name: median(told["samples"])
+            for name, told in of(dtype).items()
+            if name not in racing.PEERS and not (simt_alone and catalogue.find(name).tensor)
+        }
+        return min(own.values(), default=math.inf)
+
+    told = {}
+    single, halves, whole = of("float32"), of("bfloat16"), of("int32")
+    if "torch" in single:
+        rate = median(single["torch"]["samples"])
+        told["float32 SIMT"] = (ratio := rate / quickest("float32", simt_alone=True)), ratio >= 0.85
+        if "tensor_core_tf32x3" in single:
+            split = single["tensor_core_tf32x3"]
+            ratio = rate / median(split["samples"])
+            told["tf32x3"] = ratio, ratio >= 1.5 and split["error"] <= single["torch"]["error"]
+    if "torch" in halves:
+        told["bfloat16"] = (ratio := median(halves["torch"]["samples"]) / quickest("bfloat16")), ratio >= 1
+    if "torch" in whole:
+        told["int32"] = (ratio := median(whole["torch"]["samples"]) / quickest("int32")), ratio >= 3
+    return told

@@ -1,0 +1,202 @@
+"""Rungs beside cuBLAS and other libraries: in one process, in turns, on buffers that rotate, between events.
+
+Data are random normal numbers: a GPU's clock depends on them. Each sample is the mean of a batch of launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import TilewrightError
+from tilewright.kernels import catalogue
+from tilewright.problem.dtypes import element
+
+#: Dtypes of operands, by what the issue asks first.
+DTYPES = ("bfloat16", "float32", "int32", "float16", "int8", "float64", "float8_e4m3fn")
+_BUFFERS, _ROUNDS, _BATCH_SECONDS, _ROWS = 3, 7, 0.02, 8
+#: (number of the buffers) launches a product.
+Call = Callable[[int], Any]
+
+
+class Operands:
+    """A and B of the host, and copies on the GPU for each buffer."""
+
+    def __init__(self, dtype: str, m: int, n: int, k: int) -> None:
+        rng, kind = np.random.default_rng(0), element(dtype)
+        self.dtype, self.shape = dtype, (m, n, k)
+        self.host = [
+            (rng.standard_normal(shape, np.float32) * (1 if kind.is_float else 40)).astype(kind.numpy)
+            for shape in ((m, k), (k, n))
+        ]
+        rows = np.linspace(0, m - 1, _ROWS).astype(int)
+        a, b = self.host[0][rows].astype(np.float64), self.host[1].astype(np.float64)
+        self.rows, self.exact, self.size = rows, a @ b, np.abs(a) @ np.abs(b)
+
+    def error(self, c: np.ndarray) -> float:
+        """The largest error of some rows, over |A| |B|."""
+        found = np.abs(c[self.rows].astype(np.float64) - self.exact) / np.maximum(self.size, 1e-300)
+        return float(found.max())
+
+
+class Rung:
+    """A kernel of the catalogue on buffers of the GPU."""
+
+    def __init__(self, record: Any, given: Operands) -> None:
+        from numba import cuda
+
+        from tilewright.backends.cuda import current, products
+        from tilewright.backends.cuda.launches import Launches, pointer
+
+        m, n, k = given.shape
+        device = current.device()
+        program = record.program(given.dtype, device.compute_capability)
+        made = record.blank(m, n, given.dtype).dtype
+        ready = products._Ready(record, program, given.dtype, made, m)
+        self._held, self._made, self._c = [], [], (m, n, made)
+        for _ in range(_BUFFERS):
+            sides = [
+                x.T if turned else x for x, turned in zip(given.host, record.columns, strict=True)
+            ]  # as the kernel reads them: by columns where it does
+            sides = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in sides]
+            there = [cuda.to_device(x) for x in (*sides, np.zeros(m * n * made.itemsize, np.uint8))]
+            self._held.append(there)
+            places = [x.__cuda_array_interface__["data"][0] for x in there]
+            a, b = (
+                pointer(at, shape[::-1], (shape[0] * size, size), kind).T
+                if turned
+                else pointer(at, shape, (shape[1] * size, size), kind)
+                for at, shape, turned, kind, size in zip(
+                    places, ((m, k), (k, n)), record.columns, (given.host[0].dtype,) * 2,
+                    (given.host[0].itemsize,) * 2, strict=False,
+                )
+            )  # fmt: skip
+            one = Launches(device)
+            products._multiply(
+                one, ready, a, b, pointer(places[2], (m, n), (n * made.itemsize, made.itemsize), made), []
+            )
+            self._made.append(one)
+        self._stream = current.stream(0)
+
+    def __call__(self, i: int) -> None:
+        self._made[i].issue(self._stream)
+
+    def result(self) -> np.ndarray:
+        """C of the first buffer."""
+        m, n, kind = self._c
+        found: np.ndarray = self._held[0][2].copy_to_host().view(kind).reshape(m, n)
+        return found
+
+
+def rungs(given: Operands, cc: tuple[int, int]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The catalogue's kernels of a dtype; published specimens and the slowest are left out."""
+    for record in catalogue.records():
+        fits = record.backend == "gpu" and not record.published and given.dtype in record.dtypes
+        if fits and not record.unfit(cc) and record.accepts(*given.shape, given.dtype) is None:
+            yield record.name, lambda record=record: Rung(record, given)
+
+
+class _Library:
+    """A product of a library's arrays."""
+
+    def __init__(self, calls: list[Callable[[], Any]], fetch: Callable[[Any], np.ndarray]) -> None:
+        self._calls, self._fetch, self._last = calls, fetch, None
+
+    def __call__(self, i: int) -> None:
+        self._last = self._calls[i]()
+
+    def result(self) -> np.ndarray:
+        """C of the last call."""
+        return self._fetch(self._last)
+
+
+def _torch(given: Operands, *, tf32: bool = False) -> _Library:
+    import torch
+
+    kind = getattr(torch, given.dtype)
+    size = {2: np.int16, 1: np.int8}.get(given.host[0].itemsize)
+    raw = [x if x.dtype.kind in "fi" and x.dtype.isbuiltin == 1 else x.view(size) for x in given.host]
+    pairs = [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
+
+    def call(a: Any, b: Any) -> Any:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        if given.dtype == "int8":
+            return torch._int_mm(a, b)
+        if given.dtype.startswith("float8"):
+            one = torch.ones((), device="cuda")
+            return torch._scaled_mm(a, b.t().contiguous().t(), one, one, out_dtype=torch.float32)
+        return torch.matmul(a, b)
+
+    calls = [lambda a=a, b=b: call(a, b) for a, b in pairs]
+    return _Library(calls, lambda c: c.double().cpu().numpy())
+
+
+def _cupy(given: Operands) -> _Library:
+    import cupy
+
+    pairs = [[cupy.asarray(x) for x in given.host] for _ in range(_BUFFERS)]
+    return _Library([lambda a=a, b=b: cupy.matmul(a, b) for a, b in pairs], cupy.asnumpy)
+
+
+def _triton(given: Operands) -> _Library:
+    import torch
+    from triton_product import product
+
+    kind = getattr(torch, given.dtype)
+    raw = [x if x.dtype.isbuiltin == 1 else x.view(np.int16) for x in given.host]
+    pairs = [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
+    return _Library([lambda a=a, b=b: product(a, b) for a, b in pairs], lambda c: c.double().cpu().numpy())
+
+
+#: Peers of a dtype: cuBLAS multiplies floats in torch and CuPy; integers are CuPy's own kernel.
+PEERS: dict[str, Callable[[Operands], _Library]] = {
+    "torch": _torch, "torch tf32": lambda given: _torch(given, tf32=True), "cupy": _cupy, "triton": _triton,
+}  # fmt: skip
+
+
+def race(dtype: str, shape: tuple[int, int, int], cc: tuple[int, int], only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Seconds of every contender, in turns; what one says that cannot multiply stands in its place."""
+    given, ready, found = Operands(dtype, *shape), {}, {}
+    contenders = dict(rungs(given, cc)) | {
+        name: lambda make=make: make(given)
+        for name, make in PEERS.items()
+        if name != "torch tf32" or dtype == "float32"
+    }
+    for name, make in contenders.items():
+        if only and name not in only:
+            continue
+        try:
+            call = make()
+            call(0)
+            seconds = _timed(call, 1)
+            found[name] = {"error": given.error(call.result()), "samples": []}
+            ready[name] = call, max(1, min(200, int(_BATCH_SECONDS / max(seconds, 1e-6))))
+        except (TilewrightError, ImportError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+            found[name] = {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+    for _ in range(_ROUNDS):
+        for name, (call, times) in ready.items():
+            found[name]["samples"].append(_timed(call, times))
+    return found
+
+
+def _timed(call: Call, times: int) -> float:
+    """Seconds of a launch: the mean of so many, between two events of the default stream."""
+    from cuda.bindings import driver
+
+    def given(result: Any) -> Any:
+        if int(result[0]):
+            raise RuntimeError(f"the driver reports {result[0].name}")
+        return result[1] if len(result) > 1 else None
+
+    start, end = (given(driver.cuEventCreate(0)) for _ in range(2))
+    given(driver.cuEventRecord(start, 0))
+    for i in range(times):
+        call(i % _BUFFERS)
+    given(driver.cuEventRecord(end, 0))
+    given(driver.cuEventSynchronize(end))
+    seconds = float(given(driver.cuEventElapsedTime(start, end))) / 1e3 / times
+    for event in (start, end):
+        given(driver.cuEventDestroy(event))
+    return seconds
