@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from case import Arguments, Reference
+from case import Arguments, Case, Reference, cuda_cpp
 
 from tilewright.gpu.tensor_maps import TensorMap
 
@@ -31,6 +32,15 @@ def box(swizzle: int, *, columns: int = 64) -> Arguments:
         return TensorMap(matrix, (64, columns), swizzle=swizzle), *sums(rng)
 
     return arguments
+
+
+def on_b200(file: str, text: str, wrong: str, right: str, value: float = 16) -> tuple[Case, ...]:
+    """A kernel of tensor memory that is wrong, called as its file, and its twin, whose threads all have such a sum."""
+    name = Path(file).stem
+    return (
+        Case(name, cuda_cpp(file, text, wrong, SM_100), 1, 128, sums, gpu="b200", defective=True),
+        Case(f"{name}_mended", cuda_cpp(file, text, right, SM_100), 1, 128, sums, every(value), gpu="b200"),
+    )
 
 
 def every(value: float) -> Reference:

@@ -61,3 +61,25 @@ __device__ inline unsigned long long matrix_at(const unsigned short *place, int 
 #define STORE(to, value)                                                                                               \
     asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" ::"r"(to), "f"(value) : "memory")
 #define STORED asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory")
+
+// A product of ones that an mbarrier waits for, and nobody else yet.
+#define PRODUCT_UNDER_WAY                                                                                              \
+    BEGIN;                                                                                                             \
+    MULTIPLY(matrix_at(tile), false);                                                                                  \
+    COMMIT
+// A barrier of the block, behind the product's end or not.
+#define MEET(awaited)                                                                                                  \
+    if (awaited) {                                                                                                     \
+        AWAIT;                                                                                                         \
+    }                                                                                                                  \
+    __syncthreads()
+// A sum of each thread, from tensor memory.
+#define RESULT(out, from)                                                                                              \
+    LOAD(sum, from);                                                                                                   \
+    LOADED;                                                                                                            \
+    out[threadIdx.x] = sum
+// The rest of a kernel whose product has to end.
+#define END_PRODUCT(out)                                                                                               \
+    AWAIT;                                                                                                             \
+    RESULT(out, own);                                                                                                  \
+    FREE

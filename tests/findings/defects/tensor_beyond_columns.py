@@ -1,35 +1,17 @@
 """A read of the columns behind those that were allocated."""
 
-from case import Case, cuda_cpp
-from products import SM_100, every, sums
+from products import on_b200
 
 SOURCE = r"""
 #include "tensor.cuh"
 
 template <bool inside>
 __global__ void beyond(float *out) {
-    BEGIN;
-    MULTIPLY(matrix_at(tile), false);
-    COMMIT;
+    PRODUCT_UNDER_WAY;
     AWAIT;
-    LOAD(sum, own + (inside ? 7 : 32));  // finds: TW109
-    LOADED;
-    out[threadIdx.x] = sum;
+    RESULT(out, own + (inside ? 7 : 32));  // finds: TW109
     FREE;
 }
 """
 
-CASES = (
-    Case(
-        "tensor_beyond_columns",
-        cuda_cpp(__file__, SOURCE, "beyond<false>", SM_100),
-        1,
-        128,
-        sums,
-        gpu="b200",
-        defective=True,
-    ),
-    Case(
-        "tensor_within_columns", cuda_cpp(__file__, SOURCE, "beyond<true>", SM_100), 1, 128, sums, every(16), gpu="b200"
-    ),
-)
+CASES = on_b200(__file__, SOURCE, "beyond<false>", "beyond<true>")

@@ -1,7 +1,6 @@
 """The first product of a sum adds to what happens to be in tensor memory."""
 
-from case import Case, cuda_cpp
-from products import SM_100, every, sums
+from products import on_b200
 
 SOURCE = r"""
 #include "tensor.cuh"
@@ -12,23 +11,8 @@ __global__ void added(float *out) {
     MULTIPLY(matrix_at(tile), !fresh);  // finds: TW206
     MULTIPLY(matrix_at(tile), true);
     COMMIT;
-    AWAIT;
-    LOAD(sum, own);
-    LOADED;
-    out[threadIdx.x] = sum;
-    FREE;
+    END_PRODUCT(out);
 }
 """
 
-CASES = (
-    Case(
-        "tensor_never_written",
-        cuda_cpp(__file__, SOURCE, "added<false>", SM_100),
-        1,
-        128,
-        sums,
-        gpu="b200",
-        defective=True,
-    ),
-    Case("tensor_sum_begun", cuda_cpp(__file__, SOURCE, "added<true>", SM_100), 1, 128, sums, every(32), gpu="b200"),
-)
+CASES = on_b200(__file__, SOURCE, "added<false>", "added<true>", 32)

@@ -1,16 +1,13 @@
 """What a load from tensor memory gives is used before the warp has waited for its loads."""
 
-from case import Case, cuda_cpp
-from products import SM_100, every, sums
+from products import on_b200
 
 SOURCE = r"""
 #include "tensor.cuh"
 
 template <bool awaited>
 __global__ void early(float *out) {
-    BEGIN;
-    MULTIPLY(matrix_at(tile), false);
-    COMMIT;
+    PRODUCT_UNDER_WAY;
     AWAIT;
     LOAD(sum, own);
     if (awaited) LOADED;
@@ -19,23 +16,4 @@ __global__ void early(float *out) {
 }
 """
 
-CASES = (
-    Case(
-        "tensor_registers_early",
-        cuda_cpp(__file__, SOURCE, "early<false>", SM_100),
-        1,
-        128,
-        sums,
-        gpu="b200",
-        defective=True,
-    ),
-    Case(
-        "tensor_registers_awaited",
-        cuda_cpp(__file__, SOURCE, "early<true>", SM_100),
-        1,
-        128,
-        sums,
-        every(16),
-        gpu="b200",
-    ),
-)
+CASES = on_b200(__file__, SOURCE, "early<false>", "early<true>")

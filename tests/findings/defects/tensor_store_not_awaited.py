@@ -1,7 +1,6 @@
 """Another warp's product adds to what a store to tensor memory may not have written yet."""
 
-from case import Case, cuda_cpp
-from products import SM_100, every, sums
+from products import on_b200
 
 SOURCE = r"""
 #include "tensor.cuh"
@@ -12,24 +11,9 @@ __global__ void stored(float *out) {
     STORE(own, 1.0f);
     if (awaited) STORED;
     __syncthreads();
-    LOAD(sum, own);  // finds: TW416
-    LOADED;
-    out[threadIdx.x] = sum;
+    RESULT(out, own);  // finds: TW416
     FREE;
 }
 """
 
-CASES = (
-    Case(
-        "tensor_store_not_awaited",
-        cuda_cpp(__file__, SOURCE, "stored<false>", SM_100),
-        1,
-        128,
-        sums,
-        gpu="b200",
-        defective=True,
-    ),
-    Case(
-        "tensor_store_awaited", cuda_cpp(__file__, SOURCE, "stored<true>", SM_100), 1, 128, sums, every(1), gpu="b200"
-    ),
-)
+CASES = on_b200(__file__, SOURCE, "stored<false>", "stored<true>", 1)
