@@ -34,6 +34,7 @@ from tilewright.errors import LimitError, TilewrightError, TranslatorError
 from tilewright.instruments import Banks, Coalescing
 from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.instruments.tensor_memory import TensorMemory
 from tilewright.simt.events import Instrument
 
 LIMIT_SECONDS = 0.5
@@ -97,7 +98,7 @@ def launch(text: str, arrays: HostArrays, seed: int) -> None:
     if chance < 0.125:
         instruments = (Coalescing(), Banks())
     elif chance < 0.375:
-        instruments = (MemoryCheck(program.module), Convergence())
+        instruments = (MemoryCheck(program.module), Convergence(), TensorMemory())
     arguments = [*arrays.arguments(), draw.choice(NUMBERS)][: len(program.parameters)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a full print buffer
