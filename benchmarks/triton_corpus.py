@@ -5,7 +5,7 @@ and runs as the GPU of that capability; results are compared with NumPy's. `trit
 without a GPU. Findings and what went wrong are printed as they come. A kernel with a true defect, which the corpus
 names, is as it should be where `check` finds that and nothing else.
 
-    python benchmarks/triton_corpus.py [--check] [--capabilities 75,80,90] [--kernels matmul] [--json]
+    python benchmarks/triton_corpus.py [--check] [--capabilities 75,80,90,100] [--kernels matmul] [--json]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
 
 #: The GPU that stands for a compute capability.
-GPUS = {75: "t4", 80: "a100", 90: "h100"}
+GPUS = {75: "t4", 80: "a100", 90: "h100", 100: "b200"}
 #: Bytes of the driver's numbers of swizzles.
 SWIZZLES = (0, 32, 64, 128)
 
@@ -44,7 +44,7 @@ class Outcome:
 def main() -> None:
     parser = measuring.arguments(__doc__)
     parser.add_argument("--check", action="store_true", help="check each launch too")
-    parser.add_argument("--capabilities", default="75,80,90", help="separated by commas")
+    parser.add_argument("--capabilities", default="75,80,90,100", help="separated by commas")
     parser.add_argument("--kernels", default="", help="kernels whose names begin so, separated by commas")
     options = parser.parse_args()
     from speed_kernels.triton_corpus import CORPUS
@@ -132,7 +132,10 @@ def difference(given: Any) -> str:
 
 def instructions(program: Program | None) -> frozenset[str]:
     """What newer GPUs have, by the beginnings of names."""
-    words = ("mma.sync", "wgmma", "ldmatrix", "stmatrix", "cp.async.bulk", "cp.async.c", "mbarrier", "tensormap")
+    words = (
+        "mma.sync", "wgmma", "tcgen05", "ldmatrix", "stmatrix",
+        "cp.async.bulk", "cp.async.c", "mbarrier", "tensormap",
+    )  # fmt: skip
     return frozenset(word.removesuffix(".c") for word in words if program and f"{word}" in program.ptx)
 
 
