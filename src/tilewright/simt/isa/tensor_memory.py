@@ -94,6 +94,7 @@ _copies = functools.partial(
 _copies("tcgen05.cp.group.shape [a], matrix;", shape="128x256b 128x128b")(copy)
 _copies("tcgen05.cp.group.shape.many [a], matrix;", shape="64x128b", many="warpx2::02_13 warpx2::01_23")(copy)
 _copies("tcgen05.cp.group.shape.many [a], matrix;", shape="32x128b", many="warpx4")(copy)
+_copies("tcgen05.cp.group.many.shape [a], matrix;", shape="32x128b", many="warpx4")(copy)  # as Triton writes it
 _memory(
     "tcgen05.commit.group.mbarrier::arrive::one{.space}{.multicast::cluster}.b64 [a]{, ctas};", section="9.7.16.11.2",
     kind="columns", group=GROUPS, space="shared::cluster", types={"ctas": "b16"},
