@@ -27,6 +27,7 @@ class Operands:
     def __init__(self, dtype: str, m: int, n: int, k: int) -> None:
         rng, kind = np.random.default_rng(0), element(dtype)
         self.dtype, self.shape = dtype, (m, n, k)
+        self._there: dict[Any, list[list[Any]]] = {}
         self.host = [
             (rng.standard_normal(shape, np.float32) * (1 if kind.is_float else 40)).astype(kind.numpy)
             for shape in ((m, k), (k, n))
@@ -34,6 +35,18 @@ class Operands:
         rows = np.linspace(0, m - 1, _ROWS).astype(int)
         a, b = self.host[0][rows].astype(np.float64), self.host[1].astype(np.float64)
         self.rows, self.exact, self.size = rows, a @ b, np.abs(a) @ np.abs(b)
+
+    def buffers(self, columns: tuple[bool, bool], c_bytes: int) -> list[list[Any]]:
+        """Copies of A, B and a C on the GPU, those by columns that a kernel reads so; kernels of one way share them."""
+        from numba import cuda
+
+        if (columns, c_bytes) not in self._there:
+            sides = [x.T if turned else x for x, turned in zip(self.host, columns, strict=True)]
+            raw = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in sides]
+            self._there[columns, c_bytes] = [
+                [cuda.to_device(x) for x in (*raw, np.zeros(c_bytes, np.uint8))] for _ in range(_BUFFERS)
+            ]
+        return self._there[columns, c_bytes]
 
     def error(self, c: np.ndarray) -> float:
         """The largest error of some rows, over |A| |B|."""
@@ -45,8 +58,6 @@ class Rung:
     """A kernel of the catalogue on buffers of the GPU."""
 
     def __init__(self, record: Any, given: Operands) -> None:
-        from numba import cuda
-
         from tilewright.backends.cuda import current, products
         from tilewright.backends.cuda.launches import Launches, pointer
 
@@ -55,14 +66,8 @@ class Rung:
         program = record.program(given.dtype, device.compute_capability)
         made = record.blank(m, n, given.dtype).dtype
         ready = products._Ready(record, program, given.dtype, made, m)
-        self._held, self._made, self._c = [], [], (m, n, made)
-        for _ in range(_BUFFERS):
-            sides = [
-                x.T if turned else x for x, turned in zip(given.host, record.columns, strict=True)
-            ]  # as the kernel reads them: by columns where it does
-            sides = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in sides]
-            there = [cuda.to_device(x) for x in (*sides, np.zeros(m * n * made.itemsize, np.uint8))]
-            self._held.append(there)
+        self._held, self._made, self._c = given.buffers(record.columns, m * n * made.itemsize), [], (m, n, made)
+        for there in self._held:
             places = [x.__cuda_array_interface__["data"][0] for x in there]
             a, b = (
                 pointer(at, shape[::-1], (shape[0] * size, size), kind).T
@@ -91,7 +96,7 @@ class Rung:
 
 
 def rungs(given: Operands, cc: tuple[int, int]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The catalogue's kernels of a dtype; published specimens and the slowest are left out."""
+    """The catalogue's kernels of a dtype; published specimens are left out."""
     for record in catalogue.records():
         fits = record.backend == "gpu" and not record.published and given.dtype in record.dtypes
         if fits and not record.unfit(cc) and record.accepts(*given.shape, given.dtype) is None:
