@@ -5,6 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# A fraction of the installed modules is ever imported: these are compiled then, once, and not again at every start.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
 
@@ -14,20 +18,18 @@ help:  ## Show this list
 run: $(STAMP)  ## Run the ladder: every kernel, verified and counted, on a simulated GPU
 	@$(BIN)/tilewright ladder
 
-# The tests start a hundred interpreters; each would compile all modules again where bytecode must not be kept.
 # mypy uses one core, so it runs beside the tests; what it says comes last.
 test: $(STAMP)  ## Lint, types and the test suite
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@unset PYTHONDONTWRITEBYTECODE; $(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; $(BIN)/pytest; tests=$$?; \
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; $(BIN)/pytest; tests=$$?; \
 	  wait $$types; types=$$?; cat $(VENV)/types.txt; test $$types -eq 0 && exit $$tests
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume
 
 runtime: $(STAMP)  ## Compile the C parts to the bitcode that stands beside them, and test that it does
-	@$(BIN)/python -c 'import ziglang' 2>/dev/null || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[runtime]'
+	@$(BIN)/python -c 'import ziglang' 2>/dev/null || $(INSTALL) '.[runtime]'
 	@$(BIN)/python -m tilewright.native.clang $$(find src -name '*.c')
 	@$(BIN)/pytest -n 0 tests/unit/native/test_bitcode.py tests/unit/native/test_header.py
 
@@ -38,18 +40,15 @@ numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with t
 	@$(BIN)/python tests/numba_suite/suite.py
 
 triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GPU
-	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(INSTALL) '.[triton]'
 	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py
 
 cute: $(STAMP)  ## Install CuTe DSL and torch, and test them on the simulated GPU
-	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cute]' torch
+	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || $(INSTALL) '.[cute]' torch
 	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cute_cuda.py
 
 cupy: $(STAMP)  ## Install CuPy, and test it on the simulated GPU
-	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cupy]'
+	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || $(INSTALL) '.[cupy]'
 	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cupy.py
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
@@ -62,8 +61,7 @@ format: $(STAMP)  ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 
 docs: $(STAMP)  ## Write the generated pages of docs/, and build all of them as HTML
-	@$(BIN)/python -c 'import furo, myst_parser, numpydoc' 2>/dev/null || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(BIN)/python -c 'import furo, myst_parser, numpydoc' 2>/dev/null || $(INSTALL) '.[docs]'
 	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
 	@$(BIN)/python docs/making/intrinsics.py
 	@$(BIN)/python docs/making/pictures.py
@@ -86,5 +84,5 @@ $(STAMP): pyproject.toml
 	  sys.exit(f"Tilewright needs Python 3.11 or newer (got {v}); try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || { echo "Creating $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing Tilewright and its compilers into $(VENV) (about a minute, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
+	@$(INSTALL) '.[all]'
 	@touch $@

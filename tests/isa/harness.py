@@ -185,7 +185,6 @@ class Compiled:
         shapes: Sequence[str] | Callable[[Form], Sequence[str]] = SHAPES,
         *,
         literals: Mapping[str, Sequence[int]] | None = None,
-        opt: int = 1,
     ) -> None:
         pairs = [(f, s) for f in forms for s in (shapes(f) if callable(shapes) else shapes)]
         self.symbols = {(f.name, s): f"f{i}" for i, (f, s) in enumerate(pairs)}
@@ -198,7 +197,7 @@ class Compiled:
             texts.append(text)
             declarations.update(needed)
         self.text = "\n".join([*declarations.values(), *texts, _FOOTER])
-        self._library = _compile(self.text, list(self.symbols.values()), opt)
+        self._library = _compile(self.text, list(self.symbols.values()))
 
     def run(
         self, name: str, shape: str, arrays: Sequence[np.ndarray], memory: np.ndarray | None = None
@@ -220,14 +219,17 @@ class Compiled:
         return outputs
 
 
-def _compile(text: str, symbols: list[str], opt: int) -> llvm.ResourceTracker:
-    """IR text to callable addresses, through ORC."""
+def _compile(text: str, symbols: list[str]) -> llvm.ResourceTracker:
+    """IR text to callable addresses, through ORC.
+
+    Instructions are selected as in quick code (`native/compiler.Effort`); launches of these tests run optimised code.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(text)
     module.verify()
     features = llvm.get_host_cpu_features().flatten()
-    machine = llvm.Target.from_default_triple().create_target_machine(features=features, opt=opt, jit=True)
+    machine = llvm.Target.from_default_triple().create_target_machine(features=features, opt=0, jit=True)
     builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
     for symbol in symbols:
         builder.export_symbol(symbol)
