@@ -1,4 +1,4 @@
-"""The program's subcommands, a row each, and the options before them."""
+"""The table of subcommands, and the options that precede them."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ COMMANDS = (
     Command(
         "ladder",
         ladder.ladder,
-        "Run every kernel, verify it bit for bit, count what it does.",
+        "Run every kernel, verify it bit for bit, count its memory traffic.",
         (
             ("", "every kernel on 256 x 256 matrices"),
             ("--kernels 's9*,S5' --size 64", "some of them, by name or source row"),
-            ("--shape 31,33,32 --dtype int32 --json", "odd extents, one dtype, for a program"),
+            ("--shape 31,33,32 --dtype int32 --json", "odd extents, one dtype, JSON output"),
         ),
     ),
     Command(
@@ -77,18 +77,18 @@ COMMANDS = (
             ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
             ("a.npy b.npy -o c.npy --device opencl --force", "on an OpenCL device, over an old c.npy"),
             ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
-            ("A.npy B.zarr -o C.zarr --memory 2GB", "larger than memory; goes on where it was interrupted"),
+            ("A.npy B.zarr -o C.zarr --memory 2GB", "larger than memory; resumes after an interruption"),
             ("A.zarr B.zarr -o C.zarr --dask tcp://host:8786", "by the workers of a Dask cluster"),
         ),
     ),
     Command(
         "cluster",
         cluster.cluster,
-        "Simulate a product on a Dask cluster that need not be there.",
+        "Simulate a product on a Dask cluster that you need not have.",
         (
-            ("--workers 1,100,10000", "a product of a million cubed: time, bytes, what limits"),
-            ("--workers 1000 --memory 64GB --failures 1000", "one cluster at length, whose workers die"),
-            ("--workers 10000 --layers 1,4,16 --storage 1TB/s", "what cutting k would save"),
+            ("--workers 1,100,10000", "extents of a million: time, bytes, bottleneck"),
+            ("--workers 1000 --memory 64GB --failures 1000", "one cluster in detail, with failing workers"),
+            ("--workers 10000 --layers 1,4,16 --storage 1TB/s", "what splitting k would save"),
         ),
     ),
     Command("kernels", lists.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
@@ -97,86 +97,86 @@ COMMANDS = (
         run,
         "Run a numba.cuda program on a simulated GPU.",
         (
-            ("program.py data.npy --fast", "what stands after the program is its own"),
-            ("--gpu a100 --limit 60 program.py", "another GPU; launches end after 60 s"),
+            ("program.py data.npy --fast", "arguments after the program belong to it"),
+            ("--gpu a100 --limit 60 program.py", "another GPU; abandon launches after 60 s"),
             ("-m pytest tests", "a module, as python -m has it"),
         ),
     ),
     Command(
         "check",
         check.check,
-        "The same, and say what is wrong with its kernels.",
+        "The same, and report the defects of its kernels.",
         (
             ("program.py", "findings with their lines; exit status 1 if there are any"),
-            ("--fail-on error --ignore TW601 program.py", "warnings are shown, and are no failure"),
-            ("--format github --format sarif=found.sarif program.py", "in CI: beside the lines of the change"),
-            ("--format brief -c 'import demo; demo.main()'", "a line a finding"),
+            ("--fail-on error --ignore TW601 program.py", "show warnings, but fail only for errors"),
+            ("--format github --format sarif=found.sarif program.py", "in CI: findings beside the changed lines"),
+            ("--format brief -c 'import demo; demo.main()'", "one line per finding"),
             ("--codes", "every code with its rule and remedy"),
         ),
     ),
     Command(
         "profile",
         profile.profile,
-        "The same, and count what its kernels do, line by line.",
+        "The same, and count the kernels' memory traffic, line by line.",
         (
             ("program.py", "source with counts beside it"),
             ("--kernel transpose --launch 0 program.py", "the first launch of one kernel"),
-            ("--json program.py > profile.json", "for a program"),
-            ("--html page.html program.py", "and a page, in which lanes are stepped through"),
+            ("--json program.py > profile.json", "all counts as JSON"),
+            ("--html page.html program.py", "also write a page that shows the lanes of each access"),
         ),
     ),
     Command(
         "predict",
         predict.predict,
-        "Predict how long kernels take on a GPU that need not be there.",
+        "Predict how long kernels take on a GPU that you need not have.",
         (
             ("--size 4096 --gpu a6000", "every kernel of the catalogue, 4096 x 4096 matrices"),
-            ("--kernels results_8 --gpu v100", "one, with what its time goes to"),
+            ("--kernels results_8 --gpu v100", "one kernel, with a breakdown of its time"),
             ("--gpu a6000 program.py data.npy", "each launch of a program that uses numba.cuda"),
         ),
     ),
     Command(
         "bench",
         bench.bench,
-        "Measure or predict rates, beside peers and the sources' tables.",
+        "Measure or predict rates, beside other libraries and the sources' tables.",
         (
-            ("--table S8", "the source's table, each figure beside the source's"),
-            ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with peers"),
+            ("--table S8", "a source's table, beside the source's figures"),
+            ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with other libraries"),
             ("--kernels S9 --blocks 8,16 --device a6000,v100", "predicted for two GPUs"),
-            ("--dtypes int8 --output monday.jsonl", "kept; after Ctrl-C the same command goes on"),
+            ("--dtypes int8 --output monday.jsonl", "store the rates; after Ctrl-C the same command resumes"),
         ),
     ),
     Command(
         "compare",
         compare.compare,
-        "Say what became slower between two sweeps of bench.",
+        "Report what became slower between two sweeps of bench.",
         (
-            ("monday.jsonl tuesday.jsonl", "exit status 1 where something did"),
-            ("old.jsonl new.jsonl --threshold 2% --json", "smaller changes count, for a program"),
+            ("monday.jsonl tuesday.jsonl", "exit status 1 if something became slower"),
+            ("old.jsonl new.jsonl --threshold 2% --json", "report smaller changes, as JSON"),
         ),
     ),
     Command(
         "report",
         report.report,
-        "Write one page: blocks, lanes, ladder, rates, occupancy.",
+        "Write one HTML page: blocks, lanes, ladder, rates, occupancy.",
         (
-            ("-o page.html", "S3's kernel, stepped through as it ran"),
+            ("-o page.html", "an execution of S3's kernel, to step through"),
             ("monday.jsonl -o page.html --kernel warp_tiled", "another kernel, and a sweep's charts"),
             ("monday.jsonl", "the sweep's charts in the terminal"),
-            ("monday.jsonl -o page.html --charts charts", "and each chart as SVG and PNG"),
+            ("monday.jsonl -o page.html --charts charts", "also each chart as SVG and PNG"),
         ),
     ),
     Command(
         "tune",
         tune.tune,
-        "Time the first kernels of a ranking; the quickest multiplies.",
+        "Time the best-ranked kernels; tw.matmul then uses the fastest.",
         (
-            ("--size 4096 --device simulated:h100", "five kernels, predicted; plans and products use the quickest"),
-            ("--shape 64,4096,512 --order fast --dtype float16", "by tensor cores too"),
-            ("--kernels 8 --again --json", "more of them, known or not, for a program"),
+            ("--size 4096 --device simulated:h100", "five kernels, predicted; plans and products use the fastest"),
+            ("--shape 64,4096,512 --order fast --dtype float16", "tensor cores allowed"),
+            ("--kernels 8 --again --json", "more kernels, timed again, as JSON"),
         ),
     ),
-    Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),
+    Command("devices", lists.devices, "List this machine's devices.", (("", "what each can do, and what is missing"),)),
     Command(
         "gpus",
         lists.gpus,
@@ -186,7 +186,7 @@ COMMANDS = (
     Command(
         "occupancy",
         occupancy.occupancy,
-        "Compute occupancy, its limiter, and what a change gives.",
+        "Compute occupancy, its limiter, and the effect of changes.",
         (
             ("--registers 48 --shared 8192 --block 256", "on the H100"),
             ("--registers 48 --block 256 --gpu all", "on every GPU"),
@@ -195,7 +195,7 @@ COMMANDS = (
     Command(
         "cache",
         lists.cache,
-        "Show or empty the folder of compiled kernels.",
+        "Show or empty the cache of compiled kernels.",
         (("", "where it is, and what it holds"), ("--clear", "remove every entry")),
     ),
     Command(
@@ -209,15 +209,15 @@ COMMANDS = (
 app = typer.Typer(
     name="tilewright",
     help=(
-        "Matrix multiplication from three loops up, on the CPU, on a simulated GPU or on a real one.\n\n"
-        f"Exit status: {listed()}. `run` and `profile` leave with the program's own."
+        "Matrix multiplication from three loops to tensor cores: on CPUs, on GPUs, on a simulated GPU.\n\n"
+        f"Exit status: {listed()}. `run` and `profile` exit with the program's own status."
     ),
     epilog=_examples(
         [
-            ("ladder", "climb from three loops to many results a thread"),
-            ("check program.py", "find what is wrong with a program's kernels"),
+            ("ladder", "from three loops to tensor cores, verified and counted"),
+            ("check program.py", "find the defects of a program's kernels"),
             ("COMMAND --help", "options and examples of a command"),
-            ("--install-completion", "let the shell complete commands and options"),
+            ("--install-completion", "install completion for the shell"),
         ]
     ),
     no_args_is_help=True,
@@ -243,7 +243,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Hold the options that stand before a subcommand; the callback of each does the work."""
+    """Hold the options before a subcommand; their callbacks do the work."""

@@ -1,4 +1,4 @@
-"""`tilewright bench`: rates of kernels, of tw.matmul and of peers, measured here or predicted."""
+"""`tilewright bench`: rates of kernels, of tw.matmul and of other libraries, measured or predicted."""
 
 from __future__ import annotations
 
@@ -26,39 +26,41 @@ _YARDSTICK = "numpy"
 def bench(
     kernels: Annotated[
         list[str] | None,
-        option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; on a GPU that is not here all"),
+        option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; all on a predicted GPU"),
     ] = None,
     sizes: Annotated[str | None, option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
-    blocks: Annotated[str | None, option("EDGES", "Edges of blocks, of kernels that have blocks.", "all")] = None,
-    results: Annotated[str | None, option("NUMBERS", "Results a thread, of kernels that have blocks.", "all")] = None,
-    dtypes: Annotated[str | None, option("NAMES", "For all that take them.", "each source's own")] = None,
+    blocks: Annotated[str | None, option("EDGES", "Block edges, for kernels that have them.", "all")] = None,
+    results: Annotated[str | None, option("NUMBERS", "Results per thread, for kernels that have them.", "all")] = None,
+    dtypes: Annotated[
+        str | None, option("NAMES", "Dtypes, for all kernels that take them.", "each source's own")
+    ] = None,
     device: Annotated[
         str | None,
         option(
             "NAMES",
-            "Of `tilewright devices`, measured; of `tilewright gpus`, predicted.",
-            "cpu; of a table a GPU",
+            "Names of `tilewright devices` (measured) and `tilewright gpus` (predicted).",
+            "cpu; for a table a GPU",
             complete=completion.bench_devices,
         ),
     ] = None,
     against: Annotated[
         str | None,
-        option("NAMES", "Peers that take turns: numpy, torch, jax, cupy; none.", "numpy, if measured"),
+        option("NAMES", "Other libraries to compare with: numpy, torch, jax, cupy; none.", "numpy, if measured"),
     ] = None,
     table: Annotated[str | None, option(_TABLES, "A source's table, beside its figures.")] = None,
-    caches: Annotated[str | None, option("warm,cold", "What caches hold when a product begins.", "warm")] = None,
-    samples: Annotated[str | None, option("N", "Times that each is measured.", "31")] = None,
+    caches: Annotated[str | None, option("warm,cold", "State of the caches when a product starts.", "warm")] = None,
+    samples: Annotated[str | None, option("N", "Samples of each time.", "31")] = None,
     output: Annotated[
         Path | None,
-        option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept"),
+        option("FILE", "Store each rate at once; resume an unfinished file.", "none"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    html: Annotated[Path | None, option("PAGE", "Write the sweep's page too, as `tilewright report` does.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
+    html: Annotated[Path | None, option("PAGE", "Also write the sweep's page, as `tilewright report` does.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
 ) -> None:
-    """Measure or predict rates, verify every product, and show them beside peers and the sources' figures.
+    """Measure or predict rates, verify every product, and compare with other libraries and the sources' figures.
 
-    Where no GPU is, `--device a6000` predicts its times: they stand in another colour, and are called so.
+    Without a GPU, `--device a6000` predicts its times, which are labelled as predicted.
     """
     from tilewright.cli.report import write_page
     from tilewright.report.html import report as page
@@ -85,7 +87,7 @@ def _asked(
     caches: str | None,
     samples: str | None,
 ) -> Asked:
-    """What the options say.
+    """The sweep that the options describe.
 
     Raises ArgumentValueError: one is wrong, or does not go with another.
     """
@@ -117,7 +119,7 @@ def _asked(
 
 
 def _device(name: str) -> str:
-    """A GPU's key, where a name is one of a GPU that is predicted; else the name."""
+    """The GPU's key if the name is one of a predicted GPU, else the name."""
     from tilewright import machine
     from tilewright.backends.inventory import row_of
 
@@ -128,7 +130,7 @@ def _device(name: str) -> str:
 
 
 def _table_device() -> str:
-    """A real GPU, or one that is predicted."""
+    """A real GPU or a predicted one."""
     from tilewright.backends.cuda.backend import describe
     from tilewright.rates import tables
 
@@ -136,7 +138,7 @@ def _table_device() -> str:
 
 
 def _words(option: str, text: str | None) -> tuple[str, ...]:
-    """Words between commas, each once."""
+    """Comma-separated words, each once."""
     found = tuple(dict.fromkeys(word.strip() for word in (text or "").split(",") if word.strip()))
     if text is not None and not found:
         raise ArgumentValueError(f"{option} must name at least one (got {text!r}); leave it out for the default")
@@ -160,7 +162,7 @@ def _extents(word: str) -> tuple[int, int, int]:
 
 
 def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:
-    """Refuse a page that cannot be written or is there already, before the sweep begins."""
+    """Refuse a page that exists or cannot be written, before the sweep starts."""
     from tilewright.cli import files
 
     if html is None:
@@ -171,7 +173,7 @@ def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:
 
 
 def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
-    """Print a sweep, and what it leaves out."""
+    """Print a sweep and notes on what it leaves out."""
     from tilewright.rates import plan
     from tilewright.report import console, rates as report, terminal
 
@@ -183,7 +185,7 @@ def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
 
 
 def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Sweep, int]:
-    """The sweep, as far as it came before Ctrl-C, and how many points it has."""
+    """The sweep, complete or up to Ctrl-C, and its planned number of points."""
     from tilewright.native.interrupts import HeldBack, until_ctrl_c
     from tilewright.rates import plan, store
     from tilewright.rates.conditions import conditions
@@ -213,7 +215,7 @@ def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Swe
 
 
 def _interrupted(known: int, planned: int, output: Path | None) -> int:
-    """Say what is kept; the exit status."""
+    """Report how many points are stored; return the exit status."""
     from tilewright.report import console
 
     kept = (

@@ -1,4 +1,4 @@
-"""`tilewright check`: a program that uses numba.cuda, and what is wrong with its kernels."""
+"""`tilewright check`: run a program and report the defects of its kernels."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 FailOnOption = Annotated[
     str | None,
-    option("error|warning|never", "Findings that are a failure.", "warning", complete=completion.fail_on),
+    option("error|warning|never", "Least severity that is a failure.", "warning", complete=completion.fail_on),
 ]
 FormatOption = Annotated[
     list[str] | None,
     option(
         "FORM[=FILE]",
-        "Report: text, brief, json, sarif or github; again for more than one.",
+        "Report: text, brief, json, sarif or github; may be repeated.",
         "text",
         complete=completion.formats,
     ),
@@ -37,26 +37,25 @@ FormatOption = Annotated[
 def check(
     ctx: typer.Context,
     given: program.Given,
-    ignore: Annotated[str | None, option("CODES", "Codes that are not wanted: TW601,TW604.")] = None,
+    ignore: Annotated[str | None, option("CODES", "Codes to suppress: TW601,TW604.")] = None,
     fail_on: FailOnOption = None,
     format: FormatOption = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show what is suppressed, and suppressions without use.")
+        bool, typer.Option("--verbose", help="Show suppressed findings, and suppressions without effect.")
     ] = False,
-    codes: Annotated[bool, typer.Option("--codes", help="List the codes of findings, and leave.")] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="List the codes of findings and exit.")] = False,
 ) -> None:
-    """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
+    """Run a program with a simulated GPU as its device, and report the defects of its kernels.
 
-    The exit status is 1 when something was found, 3 when nothing was but the program itself failed or a launch did not
-    run to its end, 2 for wrong use; 130 where Ctrl-C ended it, and what was found until then is shown. With --fail-on
-    never it is the program's own. A comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet
-    there.
+    The exit status is 1 if there are findings, 3 if there are none but the program itself failed or a launch did not
+    run to its end, 2 for a usage error, and 130 after Ctrl-C, which shows the findings so far. With --fail-on never it
+    is the program's own. A comment `tilewright: ignore[TW601]` at the end of a line suppresses that code there.
 
-    A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
-    defects, such as races, are found while the program goes on.
+    A launch that a GPU would refuse or abort raises its error, as under `tilewright run`, and is a finding too. After
+    other defects, such as races, the program continues.
 
-    Where json or sarif go to standard output, what the program prints goes to standard error.
+    If json or sarif go to standard output, the program's own output goes to standard error.
     """
     if codes:
         _list_codes(json=json)
@@ -102,7 +101,7 @@ def _show(
     verbose: bool,
     pointed: Callable[[], None],
 ) -> NoReturn:
-    """Show what was found, and how the program ended; leave with the exit status."""
+    """Show the findings and how the program ended; exit with the status."""
     from tilewright.report import console
 
     sifted = checks.sifted
@@ -118,7 +117,7 @@ def _show(
 
 
 def _status(sifted: Sifted, ended: Ended, failing: FailOn, *, unchecked: bool = False) -> int:
-    """The exit status: that of Ctrl-C before all, of findings before that of a program that failed."""
+    """The exit status: Ctrl-C takes precedence over findings, and those over a failed program."""
     from tilewright.configuration import FAILURES
 
     if ended.interrupted or failing == "never":

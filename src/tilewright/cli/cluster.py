@@ -1,4 +1,4 @@
-"""`tilewright cluster`: what a product larger than memory takes on clusters that need not be there."""
+"""`tilewright cluster`: simulate a product larger than memory on Dask clusters."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ def _option(metavar: str, text: str) -> Any:
 
 def cluster(
     extents: Annotated[str, _option("M,N,K", "C is M by N, A is M by K, B is K by N.")] = "1000000,1000000,1000000",
-    workers: Annotated[str, _option("NUMBERS", "A row each.")] = "1,10,100,1000,10000",
-    memory: Annotated[str, _option("SIZE", "Of a worker, for tiles and panels.")] = "16GB",
-    dtype: Annotated[str, _option("DTYPE", "Of all three matrices.")] = "float32",
-    layers: Annotated[
-        str, _option("NUMBERS", "Parts of k that different workers multiply for a tile (2.5-D); a row each.")
-    ] = "1",
-    gflops: Annotated[str, _option("NUMBER", "Of a worker.")] = "300",
-    storage: Annotated[str, _option("RATE", "Of all workers together, which read and write it.")] = "20GB/s",
-    link: Annotated[str, _option("RATE", "Most of a worker, each way.")] = "1.25GB/s",
-    task: Annotated[str, _option("MS", "Milliseconds of client and scheduler for a tile, one after the other.")] = "5",
+    workers: Annotated[str, _option("NUMBERS", "Numbers of workers, a row each.")] = "1,10,100,1000,10000",
+    memory: Annotated[str, _option("SIZE", "Memory of a worker, for tiles and panels.")] = "16GB",
+    dtype: Annotated[str, _option("DTYPE", "Dtype of all three matrices.")] = "float32",
+    layers: Annotated[str, _option("NUMBERS", "Parts into which k is split among workers (2.5-D); a row each.")] = "1",
+    gflops: Annotated[str, _option("NUMBER", "Rate of a worker.")] = "300",
+    storage: Annotated[str, _option("RATE", "Storage bandwidth of all workers together.")] = "20GB/s",
+    link: Annotated[str, _option("RATE", "Network bandwidth of a worker, each way.")] = "1.25GB/s",
+    task: Annotated[str, _option("MS", "Milliseconds per tile in client and scheduler.")] = "5",
     failures: Annotated[str | None, option("HOURS", "Mean life of a worker.", "nothing fails")] = None,
-    spread: Annotated[str, _option("PERCENT", "How far workers' rates lie apart: a standard deviation.")] = "0",
-    seed: Annotated[str, _option("NUMBER", "Of failures and rates.")] = "0",
+    spread: Annotated[str, _option("PERCENT", "Standard deviation of the workers' rates.")] = "0",
+    seed: Annotated[str, _option("NUMBER", "Seed of failures and rates.")] = "0",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Simulate a product on a Dask cluster: time, bytes, and what limits, for as many workers as you like.
+    """Simulate a product on a Dask cluster of any number of workers: time, bytes and bottleneck.
 
-    Tiles, their order and who gets which are those of `tilewright matmul --dask`; one row is told at length.
+    Tiles, their order and their assignment are those of `tilewright matmul --dask`. A single cluster is shown in
+    detail.
     """
     from tilewright.blocks.simulation.clusters import simulated_cluster
     from tilewright.cli import values

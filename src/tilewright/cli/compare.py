@@ -1,4 +1,4 @@
-"""`tilewright compare`: what became slower between two sweeps."""
+"""`tilewright compare`: report what became slower between two sweeps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def compare(
     old: Annotated[
         Path, typer.Argument(metavar="OLD", help="A file by `tilewright bench --output`.", show_default=False)
     ],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another.", show_default=False)],
-    threshold: Annotated[str, option("PERCENT", "A measured slowdown that counts.")] = "5%",
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The file to compare with it.", show_default=False)],
+    threshold: Annotated[str, option("PERCENT", "Least measured slowdown to report.")] = "5%",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say what became slower or faster between two sweeps, and how sure that is.
+    """Report what became slower or faster between two sweeps, and how sure that is.
 
-    Measured times are compared over those of a peer that took turns with them, where both sweeps have one. Exit status
-    1 where something became slower, or wrong, or fails now.
+    If both sweeps measured another library in turns, times are compared relative to its times. The exit status is 1 if
+    something became slower or wrong, or fails now.
     """
     from tilewright.rates import store
     from tilewright.rates.compare import compare as compared
@@ -42,7 +42,7 @@ def compare(
 
 
 def _fraction(text: str) -> float:
-    """The part that a percentage is."""
+    """A percentage as a fraction."""
     found = _PERCENT.fullmatch(text.strip())
     if found is None:
         raise ArgumentValueError(f"--threshold must be a percentage (got {text[:60]!r}); try 5% or 2.5%")

@@ -1,4 +1,4 @@
-"""Matrices in .npy files: read with errors a person can act on, written whole or not at all."""
+"""Matrices in .npy files: reading with helpful errors, writing completely or not at all."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read(path: Path) -> npt.NDArray[Any]:
 
 
 def _check_header(path: Path, file: IO[bytes], size: int) -> None:
-    """Refuse what is no array of numbers, or is shorter than its header says, before room is made for it.
+    """Refuse a file that is not an array of numbers or is shorter than its header says, before allocating memory.
 
     Raises ValueError: with the reason.
     """
@@ -83,7 +83,7 @@ def _check_header(path: Path, file: IO[bytes], size: int) -> None:
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Refuse an output that exists or cannot be made, before any work is done.
+    """Refuse an output that exists or cannot be made, before any work.
 
     Raises ArgumentValueError: the file exists and `force` is False, is no regular file, or its folder does not exist.
     """
@@ -104,12 +104,12 @@ def check_output(path: Path, *, force: bool) -> None:
 
 
 def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:
-    """Write an array under a temporary name and move it into place, so that no reader sees half a file."""
+    """Write an array under a temporary name and rename it, so that no reader sees a partial file."""
     _whole(path, lambda file: np.save(file, array, allow_pickle=False), force=force)
 
 
 def write_text(path: Path, text: str, *, force: bool = True) -> None:
-    """Write a report in the same way, by default in place of one that is there."""
+    """Write a report in the same way, by default replacing an existing one."""
     write_bytes(path, text.encode(errors="backslashreplace"), force=force)
 
 
@@ -133,7 +133,7 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> N
 
 
 def _unwritable(path: Path, error: OSError) -> Exception:
-    """What to say of a file that could not be written: that the user named a wrong one, or that the host failed."""
+    """The error for a file that could not be written: the user named a wrong one, or the host failed."""
     if error.errno in _HOST_FAILED:
         return OSError(error.errno, error.strerror, str(path))
     said = error.strerror or f"{error}: is the disk full?"  # NumPy says how much it wrote, and not why

@@ -1,4 +1,4 @@
-"""`--format`: which reports of a check are made, and where each goes."""
+"""`--format`: the reports of a check and their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHOLE = ("json", "sarif")
 
 
 def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict[str, Path | None]:
-    """The forms of the report, each with its file; None is standard output.
+    """The formats of the report, each with its file; None is standard output.
 
     Raises ArgumentValueError: there is no such form, its file cannot be made, or forms that each want standard output
     alone.
@@ -55,7 +55,7 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
 
 
 def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
-    """Refuse a file that cannot be made, or that another form goes to, before the program runs.
+    """Refuse a file that cannot be made or that another format uses, before the program runs.
 
     Raises ArgumentValueError: with what came.
     """
@@ -69,12 +69,12 @@ def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
 
 
 def alone(forms: dict[str, Path | None]) -> bool:
-    """Whether standard output is a document, which what the program prints must not be in."""
+    """Whether standard output is a document, which must not contain the program's own output."""
     return any(file is None and name in _WHOLE for name, file in forms.items())
 
 
 def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: Ended, *, verbose: bool) -> None:
-    """Make the reports: those of files first, so that a reader who leaves early leaves them whole.
+    """Write the reports, files first, so that they are complete even if the reader of standard output leaves early.
 
     What goes wrong with a file is raised after the others are made, so that no finding is lost with it.
     """
@@ -82,7 +82,7 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
     from tilewright.report import console, findings as report, github, places, sarif, terminal
 
     def prose(name: str, file: Path | None) -> str:
-        """A report for people goes where colour and width are known, so a file's is made apart."""
+        """The text report depends on the terminal's colour and width, so a file gets its own."""
         kept = io.StringIO()
         parts = report.blocks(
             sifted,

@@ -1,4 +1,4 @@
-"""`tilewright ladder`: climb from three loops to many results a thread."""
+"""`tilewright ladder`: run the kernels from three loops to tensor cores."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ _ONES = " or ".join(f"{row.name}:NAME" for row in BACKENDS if row.several)
 
 Gpu = Annotated[
     str | None,
-    typer.Option(help="GPU whose limits give occupancy.", show_default="h100", autocompletion=completion.gpus),
+    typer.Option(help="GPU to simulate.", show_default="h100", autocompletion=completion.gpus),
 ]
 Device = Annotated[
     str,
-    option("|".join(DEVICES), f"Where GPU kernels run; {_ONES} for one of several.", complete=completion.devices),
+    option(
+        "|".join(DEVICES), f"Device of the GPU kernels; {_ONES} selects one of several.", complete=completion.devices
+    ),
 ]
 
 
@@ -44,18 +46,18 @@ def ladder(
     b: Annotated[Path | None, option("B.npy", "Right operand.", names=("--b",))] = None,
     dtype: Annotated[
         str | None,
-        option("|".join(DTYPES), f"One dtype for all; on {_OWN} any real one.", "each source's own"),
+        option("|".join(DTYPES), f"One dtype for all; on {_OWN} any real dtype.", "each source's own"),
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        option("NAMES", "Names or source rows, comma-separated, once or more; `*` works: s9*,S5."),
+        option("NAMES", "Names or source rows, comma-separated; `*` matches; may be repeated: s9*,S5."),
     ] = None,
     gpu: Gpu = None,
     device: Device = DEVICES[0],
-    seed: Annotated[str | None, option("N", "Operands, and the order of warps and blocks.")] = None,
+    seed: Annotated[str | None, option("N", "Seed of the operands and of the order of warps and blocks.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Run every kernel, compare it bit for bit with the canonical product, and count what it does."""
+    """Run every kernel, compare it bit for bit with the canonical product, and count its memory traffic."""
     from tilewright.cli import values
     from tilewright.kernels import catalogue
     from tilewright.ladder import climb_dtypes, select
@@ -83,7 +85,7 @@ def ladder(
 
 
 def _dtype(text: str | None, records: Sequence[Record]) -> str | None:
-    """The one dtype asked for; a device's own records may take more than the sources'."""
+    """The requested dtype; a device's own records may take more dtypes than the sources'."""
     from tilewright.cli import values
 
     if text is None:
@@ -108,7 +110,7 @@ def _pairs(
     dtype: str | None,
     seed: int | None,
 ) -> Pairs:
-    """Operands by dtype: the files', or random ones for every dtype the records start with."""
+    """Operands by dtype: those of the files, or random ones of each record's first dtype."""
     from tilewright.cli import files, values
     from tilewright.ladder import check_operands, operands
     from tilewright.problem.dtypes import element

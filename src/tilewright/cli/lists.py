@@ -1,4 +1,4 @@
-"""`tilewright devices`, `gpus`, `kernels`, `ptx-support` and `cache`: what there is."""
+"""The listing commands: `tilewright devices`, `gpus`, `kernels`, `ptx-support` and `cache`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 def devices(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List what products and kernels run on here, what each can do, and why something is missing."""
+    """List the devices of this machine, what each can do, and what is missing and why."""
     from tilewright.backends import inventory
     from tilewright.report import console, document, listing
 
@@ -22,12 +22,15 @@ def devices(
 
 
 def gpus(
-    name: Annotated[str | None, typer.Argument(metavar="[GPU]", help="One of them, or a file FILE.json.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[GPU]", help="A GPU's name, or a file FILE.json.")] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print all data: of one GPU what --gpu takes as FILE.json, else a list.")
+        bool,
+        typer.Option(
+            "--json", help="Print all data: for one GPU the record that --gpu takes as FILE.json, else a list."
+        ),
     ] = False,
 ) -> None:
-    """List the GPUs that --gpu takes: what sets occupancy, their caches and their rates."""
+    """List the GPUs that --gpu takes: occupancy limits, caches and rates."""
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.machine import record_files
@@ -44,7 +47,7 @@ def gpus(
 
 
 def kernels() -> None:
-    """List every kernel, the source row it comes from, and what it takes."""
+    """List every kernel, its source and its dtypes."""
     from tilewright.kernels import catalogue
     from tilewright.report import console, listing
 
@@ -52,7 +55,7 @@ def kernels() -> None:
 
 
 def ptx_support() -> None:
-    """Print the page of supported PTX forms, in Markdown."""
+    """Print the page of supported PTX, in Markdown."""
     from tilewright.report import console, ptx_support
     from tilewright.simt import isa
 
@@ -63,7 +66,7 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Show the cache of translated kernels: its folder, its entries, and what they may take."""
+    """Show the cache of compiled kernels: folder, entries, size and limit."""
     from tilewright.native import upkeep
     from tilewright.report import console, document, listing
     from tilewright.settings import Settings

@@ -25,13 +25,13 @@ _SIMULATED = 5_000
 
 Dtype = Annotated[
     str | None,
-    option("DTYPE", "Of the product: int32 sums int8 exactly, which wraps otherwise.", "the operands' common one"),
+    option("DTYPE", "Dtype of the product: int32 sums int8 exactly; int8 wraps.", "the operands' common one"),
 ]
 Accumulator = Annotated[
     str | None,
     option(
         "DTYPE",
-        "Of the running sums: float64 sums float32 more exactly.",
+        "Dtype of the accumulator: float64 sums float32 more exactly.",
         "the product's, wider for narrow floats",
         names=("--acc-dtype",),
     ),
@@ -40,30 +40,29 @@ Algebra = Annotated[
     str | None,
     option(
         "NAME",
-        "What adds and multiplies, such as min-plus for shortest paths.",
+        "Addition and multiplication, such as min-plus for shortest paths.",
         "plus-times",
         complete=completion.algebras,
     ),
 ]
 Threads = Annotated[
     str | None,
-    option("N", "Of the processor, at most.", "all that this process may use"),
+    option("N", "Most threads to use.", "all that this process may use"),
 ]
 Memory = Annotated[
     str | None,
     option(
         "SIZE",
-        "Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
-        "was interrupted.",
-        "what the product takes whole, where half of what is free has room for it; else that half",
+        "Memory limit of this process, such as 2GB: multiply by tiles of C, and resume after an interruption.",
+        "half of the free memory; less if the product needs less",
     ),
 ]
 Dask = Annotated[
     str | None,
     option(
         "ADDRESS",
-        "Let the workers of a Dask cluster multiply, whose scheduler has this address, such as "
-        "tcp://host:8786: all of them must see A, B and C by the same paths. --memory is then each worker's.",
+        "Multiply on the workers of the Dask cluster whose scheduler has this address, such as "
+        "tcp://host:8786. All workers must see A, B and C at the same paths; --memory limits each worker.",
         False,
     ),
 ]
@@ -72,14 +71,14 @@ Dask = Annotated[
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A", help="Left operand, of shape (m, k): .npy, .zarr or .h5:/name.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Right operand, of shape (k, n).")],
-    output: Annotated[Path, option("C", "Where the product goes.", names=("--output", "-o"))],
+    output: Annotated[Path, option("C", "File of the product.", names=("--output", "-o"))],
     memory: Memory = None,
     dask: Dask = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print how the product would be done, and do nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the plan without multiplying.")] = False,
     kernel: Annotated[
         str | None,
         typer.Option(
-            help="Record of the catalogue, for real matrices of one dtype.",
+            help="Kernel of the catalogue, for real matrices of one dtype.",
             show_default="matmul",
             autocompletion=completion.kernels,
         ),
@@ -90,18 +89,18 @@ def matmul(
     ] = None,
     device: Annotated[
         str | None,
-        option("|".join(spellings()), "Where matmul multiplies.", "cpu"),
+        option("|".join(spellings()), "Device that multiplies.", "cpu"),
     ] = None,
     dtype: Dtype = None,
     acc_dtype: Accumulator = None,
     algebra: Algebra = None,
     threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C if it exists.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: the plan, and what it took.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the plan and the times as JSON.")] = False,
 ) -> None:
-    """Multiply two arrays on disk in the canonical order; the result appears whole or not at all.
+    """Multiply two arrays on disk in the canonical order; the result file is complete or absent.
 
-    Any shapes and dtypes that tilewright.matmul takes.
+    Shapes and dtypes may be any that tilewright.matmul takes.
     """
     from tilewright.cli import values
     from tilewright.engine.request import Request
@@ -124,7 +123,7 @@ def matmul(
 
 
 def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
-    """Refuse options that a kernel has no choice of."""
+    """Refuse options that do not apply to a kernel of the catalogue."""
     from tilewright.errors import ArgumentValueError
 
     for name, given in options.items():
@@ -135,7 +134,7 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
 
 
 def _fit(paths: Sequence[Path]) -> bool:
-    """Whether all are NumPy's files, of which the operands take less than a quarter of what is free."""
+    """Whether all are .npy files and the operands take less than a quarter of the free memory."""
     from tilewright.blocks.stores import Place
     from tilewright.machine import host_memory
 
@@ -173,7 +172,7 @@ def _by_blocks(
     a: Path, b: Path, output: Path, memory: str | None, dask: str | None, asked: Request, *, force: bool, json: bool,
     only_plan: bool,
 ) -> None:  # fmt: skip
-    """Tile by tile, within the memory allowed."""
+    """Multiply by tiles, within the memory limit."""
     from tilewright.blocks.cluster import connected
     from tilewright.engine import outside
     from tilewright.native.interrupts import until_ctrl_c
@@ -202,7 +201,7 @@ def _by_blocks(
 
 
 def _on_workers(plan: BlockPlan, workers: int) -> str:
-    """How many workers there are, and how long they take for a plan."""
+    """The number of workers and the simulated time of a plan on them."""
     from tilewright.blocks.simulation.clusters import simulated_time
     from tilewright.machine.sizes import duration_text
 
@@ -215,7 +214,7 @@ def _on_workers(plan: BlockPlan, workers: int) -> str:
 
 
 def _interrupted(product: Product, output: Path) -> int:
-    """Say what is kept; the exit status."""
+    """Report what is stored; return the exit status."""
     from tilewright.report import console
 
     tiles = 0 if product.plan is None else product.plan.tiles

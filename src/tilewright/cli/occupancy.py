@@ -1,4 +1,4 @@
-"""`tilewright occupancy`: how many warps of a kernel a multiprocessor holds, and what would change that."""
+"""`tilewright occupancy`: how many warps of a kernel a multiprocessor holds, and how to change that."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ALL = "all"
 
 
 def occupancy(
-    registers: Annotated[str, option("R", "Registers of a thread, as the assembler reports them.")],
-    block: Annotated[str, option("N", "Threads of a block.")],
-    shared: Annotated[str, option("S", "Bytes of shared memory of a block, static and dynamic.")] = "0",
+    registers: Annotated[str, option("R", "Registers per thread, as the assembler reports them.")],
+    block: Annotated[str, option("N", "Threads per block.")],
+    shared: Annotated[str, option("S", "Bytes of shared memory per block, static and dynamic.")] = "0",
     gpu: Annotated[
         str | None,
-        option("NAME", "GPU, by a name of `tilewright gpus`; all compares them.", "h100"),
+        option("NAME", "A GPU of `tilewright gpus`; all compares them.", "h100"),
     ] = None,
-    barriers: Annotated[str, option("B", "Named barriers of a block; 0 leaves them out.")] = "0",
+    barriers: Annotated[str, option("B", "Named barriers per block; 0 ignores them.")] = "0",
     carveout: Annotated[
         str | None,
-        option("PERCENT|l1|equal|shared", "Preferred part of shared memory.", "no preference"),
+        option("PERCENT|l1|equal|shared", "Preferred carveout of shared memory.", "no preference"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Compute occupancy, its limiter, and what another block, fewer registers or less shared memory would give.
+    """Compute occupancy, its limiter, and the effect of another block size, fewer registers or less shared memory.
 
-    Exit status 1 where no block fits; with --gpu all, where none fits on any.
+    The exit status is 1 if no block fits; with --gpu all, if none fits on any GPU.
     """
     from tilewright import machine
     from tilewright.cli import values

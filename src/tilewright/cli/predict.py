@@ -27,19 +27,19 @@ def predict(
     dtype: Annotated[str | None, option("DTYPE", "One dtype for all.", "each source's own")] = None,
     kernels: Annotated[
         list[str] | None,
-        option("NAMES", "Of the catalogue, once or more: s9*,S6."),
+        option("NAMES", "Kernels of the catalogue; may be repeated: s9*,S6."),
     ] = None,
-    clock: Annotated[str | None, option("MHZ", "Clock that it sustains.", "its boost clock")] = None,
-    kernel: Annotated[str | None, option("NAME", "Of a program, only this kernel.")] = None,
+    clock: Annotated[str | None, option("MHZ", "Sustained clock of the GPU.", "its boost clock")] = None,
+    kernel: Annotated[str | None, option("NAME", "Only this kernel of the program.")] = None,
     all_blocks: Annotated[
-        bool, typer.Option("--all-blocks", help="Of a program, count all blocks of large launches, not some.")
+        bool, typer.Option("--all-blocks", help="Count all blocks of a program's large launches, not a sample.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Predict times from machine code, counts and a model of a multiprocessor; nothing is measured.
 
-    Of a program, that of each launch; of the catalogue without one. What the model leaves out, and how far published
-    times are from it, is on the page of predictions.
+    With a program, predict each of its launches; without one, kernels of the catalogue. The documentation of
+    predictions lists what the model leaves out, and its errors against published times.
     """
     options = {"--size": size, "--shape": shape, "--dtype": dtype, "--kernels": kernels}
     if given.named:

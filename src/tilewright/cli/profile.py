@@ -1,4 +1,4 @@
-"""`tilewright profile`: a program that uses numba.cuda, and what its kernels do line by line."""
+"""`tilewright profile`: run a program and show the counts of its kernels beside their source."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def profile(
     ctx: typer.Context,
     given: program.Given,
     kernel: Annotated[str | None, option("NAME", "Only launches of this kernel.")] = None,
-    launch: Annotated[str | None, option("N", "Only the launch of this number, from 0.", "all")] = None,
+    launch: Annotated[str | None, option("N", "Only launch number N, from 0.", "all")] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
+        bool, typer.Option("--json", help="Print JSON; the program's own output goes to standard error.")
     ] = False,
-    html: Annotated[Path | None, option("PAGE", "Write a page too, of the launch that takes longest.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
+    html: Annotated[Path | None, option("PAGE", "Also write a page of the longest launch.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
 ) -> None:
-    """Run a Python program with a simulated GPU as its device, and show what its kernels do beside their source.
+    """Run a program with a simulated GPU as its device, and show counts beside its kernels' source.
 
-    The exit status is the program's own; 130 where Ctrl-C ended it, and what was counted until then is shown.
+    The exit status is the program's own, or 130 after Ctrl-C, which shows the counts so far.
     """
     what = given.chosen()
 
@@ -60,7 +60,7 @@ def profile(
 
 
 def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:
-    """Print the profiles, and what has none."""
+    """Print the profiles, and list launches without one."""
     from tilewright.report import console, document, profile as report, terminal
 
     if ended.children_launched:
@@ -76,9 +76,9 @@ def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | Non
 
 
 def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:
-    """Say why there is no profile; that is wrong use where options name what a program that ran well never launched.
+    """Say why there is no profile.
 
-    Raises ArgumentValueError: they do.
+    Raises ArgumentValueError: an option names something that a successful program never launched.
     """
     from tilewright.report import console
 

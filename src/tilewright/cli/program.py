@@ -33,28 +33,28 @@ Script = Annotated[
     str | None,
     typer.Argument(
         metavar="SCRIPT",
-        help="Python program: a file, a folder or archive with __main__.py, - (stdin); or CUDA: a .cu file, a binary.",
+        help="Python program: a file, a folder or archive with __main__.py, or - (stdin); CUDA: .cu file or binary.",
     ),
 ]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments, whatever they are.")]
-Module = Annotated[str | None, option("MODULE", "A module instead, as python -m has it.", names=(_MODULE,))]
-Code = Annotated[str | None, option("CODE", "Code instead, as python -c has it.", names=(_CODE,))]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The program's arguments.")]
+Module = Annotated[str | None, option("MODULE", "Run a module instead, as python -m does.", names=(_MODULE,))]
+Code = Annotated[str | None, option("CODE", "Run code instead, as python -c does.", names=(_CODE,))]
 Gpu = Annotated[
     str | None,
     option("NAME", "GPU to simulate.", "h100", complete=completion.gpus),
 ]
-Seed = Annotated[str | None, option("NUMBER", "Shuffle the order of blocks and warps by this number.")]
-Limit = Annotated[str | None, option("SECONDS", "Give a launch up that runs longer.", "never")]
+Seed = Annotated[str | None, option("NUMBER", "Seed that shuffles the order of blocks and warps.")]
+Limit = Annotated[str | None, option("SECONDS", "Abandon launches that run longer.", "never")]
 
 
 class ProgramCommand(TyperCommand):
-    """A command that takes a program: its options stand before that; an unknown one is refused with the known ones.
+    """A command that takes a program, with its options before the program; an unknown option lists the known ones.
 
     `-m` and `-c` end the options, as they do for `python`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as any command does, with what follows the program left alone."""
+        """Parse as any command does, but leave the arguments after the program alone."""
         at = self._program(args)
         if at is not None:
             given = args[at]
@@ -70,7 +70,7 @@ class ProgramCommand(TyperCommand):
             raise
 
     def _program(self, args: Sequence[str]) -> int | None:
-        """Where `-m` or `-c` stands, where it comes before any program."""
+        """The position of `-m` or `-c`, if it precedes any program."""
         valued = {name for p in self.params for name in p.opts if not getattr(p, "is_flag", False)}
         position = 0
         while position < len(args):
@@ -85,7 +85,7 @@ class ProgramCommand(TyperCommand):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be run, and how."""
+    """The program to run, and how."""
 
     program: Target
     argv: tuple[str, ...]  #: Its arguments.
@@ -182,9 +182,9 @@ def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[
 
 
 def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
-    """Say which options of ours stand after the program, which got them, where it does not seem to know them.
+    """Point out Tilewright's options after the program, which receives them but does not seem to know them.
 
-    A program knows an option that its text has; of one that is spread over files, only a failure shows it.
+    A program knows an option that its text contains. If the program has several files, only its failure shows.
     """
     from tilewright.report import console
 
@@ -194,7 +194,7 @@ def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
             continue
         value = " ..." if _takes_a_value(ctx, name) else ""
         console.note(
-            f"{name} stands after the program, which got it; options of Tilewright stand before it: "
+            f"{name} is after the program, which received it; Tilewright's options go before the program: "
             f"{ctx.command_path} {name}{value} {_shown(what.program)}"
         )
 

@@ -1,4 +1,4 @@
-"""`tilewright report`: one page of a kernel and of a sweep, and charts as files or in the terminal."""
+"""`tilewright report`: one HTML page of a kernel and a sweep; charts as files or in the terminal."""
 
 from __future__ import annotations
 
@@ -35,24 +35,22 @@ def report(
         Path | None, option("PAGE", "The page to write, such as page.html.", names=("--output", "-o"))
     ] = None,
     charts: Annotated[Path | None, option("FOLDER", "A new folder for the charts, each as SVG and PNG.")] = None,
-    kernel: Annotated[str, option("NAME", "Kernel of the pictures; none.", complete=completion.kernels)] = _KERNEL,
+    kernel: Annotated[str, option("NAME", "Kernel of the pictures, or none.", complete=completion.kernels)] = _KERNEL,
     shape: Annotated[
         str | None,
-        option("M,N,K", "Extents of its product.", "three by three blocks of C"),
+        option("M,N,K", "Extents of the kernel's product.", "three by three blocks of C"),
     ] = None,
-    dtype: Annotated[str | None, option("DTYPE", "Its dtype.", "its own")] = None,
+    dtype: Annotated[str | None, option("DTYPE", "Dtype of the kernel's product.", "its own")] = None,
     gpu: Annotated[
         str | None,
-        option("NAME", "The simulated GPU.", "h100", complete=completion.gpus),
+        option("NAME", "GPU to simulate.", "h100", complete=completion.gpus),
     ] = None,
-    ladder: Annotated[str, option("NAMES", "Kernels of the ladder, by name or source row; none.")] = _LADDER,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a page, or charts in a folder, of these names.")
-    ] = False,
+    ladder: Annotated[str, option("NAMES", "Kernels of the ladder, by name or source row, or none.")] = _LADDER,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page or existing charts.")] = False,
 ) -> None:
-    """Write one page that needs no network: blocks, lanes, ladder, rates, occupancy, findings.
+    """Write one HTML page that needs no network: blocks, lanes, ladder, rates, occupancy, findings.
 
-    With a sweep and neither --output nor --charts, print its charts.
+    With a sweep but neither --output nor --charts, print the sweep's charts.
     """
     from tilewright.rates import store
 
@@ -94,7 +92,7 @@ def _print(sweep: Sweep | None) -> None:
 
 
 def _of_sweep(sweep: Sweep | None) -> tuple[str, Sequence[Chart]]:
-    """The page and the charts of a sweep alone.
+    """The page and the charts of a sweep without a kernel.
 
     Raises ArgumentValueError: there is none.
     """
@@ -107,7 +105,7 @@ def _of_sweep(sweep: Sweep | None) -> tuple[str, Sequence[Chart]]:
 
 
 def _check(output: Path | None, charts: Path | None, *, force: bool) -> None:
-    """Refuse outputs that cannot be made or are there already, before the work begins."""
+    """Refuse outputs that exist or cannot be made, before any work."""
     from tilewright.cli import files
 
     if output is not None:
@@ -159,7 +157,7 @@ def _gathered(
 
 
 def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: Gpu) -> Prediction | None:
-    """A time, where one can be predicted: else a note says why the page has none."""
+    """The predicted time; if there is none, a note on the page says why."""
     from tilewright.errors import TilewrightError
     from tilewright.prediction import products
     from tilewright.report import console
@@ -172,7 +170,7 @@ def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: G
 
 
 def _climbed(records: Sequence[Record], gpu: Gpu) -> Ladder | None:
-    """Counts at one size, and times at a larger one, of kernels that GPUs run."""
+    """Counts at one size, and predicted times at a larger one, of the ladder's GPU kernels."""
     from tilewright.ladder import climb_dtypes, operands
     from tilewright.report.html.report import Ladder
     from tilewright.waiting import announced
@@ -196,7 +194,7 @@ def _climbed(records: Sequence[Record], gpu: Gpu) -> Ladder | None:
 
 
 def write_page(text: str, path: Path, *, force: bool) -> None:
-    """Write a page, whole or not at all.
+    """Write a page, completely or not at all.
 
     Raises ArgumentValueError: it is too large.
     """

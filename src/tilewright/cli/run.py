@@ -1,4 +1,4 @@
-"""`tilewright run`: a program that uses numba.cuda, with the simulated GPU as its device."""
+"""`tilewright run`: run a program with a simulated GPU as its device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.cli import program
 
 @program.takes_a_program()
 def run(ctx: typer.Context, given: program.Given) -> None:
-    """Run a Python program that uses numba.cuda, unmodified, with a simulated GPU as its device.
+    """Run an unmodified program with a simulated GPU as its device.
 
     The exit status, output and tracebacks are the program's own.
     """

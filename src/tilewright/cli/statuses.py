@@ -1,15 +1,15 @@
-"""What the exit status of a command says; `run` and `profile` leave with the program's own."""
+"""The exit statuses of the commands; `run` and `profile` exit with the program's own."""
 
 from __future__ import annotations
 
-#: FOUND is also a ladder that is not to be trusted, and a block that fits on no GPU. Typer's own usage errors are
-#: WRONG_USE too. INTERRUPTED is 128 + SIGINT, the shell's way to say so.
+#: #: FOUND also stands for a ladder with a wrong kernel and for a block that fits on no GPU. Typer's usage errors are
+#: WRONG_USE too. INTERRUPTED is 128 + SIGINT, the shell's convention.
 DONE, FOUND, WRONG_USE, PROGRAM_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 MEANINGS = {
     DONE: "done",
     FOUND: "something was found",
-    WRONG_USE: "wrong use",
-    PROGRAM_FAILED: "the program that `check` ran failed itself, or a launch of it did not run to its end",
+    WRONG_USE: "usage error",
+    PROGRAM_FAILED: "the program that `check` ran failed, or one of its launches did not run to its end",
     DEFECT: "Tilewright or the host failed",
     INTERRUPTED: "interrupted",
 }

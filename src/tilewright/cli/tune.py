@@ -1,4 +1,4 @@
-"""`tilewright tune`: times the first kernels of a product's ranking, and keeps the quickest for later products."""
+"""`tilewright tune`: time the best-ranked kernels of a product, and use the fastest for later products."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _SIZE = 1024
 def tune(
     size: Annotated[str | None, option("N", "Square matrices, N by N.", str(_SIZE))] = None,
     shape: Annotated[list[str] | None, option("M,N,K", "c is M by N, a is M by K, b is K by N; once or more.")] = None,
-    dtype: Annotated[str, option("DTYPE", "Of both operands.")] = "float32",
+    dtype: Annotated[str, option("DTYPE", "Dtype of both operands.")] = "float32",
     order: Annotated[
-        str, option("ORDER", "Of sums: canonical, tf32x3 or fast.", complete=completion.orders)
+        str, option("ORDER", "Order of sums: canonical, tf32x3 or fast.", complete=completion.orders)
     ] = "canonical",
     device: Annotated[str, option("NAME", "cpu, or a simulated GPU: simulated:h100.")] = "simulated",
-    kernels: Annotated[str | None, option("COUNT", "So many of the ranking's first.", "5")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Time those too whose times are kept.")] = False,
+    kernels: Annotated[str | None, option("COUNT", "Number of best-ranked kernels.", "5")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Time kernels again that already have a time.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Time the first kernels of a product's ranking, and keep what is found: the quickest multiplies from then on.
+    """Time the best-ranked kernels of a product; tw.matmul uses the fastest from then on.
 
-    On a simulated GPU a time is predicted, which takes some ten seconds a kernel, and each is kept as soon as it is
-    known; after Ctrl-C the same command goes on. Of the CPU, blocks of its kernels are measured. Exit status 4 where
-    no kernel has a time, or times could not be kept.
+    For a simulated GPU the times are predicted, which takes about ten seconds per kernel. Each time is stored at once;
+    after Ctrl-C the same command resumes. On the CPU the blocking is measured. The exit status is 4 if no kernel has a
+    time or the times could not be stored.
     """
     from tilewright.cli import values
     from tilewright.engine.promotion import ORDERS, as_dtype

@@ -1,4 +1,4 @@
-"""What options may hold: text as it came, checked, so that every error says its rule and what came."""
+"""Parsing of option values; every error states its rule and the value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 def limits(text: str | None) -> Limits | None:
-    """What `--limit` says a launch may take; None where it says nothing.
+    """The limit of a launch from `--limit`; None without one.
 
     Raises ArgumentValueError: the text is no number of seconds, or 0.
     """
@@ -52,7 +52,7 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
 
 
 def decimal(option: str, text: str, example: str) -> float:
-    """Return a number in plain digits, fractions too.
+    """Return a number in decimal digits, with or without a fraction.
 
     Raises ArgumentValueError: the text is something else.
 
@@ -65,7 +65,7 @@ def decimal(option: str, text: str, example: str) -> float:
 
 
 def rate(option: str, text: str) -> int:
-    """Return the bytes of a second, from text such as "20GB/s" or "1.5 GiB".
+    """Return bytes per second, from text such as "20GB/s" or "1.5 GiB".
 
     Raises ArgumentValueError: the text is something else.
 
@@ -93,7 +93,7 @@ def extents(option: str, text: str, between: str = ",") -> tuple[int, int, int]:
 
 
 def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
-    """Return the one of those allowed that the text is."""
+    """Return the text if it is an allowed value."""
     for value in allowed:
         if value == text:
             return value
@@ -103,7 +103,7 @@ def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
 
 
 def gpu_name(option: str, text: str) -> str:
-    """Return the name of a known GPU; it is looked up even where nothing will be asked of it."""
+    """Return the name of a known GPU, checked even if the GPU will not be used."""
     from tilewright import machine
 
     if not text:
@@ -115,7 +115,7 @@ def gpu_name(option: str, text: str) -> str:
 
 
 def _number(text: str) -> int | None:
-    """The number, where the text is one in plain digits and not too long to be one that is meant."""
+    """The number, if the text is decimal digits of a sensible length."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
 

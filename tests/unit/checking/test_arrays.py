@@ -94,13 +94,13 @@ FOUND = Finding(code="TW101", kernel="k", details=CAME)
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        (9_996, "the nearest array is `x` of shape (64,), which begins 4 bytes behind it"),
+        (9_996, "the nearest array is `x` of shape (64,), which begins 4 bytes after it"),
         (10_256, "the nearest array is `x` of shape (64,), which ends right before it"),
         (10_255 + 4096, "the nearest array is `x` of shape (64,), which ends 4,095 bytes before it"),
         (10_256 + 4096, f"no array is near it: {ALL}"),
         (10_252, "the array is `x` of shape (64,)"),
         (1_000_000, "the array is `y` of shape (2, 8)"),
-        (999_992, "the nearest array is `y` of shape (2, 8), which begins 8 bytes behind it"),
+        (999_992, "the nearest array is `y` of shape (2, 8), which begins 8 bytes after it"),
         (1_000_127, "the array is `y` of shape (2, 8)"),
         (1_000_128, "the nearest array is `y` of shape (2, 8), which ends right before it"),
         (500_000, "the nearest array is `z` of shape (0,), which ends right before it"),

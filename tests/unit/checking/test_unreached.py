@@ -112,7 +112,7 @@ CPP = """extern "C" __global__ void k(const float* a, float* out, int n) {
 
 #: What is launched -> what its one finding says.
 DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
-    "threadIdx alone": (lambda: by_thread[3, 4](ones(9), zeros(9)), "3 blocks in x all do the same"),
+    "threadIdx alone": (lambda: by_thread[3, 4](ones(9), zeros(9)), "all 3 blocks in x process the same elements"),
     "threadIdx alone, no guard": (lambda: by_thread_unguarded[3, 4](ones(9), zeros(9)), "5 of the 9 elements"),
     "one block": (lambda: added[1, 32](ones(100), ones(100), zeros(100)), "elements from 32 of axis 0"),
     "one block, no guard": (lambda: added_unguarded[1, 32](ones(100), ones(100), zeros(100)), "from 32 of axis 0"),
@@ -128,7 +128,7 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "empty": (lambda: nothing[4, 32](ones(100), zeros(100)), "the kernel writes nothing"),
     "no store": (lambda: lost[4, 32](ones(100), zeros(100)), "the kernel writes nothing"),
     "one index for both axes": (lambda: same_index[(2, 2), (16, 16)](ones(32, 32), zeros(32, 32)), "`blockIdx.y`"),
-    "one index in one block": (lambda: same_index[1, (4, 4)](ones(4, 4), zeros(4, 4)), "4 threads in y all do"),
+    "one index in one block": (lambda: same_index[1, (4, 4)](ones(4, 4), zeros(4, 4)), "all 4 threads in y process"),
     "an index not used": (lambda: unused_index[(2, 2), (4, 4)](ones(8, 8), zeros(8, 8)), "56 of the 64 elements"),
     "32 times too small": (lambda: added[1, 32](ones(1024), ones(1024), zeros(1024)), "from 32 of axis 0"),
     "two dimensions, divided once too often": (

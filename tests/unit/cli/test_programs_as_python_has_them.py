@@ -113,10 +113,10 @@ def test_an_option_of_ours_after_the_program_is_pointed_out(
     said = [line for line in tilewright("run", file, *words).err.splitlines() if "after the program" in line]
     assert len(said) == (option is not None)
     if option:
-        assert said[0].startswith(f"note: {option} stands after the program, which got it")
+        assert said[0].startswith(f"note: {option} is after the program, which received it")
         assert said[0].endswith(f"tilewright run {option} ... {file}")
 
 
 def test_of_a_module_only_a_failure_tells_that_an_option_was_not_for_it(tilewright: Run) -> None:
     assert "after the program" not in tilewright("run", "-m", "platform", "--limit", "3").err
-    assert "note: --limit stands" in tilewright("run", "-m", "json.tool", "--limit", "3").err
+    assert "note: --limit is after the program" in tilewright("run", "-m", "json.tool", "--limit", "3").err

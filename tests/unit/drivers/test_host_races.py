@@ -191,7 +191,7 @@ def test_a_finding_names_the_array_the_work_and_their_lines() -> None:
             result[1:].sum()
     (finding,) = gpu.findings
     assert finding.source == __file__
-    assert finding.message.startswith("the host reads `result` without waiting for the copy to the host, asked for at ")
+    assert finding.message.startswith("the host reads `result` without waiting for the copy to the host, started at ")
     assert (finding.details["array"], finding.details["others"]) == ("result", [f"{__file__}:{finding.line - 2}"])
 
 

@@ -66,8 +66,7 @@ TW101 error: out-of-bounds global access
     6 | \n\
   found store of 4 bytes outside every allocation.
   rule  An access to global memory must lie inside an allocation.
-  do    Guard the access with the extents of the array that it goes to, or mend
-        the index.
+  do    Guard the access with the array's extents, or correct the index.
 
 1 finding (1 error) in 4 launches of 2 kernels
 """

@@ -138,5 +138,5 @@ def test_the_message_counts_and_names_the_instructions() -> None:
     (row,) = precision.findings(of_kernel(program.ptx, program.entry), "k", [np.dtype("f4")], __file__)
     assert row.count == 2
     assert row.message.startswith(
-        "2 float64 instructions (div.rn.f64, mul.f64) where all arrays of numbers are float32;"
+        "2 float64 instructions (div.rn.f64, mul.f64) although all arrays of numbers are float32;"
     )
