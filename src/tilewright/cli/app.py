@@ -143,7 +143,7 @@ COMMANDS = (
             ("--table S8", "a source's table, beside the source's figures"),
             ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with other libraries"),
             ("--kernels S9 --blocks 8,16 --device a6000,v100", "predicted for two GPUs"),
-            ("--dtypes int8 --output monday.jsonl", "store the rates; after Ctrl-C the same command resumes"),
+            ("--dtypes int8 --output monday.jsonl", "rates kept in a file; after Ctrl-C the same command resumes"),
         ),
     ),
     Command(
