@@ -11,7 +11,7 @@ def finding(race: HostRace) -> Finding:
 
     >>> found = finding(HostRace("`x`", False, "a.py:9", "`double`", "double", "a.py:8", True))
     >>> found.line, found.message
-    (9, 'the host reads `x` without waiting for `double`, launched at a.py:8, which writes there')
+    (9, 'the host reads `x` without waiting for `double`, launched at a.py:8, which writes it')
     """
     file, line = split(race.line)
     details = {
