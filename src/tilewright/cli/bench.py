@@ -31,9 +31,7 @@ def bench(
     sizes: Annotated[str | None, option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
     blocks: Annotated[str | None, option("EDGES", "Block edges, for kernels that have them.", "all")] = None,
     results: Annotated[str | None, option("NUMBERS", "Results per thread, for kernels that have them.", "all")] = None,
-    dtypes: Annotated[
-        str | None, option("NAMES", "Dtypes, for all kernels that take them.", "each source's own")
-    ] = None,
+    dtypes: Annotated[str | None, option("NAMES", "Dtypes, for kernels that take them.", "each source's own")] = None,
     device: Annotated[
         str | None,
         option(
