@@ -42,18 +42,21 @@ def tilewright(*words: str, **options: object) -> subprocess.CompletedProcess[st
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
-@pytest.fixture(scope="module")
-def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`whole.cu` with the vendor's runtime linked in, as its compiler does unless it is told otherwise."""
+def built(name: str, folder: Path) -> Path:
+    """A program of this folder with the vendor's runtime linked in, as its compiler does by default."""
     from tilewright.programs.optional import vendor_program
 
     nvcc = vendor_program("nvcc", "NVIDIA's compiler", "this test")
-    made = tmp_path_factory.mktemp("built") / "whole"
-    library = nvcc.parents[1] / "lib"
-    subprocess.run(
-        [nvcc, "-arch=compute_80", f"-L{library}", "-o", made, HERE / "whole.cu"], check=True, capture_output=True
-    )
+    made, library = folder / name, nvcc.parents[1] / "lib"
+    words = [nvcc, "-arch=compute_80", "-lineinfo", f"-L{library}", "-o", made, HERE / f"{name}.cu"]
+    subprocess.run(words, check=True, capture_output=True)
     return made
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`whole.cu` as an executable."""
+    return built("whole", tmp_path_factory.mktemp("built"))
 
 
 def test_a_program_of_source_runs_to_its_end() -> None:
@@ -167,16 +170,17 @@ def test_check_and_profile_name_lines_of_the_source() -> None:
     assert profile["kernel"] == "reversed"
 
 
-def test_kernels_of_two_streams_on_one_buffer_must_be_ordered() -> None:
+def test_kernels_of_two_streams_on_one_buffer_must_be_ordered(tmp_path: Path) -> None:
+    program = str(built("streams", tmp_path))  # compiled once for eight runs
     for order in ("none", "late", "default"):
-        ran = tilewright("check", "--json", str(HERE / "streams.cu"), order)
+        ran = tilewright("check", "--json", program, order)
         (found,) = json.loads(ran.stdout)["findings"]
         assert (found["code"], found["kernel"]) == ("TW309", "second")
         assert found["source"].endswith("streams.cu") and found["line"] == 6
         assert "the launch writes memory that `first`, launched in another stream at" in found["message"]
         assert "streams.cu:5, writes" in found["message"]
     for order in ("event", "stream", "device", "copy", "graph"):
-        ran = tilewright("check", "--json", str(HERE / "streams.cu"), order)
+        ran = tilewright("check", "--json", program, order)
         assert json.loads(ran.stdout)["findings"] == [], order
 
 
