@@ -8,6 +8,7 @@ fractions by the published models. Source: NVIDIA/cutlass, cute/arch/mma_sm100_d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import oracle_matrix
@@ -16,6 +17,7 @@ from oracle_matrix import in_groups, value_of
 from tensor_kernels import AWAIT, noise, run, text
 from test_matrix_scaled import scale, summed
 
+import tilewright as tw
 from tilewright.errors import KernelError
 from tilewright.programs import Program
 
@@ -384,6 +386,23 @@ def test_descriptors_are_looked_at(changes: dict[str, int], said: str) -> None:
     a, b = np.zeros((128, 16), np.uint16), np.zeros((16, 16), np.uint16)
     with pytest.raises(KernelError, match=said):
         multiply(Case("f16", a, b, changes=changes), noise())
+
+
+@pytest.mark.parametrize(
+    ("case", "code"),
+    [
+        ({"name": "ws.", "changes": {"instruction": 0x17 << 24}}, "TW415"),  # 496 rows
+        ({"changes": dict.fromkeys("ab", 0x3FFF | 0x3FFF << 16 | 0x3FFF << 32)}, "TW103"),
+    ],
+)
+def test_a_check_hears_of_products_whose_descriptors_are_right(
+    monkeypatch: pytest.MonkeyPatch, case: dict[str, Any], code: str
+) -> None:
+    """Instruments compute with what descriptors say, so a wrong one must not come to them."""
+    found: list[tw.Finding] = []
+    monkeypatch.setattr("tensor_kernels.launch", lambda *what, **options: found.extend(tw.check(*what, **options)))
+    multiply(Case("f16", np.zeros((128, 16), np.uint16), np.zeros((16, 16), np.uint16), **case), noise())
+    assert [one.code for one in found] == [code]
 
 
 @pytest.mark.parametrize("d", [500, 512, 1 << 16, 16 << 16, 200 << 16, 0xFFFF])

@@ -135,8 +135,10 @@ def launch(
     >>> if available():
     ...     run = launch(kernel, (4, 4), (16, 16), (a, b, c))  # doctest: +SKIP
     """
+    if unknown := simulated.keys() - SimulatedOptions.__annotations__:
+        raise TypeError(f"launch() got an unexpected keyword argument '{min(unknown)}'")
     for name, value in {"instruments": instruments, **simulated}.items():
-        if value not in (None, False, ()):
+        if value is not None and value != ():
             raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
     device = current()
     program = program_for(kernel, args, tuple(device.compute_capability))

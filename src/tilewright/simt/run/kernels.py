@@ -74,8 +74,12 @@ class KernelStore:
                     del self._spent_seconds[next(iter(self._spent_seconds))]
 
         def make() -> None:
-            with contextlib.suppress(Exception):  # launches go on as they are
-                self.get(ptx, entry, launch, instruments)
+            try:
+                with contextlib.suppress(Exception):  # launches go on as they are
+                    self.get(ptx, entry, launch, instruments)
+            finally:
+                with self._lock:
+                    self._begun.discard(best)
 
         def begin() -> None:
             with self._lock:

@@ -50,10 +50,10 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         values |= {_OFF + i: emitter.read(item, "b32") for i, item in enumerate(off.items)}
     for number, value in values.items():
         mbarriers.scratch(emitter, number, code.resize(value, "i64", signed=False))
-    if emitter.instruments:
-        _tell(emitter, op, kind, does)
     numbers = (f"i32 {number}" for number in (kind, does, _shrinks(emitter, op, named.get("shrinks"))))
     mbarriers.or_fault(emitter, "tw_columns_product", *where(emitter, op), "ptr %lanes.scratch", *numbers)
+    if emitter.instruments:  # which read the operands, so these must have been checked
+        _tell(emitter, op, kind, does)
     return []
 
 

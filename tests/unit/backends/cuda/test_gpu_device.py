@@ -238,6 +238,8 @@ def test_what_the_driver_reports_becomes_an_error(gpu: Gpu) -> None:
         ({"args": (1,)}, LaunchError, "takes 5 arguments"),
         ({"args": ("a", 1, 2, 3.0, 4)}, ArgumentTypeError, "argument 0"),
         ({"seed": 3}, LaunchError, "`seed` is for the simulated GPU"),
+        ({"seed": 0}, LaunchError, "`seed` is for the simulated GPU"),
+        ({"sede": None}, TypeError, "unexpected keyword argument 'sede'"),
         ({"gpu": "v100"}, LaunchError, "`gpu` is for the simulated GPU"),
         ({"instruments": (object(),)}, LaunchError, "`instruments` is for the simulated GPU"),
     ],
