@@ -88,6 +88,7 @@ def test_shifts_by_literals_clamp(amount):
 #: Modules whose forms are tested elsewhere: in which test module.
 ELSEWHERE = {
     "warp": "test_warp_rows",
+    "video": "test_video",
     "shuffle": "test_warp_rows",
     "atomic": "test_atomic_rows",
     "matrix_moves": "test_matrix_moves",

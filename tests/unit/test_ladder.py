@@ -140,6 +140,7 @@ def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
     class Card:
         properties = SimpleNamespace(multiprocessor_count=170)
         name = "A card"
+        compute_capability = (12, 0)
 
     catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))
     monkeypatch.setattr("tilewright.backends.cuda.device.compute_capability", lambda: (12, 0))

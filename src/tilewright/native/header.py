@@ -4,7 +4,8 @@ Such a header holds `#include`, `#ifndef`, `#define NAME` and `#endif` lines, `/
 
 - `enum { NAME = number, ... };`, an entry a line;
 - `struct NAME { ... };`, a field a line: an integer of <stdint.h>, `float`, `double`, a struct above it or of a header
-  that it includes, or a pointer; one in brackets after its name is an array, and an empty one, last, takes no room.
+  that it includes, or a pointer; numbers in brackets behind its name make it an array; an empty one,
+  last, takes no room.
 
 Fields lie where the C compilers of 64-bit hosts put them, each aligned by its size. `tests/native_c` has a C compiler
 say whether this reading agrees with its own.
@@ -31,7 +32,7 @@ _COMMENT = re.compile(r"\s*//.*")
 _ENTRY = re.compile(r"(\w+) = (-?\d+),")
 _STRUCT = re.compile(r"struct (\w+) \{")
 _FUNCTION = re.compile(r"\w+ \(\*(\w+)\)\(.*\);")
-_FIELD = re.compile(r"(?:const )?(?:struct )?(\w+) (\**)(\w+)(\[\w*\])?;")
+_FIELD = re.compile(r"(?:const )?(?:struct )?(\w+) (\**)(\w+)((?:\[\w*\])*);")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,11 @@ def _field(line: str, known: Header, path: Path) -> tuple[str, Any, int]:
     else:
         raise ValueError(f"{path.name}: '{type_}' must be an integer of <stdint.h>, a float or a struct above")
     if brackets:
-        count = brackets[1:-1]
-        format_ = (format_, (known.numbers[count] if count in known.numbers else int(count or 0),))
+        counts = brackets[1:-1].split("][")
+        format_ = (
+            format_,
+            tuple(known.numbers[count] if count in known.numbers else int(count or 0) for count in counts),
+        )
     return name, format_, alignment
 
 

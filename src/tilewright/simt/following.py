@@ -104,7 +104,7 @@ def tighter(own: Limits | None, whole: Limits | None) -> Limits | None:
     """Limits of a launch, and no more seconds than the whole program's launches have.
 
     >>> tighter(Limits(instructions=9, seconds=5), Limits(seconds=2))
-    Limits(instructions=9, seconds=2, call_depth=512, stack_bytes=8192, threads=None)
+    Limits(instructions=9, seconds=2, call_depth=512, threads=None, stack_bytes=8192)
     """
     if own is None or whole is None or whole.seconds is None:
         return own or whole

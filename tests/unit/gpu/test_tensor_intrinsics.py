@@ -201,15 +201,6 @@ def test_a_layout_that_no_descriptor_has_is_refused(given: tuple[int, int, int],
         matrix_layout(*given)
 
 
-def test_a_real_gpu_gets_no_map_of_the_simulated_one() -> None:
-    from tilewright.backends.cuda.device import _Copies
-    from tilewright.errors import ArgumentTypeError
-
-    tensor = TensorMap(np.zeros((8, 8), np.float32), (8, 8))
-    with pytest.raises(ArgumentTypeError, match="cuTensorMapEncodeTiled"):
-        _Copies.structure(object.__new__(_Copies), tensor)
-
-
 def test_an_array_that_a_map_refers_to_is_checked_as_it_lies() -> None:
     from tilewright.checking.rows import SpacedArray, spaced
 

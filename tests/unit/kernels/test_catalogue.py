@@ -60,7 +60,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         ],
         "TC": [
             "tensor_core", "split_k", "stream_k", "batched", "transposed", "hopper",
-            "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
+            "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "tensor_core_fp8", "tensor_core_bits",
         ],

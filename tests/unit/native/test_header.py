@@ -62,6 +62,7 @@ struct outer {
     int32_t (*function)(struct inner *x, int32_t y);
     double d;
     float f[3];
+    int16_t table[2][MANY];
     uint8_t tail;
     uint32_t rest[];
 };

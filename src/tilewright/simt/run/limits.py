@@ -22,8 +22,8 @@ _STACK_BYTES_ASKED_MAX = STACK_BYTES_MAX // 2
 _COUNTS = (
     ("instructions", UNLIMITED, True, "leave it out for no limit"),
     ("call_depth", CALL_DEPTH_MAX, False, "leave it out for 512"),
-    ("stack_bytes", STACK_BYTES_MAX, False, f"leave it out for {STACK_BYTES:,}"),
     ("threads", THREADS_MAX, True, "leave it out for every core"),
+    ("stack_bytes", STACK_BYTES_MAX, False, f"leave it out for {STACK_BYTES:,}"),
 )
 
 
@@ -40,10 +40,10 @@ class Limits:
         Host time of the run, more than 0; translation is not counted.
     call_depth : int
         Calls inside calls, of functions that are not inlined; from 1 to 2**31 - 1.
-    stack_bytes : int
-        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default.
     threads : int, optional
         Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
+    stack_bytes : int
+        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default.
 
     Raises
     ------
@@ -59,8 +59,8 @@ class Limits:
     instructions: int | None = None
     seconds: float | None = None
     call_depth: int = 512
-    stack_bytes: int = STACK_BYTES
     threads: int | None = None
+    stack_bytes: int = STACK_BYTES
 
     def with_stack(self, asked_bytes: int) -> Limits:
         """The same with at least so many bytes for a thread's stack, if a GPU has them.
