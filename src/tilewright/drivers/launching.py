@@ -61,8 +61,8 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 
 #: A program may ask for more stack than a thread has anyway. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
-#: Launches by kernels that may wait, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, and the most of them here.
-_PENDING_LIMIT, _PENDING_MAX = 4, 1 << 20
+#: Launches by kernels that may wait: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
+PENDING_LIMIT = 4
 #: Operations by which kernels that run at once may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
@@ -197,7 +197,7 @@ class Launcher:
             for observer in gpu.observers:
                 observer.copied(source, target)
 
-        pending = max(1, min(gpu.set_limits.get(_PENDING_LIMIT, PENDING), _PENDING_MAX))
+        pending = max(1, gpu.set_limits.get(PENDING_LIMIT, PENDING))
         return Device(
             gpu.memory, library.base, run, library.entry, functools.partial(gpu.allocate, host_visible=True), gpu.free,
             next_index, gpu.wrote, copied, pending,

@@ -240,6 +240,8 @@ class Module:
     #: `.file` index -> path
     files: dict[int, str] = field(default_factory=dict)
     path: str = "kernel.ptx"
+    #: files of Tilewright's own definitions that were added to what the text has
+    added: frozenset[str] = frozenset()
 
     @property
     def entries(self) -> list[Function]:

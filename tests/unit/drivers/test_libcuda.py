@@ -226,6 +226,10 @@ def test_memory_calls(context: SimulatedGpu) -> None:
     kinds = [driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE]
     assert given(driver.cuPointerGetAttributes(1, kinds, host)) == [16]
     assert given(driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_STACK_SIZE)) == 1024
+    pending = driver.CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
+    given(driver.cuCtxSetLimit(pending, 1 << 20))
+    assert driver.cuCtxSetLimit(pending, (1 << 20) + 1)[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    assert given(driver.cuCtxGetLimit(pending)) == 1 << 20
 
 
 def test_cuda_core_compiles_launches_and_explains(gpu: SimulatedGpu) -> None:

@@ -14,7 +14,9 @@ from tilewright.drivers import contexts, streams
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.gpu import DriverError, SimulatedGpu, Stream
 from tilewright.drivers.host_side import Device
+from tilewright.drivers.launching import PENDING_LIMIT
 from tilewright.drivers.properties import PCI
+from tilewright.simt.run.nested import PENDING_MAX
 
 #: CUlimit -> its value: the stack of a thread, what printf and malloc have, and what device runtimes may hold back.
 _LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0})
@@ -91,8 +93,17 @@ def cuCtxGetLimit(gpu: SimulatedGpu, limit: int) -> int:
 
 
 def cuCtxSetLimit(gpu: SimulatedGpu, limit: int, value: int) -> None:
-    """Set a limit of the device's runtime; none of them is short here."""
+    """Set a limit of the device's runtime.
+
+    Kept is what was set. Two limits have an effect here: that of a thread's stack, and that of launches by kernels that
+    may wait, of which more than there can be memory for are refused.
+    """
     cuCtxGetLimit(gpu, limit)
+    if limit == PENDING_LIMIT and value > PENDING_MAX:
+        raise DriverError(
+            "CUDA_ERROR_OUT_OF_MEMORY",
+            f"CUDA_ERROR_OUT_OF_MEMORY: at most {PENDING_MAX:,} launches by kernels may wait (got {value:,})",
+        )
     gpu.set_limits[limit] = value
 
 

@@ -2,7 +2,8 @@
 
 A grid writes records into a queue, by the PTX of `programs/device_ptx/launches.ptx`. They are run one after another in
 the order in which they were made, each with all that it launches in turn, which every stream and event of the program
-allows. Launches into the tail stream run when all others of their grid have ended.
+allows. Launches, copies and fills in the tail stream run when all others of their grid have ended. A kernel can write
+anything into its queue, so the host checks all that it reads there.
 
 Source: CUDA C++ Programming Guide, "CUDA Dynamic Parallelism" (version 2: order, tail launches, 24 levels, 2,048
 pending launches); the fields are those that `launches.ptx` reads and writes.
@@ -12,15 +13,15 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tilewright.errors import KernelError, LimitError
-from tilewright.programs.device_runtime import LAUNCHES
+from tilewright.errors import KernelError, LaunchError, LimitError
+from tilewright.programs.device_runtime import LAUNCHES, launches
 from tilewright.programs.program import Program
 from tilewright.ptx import tree
 from tilewright.simt.observer import Launch, Observer, Rows
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Launches of a grid that may wait, unless the program asks for more, and levels of launches in launches.
 PENDING, LEVELS = 2048, 24
+#: The most launches of a grid for which a program may ask, and the most bytes of a queue, and of all that waits.
+PENDING_MAX, QUEUE_BYTES_MAX = 1 << 20, 128 << 20
 _TAIL_STREAM = 3
 _ERRORS, _ERROR_BYTES = 1024, 16
 _HEADER = np.dtype([
@@ -49,8 +52,21 @@ _COPY, _FILL = 2**64 - 1, 2**64 - 2
 
 
 def room_bytes(module: tree.Module, pending: int = PENDING) -> int:
-    """Memory that the queue of one grid takes; 0 where no kernel of the module launches."""
-    return pending * _record_bytes(module) + _ERRORS * _ERROR_BYTES if LAUNCHES in module.variables else 0
+    """Memory that the queue of one grid takes; 0 where no kernel of the module launches.
+
+    Raises LaunchError: it takes more than a queue may.
+    """
+    if not launches(module):
+        return 0
+    record_bytes = _record_bytes(module)
+    size = pending * record_bytes + _ERRORS * _ERROR_BYTES
+    if size > QUEUE_BYTES_MAX:
+        raise LaunchError(
+            f"{module.path}: the queue of the launches that a kernel makes must take at most {QUEUE_BYTES_MAX:,} bytes "
+            f"(got {size:,}, for {pending:,} launches of {record_bytes:,} bytes); set a smaller "
+            "`cudaLimitDevRuntimePendingLaunchCount`, or give the kernels fewer bytes of parameters"
+        )
+    return size
 
 
 def _record_bytes(module: tree.Module) -> int:
@@ -105,6 +121,16 @@ def device_of(
     return Device(memory, placed.module_base, run, named, allocate, free, wrote=wrote, copied=copied)
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What a kernel has queued: a launch, a copy or a fill."""
+
+    parent: Launch
+    level: int  #: Of the grid that it makes.
+    record: Any
+    parameters: bytes
+
+
 @dataclass(slots=True)
 class _Family:
     """A launch of the host's, and all that it leads to."""
@@ -114,32 +140,33 @@ class _Family:
     runs: list[Run] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
 
-    def complete(self, about: Launch, values: Sequence[bytes], level: int) -> None:
-        """Run a launch, what it launches, and at last what comes behind these."""
-        waiting: deque[tuple[Launch, Sequence[bytes]] | Any] = deque([(about, values)])
+    def complete(self, values: Sequence[bytes]) -> None:
+        """Run the first launch, and then what grids have queued: all that one leads to before what waits longer."""
+        waiting = self._one(self.first, values, 0)
+        most = QUEUE_BYTES_MAX // _record_bytes(self.first.program.module)
         while waiting:
-            grid, given = waiting.popleft()
-            behind = []
-            for record, parameters in self._one(grid, given, level):
-                if int(record["kernel"]) in (_COPY, _FILL):
-                    self._move(int(record["kernel"]), parameters)
-                    continue
-                made = self._launch(grid, record, parameters)
-                if int(record["stream"]) == _TAIL_STREAM:
-                    behind.append(made)
-                else:
-                    self.complete(*made, level + 1)
-            waiting.extendleft(reversed(behind))
+            if len(waiting) > most:
+                raise self._wrong(
+                    self.first,
+                    f"what its kernels queue must take at most {QUEUE_BYTES_MAX:,} bytes while it waits (got "
+                    f"{len(waiting):,} launches and copies); launch fewer at once",
+                )
+            one = waiting.pop()
+            self._left()
+            if int(one.record["kernel"]) in (_COPY, _FILL):
+                self._move(one)
+            else:
+                waiting += self._one(*self._launch(one), one.level)
 
-    def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[tuple[Any, bytes]]:
-        """Run one grid; the records that it queued, in order, with their parameters."""
+    def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[_Waiting]:
+        """Run one grid; what it queued, the first to run last."""
         device, module = self.device, about.program.module
         size, record_bytes = room_bytes(module, device.pending), _record_bytes(module)
         at = device.module_base + lay_out(module, tree.Function("", is_entry=True)).places[LAUNCHES][1]
         header = device.memory.view(at, _HEADER.itemsize).view(_HEADER)
         queue = device.allocate(size)
         try:
-            device.memory.view(queue, size)[:] = 0
+            device.memory.clear(queue, size)  # which takes no memory, so only what is used does
             header[0] = (
                 queue, record_bytes, device.pending, 0, 0, level, LEVELS, 0, 0, queue + device.pending * record_bytes,
                 about.gpu.shared_per_block_optin_bytes, 0,
@@ -161,15 +188,35 @@ class _Family:
         finally:
             header[0] = 0
             device.free(queue)
-        records = rows[:, : _RECORD.itemsize].copy().view(_RECORD)[:, 0]
-        found = [(records[i], rows[i, _RECORD.itemsize :].tobytes()) for i in range(taken) if records[i]["order"]]
-        return sorted(found, key=lambda pair: int(pair[0]["order"]))
+        return self._queued(about, level, rows)
 
-    def _launch(self, parent: Launch, record: Any, parameters: bytes) -> tuple[Launch, list[bytes]]:
+    def _queued(self, about: Launch, level: int, rows: npt.NDArray[np.uint8]) -> list[_Waiting]:
+        """What the records of a grid's queue ask for, the first to run last.
+
+        Raises KernelError: no grid of that level can have queued them.
+        """
+        records = rows[:, : _RECORD.itemsize].copy().view(_RECORD)[:, 0]
+        order = [int(i) for i in np.argsort(records["order"], kind="stable")[::-1] if records["order"][i]]
+        if order and level >= LEVELS:
+            raise self._wrong(
+                about,
+                f"launches by kernels must be nested at most {LEVELS} levels deep (got one of level {level + 1}); its "
+                "record was overwritten",
+            )
+        is_tail = records["stream"] == _TAIL_STREAM
+        return [
+            _Waiting(about, level + (not tail), records[i], rows[i, _RECORD.itemsize :].tobytes())
+            for tail in (True, False)
+            for i in order
+            if is_tail[i] == tail
+        ]
+
+    def _launch(self, one: _Waiting) -> tuple[Launch, list[bytes]]:
         """The launch that a record asks for, and the bytes of its parameters.
 
         Raises KernelError: what the kernel wrote there is no launch.
         """
+        parent, record = one.parent, one.record
         module = parent.program.module
         names, number = list(module.functions), int(record["kernel"]) - 1
         grid, block = _extents(record["grid"]), _extents(record["block"])
@@ -178,23 +225,26 @@ class _Family:
         fits &= all(0 < b <= most for b, most in zip(block, limits.block_extents, strict=True))
         fits &= block[0] * block[1] * block[2] <= limits.threads_per_block
         fits &= int(record["shared"]) <= parent.gpu.shared_per_block_optin_bytes
-        if not 0 <= number < len(names) or not module.functions[names[number]].is_entry or not fits:
-            raise KernelError(
-                f"{parent.name}: a launch by the kernel must name a kernel of its module and extents that the GPU has "
-                f"(got function {number + 1}, grid {grid}, block {block}); its record was overwritten"
+        fits &= 0 <= number < len(names) and names[number] in {entry.name for entry in module.entries}
+        if not fits:
+            raise self._wrong(
+                parent,
+                "a launch by the kernel must name a kernel of its module, and extents and shared memory that the GPU "
+                f"has (got function {number + 1}, grid {grid}, block {block}, {int(record['shared']):,} shared bytes); "
+                "its record was overwritten",
             )
         program, values, end = self.device.program(names[number]), [], 0
         for parameter in program.parameters:
             start = align_up(end, parameter.align)
             end = start + parameter.bytes
-            values.append(parameters[start:end].ljust(parameter.bytes, b"\0"))
+            values.append(one.parameters[start:end].ljust(parameter.bytes, b"\0"))
         made = replace(
             parent, name=program.name, program=program, grid=grid, block=block, shared_bytes=int(record["shared"]),
-            arguments=(), index=self.device.next_index(), cooperative=False, cluster=None, limits=self._left(parent),
+            arguments=(), index=self.device.next_index(), cooperative=False, cluster=None, limits=self._left(),
         )  # fmt: skip
         return made, values
 
-    def _left(self, parent: Launch) -> Any:
+    def _left(self) -> Any:
         """What is left of the limits of the first launch, which bound all that it leads to."""
         limits = self.first.limits
         spent_s, spent = time.monotonic() - self.began_s, sum(run.warp_instructions for run in self.runs)
@@ -216,24 +266,30 @@ class _Family:
             kernel=self.first.name, printed=printed,
         )  # fmt: skip
 
-    def _move(self, kind: int, operands: bytes) -> None:
+    def _wrong(self, about: Launch, summary: str) -> KernelError:
+        """The error of a grid whose queue the host refuses."""
+        printed = "".join(run.printed for run in self.runs)
+        return KernelError(f"{about.name}: {summary}", kernel=about.name, printed=printed)
+
+    def _move(self, one: _Waiting) -> None:
         """Copy or fill memory, of one allocation.
 
         Raises KernelError: it is of none.
         """
-        target, what, size = (int.from_bytes(operands[at : at + 8], "little") for at in (0, 8, 16))
+        kind = int(one.record["kernel"])
+        target, what, size = (int.from_bytes(one.parameters[at : at + 8], "little") for at in (0, 8, 16))
         memory = self.device.memory
         for address in (target, what) if kind == _COPY else (target,):
             extent = memory.extent(address)
             if size and (extent is None or address + size > sum(extent)):
-                raise KernelError(
-                    f"{self.first.name}: a copy or fill that a kernel asks for must lie in one allocation of device "
-                    f"memory (got {size:,} bytes at address {address:#x})"
-                )
+                raise self._wrong(
+                    one.parent, "a copy or fill that a kernel asks for must lie in one allocation of device memory "
+                    f"(got {size:,} bytes at address {address:#x})",
+                )  # fmt: skip
         if not size:
             return
         if kind == _COPY:
-            memory.view(target, size)[:] = memory.view(what, size).copy()
+            memory.view(target, size)[:] = memory.view(what, size)  # NumPy sees where they overlap
             self.device.copied(Rows(what, 1, size, size), Rows(target, 1, size, size))
         else:
             memory.view(target, size)[:] = what & 0xFF
@@ -250,8 +306,8 @@ def run_with_launches(about: Launch, values: Sequence[bytes], device: Device) ->
 
     Raises LaunchError, PtxError, KernelError: as the launches do.
     """
-    if LAUNCHES not in about.program.module.variables:
+    if not launches(about.program.module):
         return device.run(about, values)
     family = _Family(about, device)
-    family.complete(about, values, 0)
+    family.complete(values)
     return replace(family.runs[0], printed="".join(run.printed for run in family.runs))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import mmap
 import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import narrow_hosts
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.errors import KernelError, LimitError, PtxError
+from tilewright.errors import KernelError, LaunchError, LimitError, PtxError
+from tilewright.native.pages import resident_pages
 from tilewright.programs import Program
 from tilewright.simt import Limits, Memory, launch
+from tilewright.simt.events import GLOBAL_BASE
+from tilewright.simt.run import nested
+from tilewright.simt.run.nested import device_of
 
 HEAD = """.version 8.0
 .target sm_90
@@ -135,19 +144,85 @@ ld.param.u64 %rd1, [x]; ld.param.u8 %r1, [add]; atom.global.add.u32 %r2, [%rd1],
 """
 
 
+def filled(value: int, stream: int = 0) -> str:
+    """A fill of the first word, byte by byte."""
+    return f"""{{ .param .b64 a; .param .b32 b; .param .b64 c; .param .b64 e; .param .b32 back; st.param.b64 [a], %rd1;
+    st.param.b32 [b], {value}; st.param.b64 [c], 4; st.param.b64 [e], {stream};
+    call.uni (back), __cudaCDP2MemsetAsync, (a, b, c, e); }}"""
+
+
 def test_copies_and_fills_are_in_the_order_of_launches():
     move = """{ .param .b64 a; .param .b64 b; .param .b64 c; .param .b32 d; .param .b64 e; .param .b32 back;
     add.u64 %rd5, %rd1, 16; st.param.b64 [a], %rd5; st.param.b64 [b], %rd1; st.param.b64 [c], 16; st.param.b32 [d], 3;
     st.param.b64 [e], 0; call.uni (back), __cudaCDP2MemcpyAsync, (a, b, c, d, e); }"""
-    fill = """{ .param .b64 a; .param .b32 b; .param .b64 c; .param .b64 e; .param .b32 back; st.param.b64 [a], %rd1;
-    st.param.b32 [b], 257; st.param.b64 [c], 4; st.param.b64 [e], 0;
-    call.uni (back), __cudaCDP2MemsetAsync, (a, b, c, e); }"""
     x = np.zeros(8, np.int32)
-    launch(program(entry(f"{append(1, 0, 4)} {move} {append(2, 0, 4)} {fill}")), 1, 1, (x,))
+    launch(program(entry(f"{append(1, 0, 4)} {move} {append(2, 0, 4)} {filled(257)}")), 1, 1, (x,))
     assert x.tolist() == [0x01010101, 12, 12, 12, 1, 1, 1, 1]
     far = entry(move.replace("[c], 16", "[c], 1000000"))
     with pytest.raises(KernelError, match=r"must lie in one allocation of device memory \(got 1,000,000 bytes"):
         launch(program(far), 1, 1, (x,))
+
+
+def test_copies_and_fills_are_in_their_stream():
+    """One behind a launch in the tail stream, and its twin in the stream of the grid, which comes first."""
+    x = np.zeros(8, np.int32)
+    for stream, first in ((3, 0), (0, 7)):
+        x[:] = 0
+        launch(program(entry(f"{append(7, 3)} {filled(0, stream)} {append(9, 0)}")), 1, 1, (x,))
+        assert x.tolist() == [first] + [97] * 7 if stream else [97] * 8
+
+
+def test_limits_bound_copies_and_fills_too(monkeypatch):
+    late = SimpleNamespace(monotonic=lambda: time.monotonic() + 50)
+    monkeypatch.setattr(nested, "time", late)
+    for seconds in (100, 5):
+        x = np.zeros(8, np.int32)
+        run = functools.partial(launch, program(entry(filled(1))), 1, 1, (x,), limits=Limits(seconds=seconds))
+        if seconds > 10:
+            run()
+            assert x[0] == 0x01010101
+        else:
+            with pytest.raises(LimitError, match="with what its kernels launched"):
+                run()
+
+
+def test_a_queue_takes_the_memory_that_is_used_and_no_more_than_is_sensible(monkeypatch):
+    resident, made = [], []
+
+    def of(pending, *given):
+        made.append(replace(device_of(*given), pending=pending))
+        of_memory = made[-1].memory
+
+        def run(about, values):
+            queue, size = of_memory.allocations()[-1]
+            first = -(-(of_memory.host_address + queue - GLOBAL_BASE) // mmap.PAGESIZE) * mmap.PAGESIZE
+            whole = size // mmap.PAGESIZE * mmap.PAGESIZE - mmap.PAGESIZE
+            resident.append((size, sum(resident_pages()(first, whole)) * mmap.PAGESIZE))
+            return given[2](about, values)
+
+        return replace(made[-1], run=run)
+
+    x = np.zeros(8, np.int32)
+    monkeypatch.setattr("tilewright.simt.run.launch.device_of", functools.partial(of, 1 << 20))
+    launch(program(entry(append(1))), 1, 1, (x,), memory=Memory())
+    assert x.tolist() == [1] * 8 and resident[0][0] > 90 << 20 and resident[0][1] < 1 << 20
+    big = program(entry("", "big", ".param .u64 x, .param .align 4 .b8 more[4000]"), entry(append(1)))
+    with pytest.raises(LaunchError, match=r"must take at most 134,217,728 bytes \(got "):
+        launch(big, 1, 1, (x,), memory=Memory())
+
+
+def test_what_waits_on_all_levels_takes_no_more_than_is_sensible(monkeypatch):
+    """Sixteen launches on each level have no room for 187; its twin launches one."""
+    few = functools.partial(replace, pending=16)
+    monkeypatch.setattr("tilewright.simt.run.launch.device_of", lambda *given: few(device_of(*given)))
+    monkeypatch.setattr(nested, "QUEUE_BYTES_MAX", 187 * 96)
+    many = program(entry(launched("k", block="16, 1, 1", u64_0="%rd1")))
+    with pytest.raises(KernelError, match=r"bytes while it waits \(got 196 launches and copies\)"):
+        launch(many, 1, 16, (np.zeros(8),), memory=Memory(), limits=Limits(instructions=1_000_000))
+    one = program(entry(f"setp.ne.u32 %p1, %r1, 0; @%p1 bra ON; {append(1)} ON:"))
+    x = np.zeros(8, np.int32)
+    launch(one, 1, 16, (x,), memory=Memory())
+    assert x.tolist() == [1] * 8
 
 
 def test_limits_bound_a_launch_with_all_that_it_leads_to():
@@ -164,11 +239,56 @@ def test_what_a_child_does_wrong_is_an_error_of_the_launch_with_its_kernel():
         launch(program(entry(body)), 1, 1, (np.zeros(8, np.int32),))
 
 
-@pytest.mark.parametrize("change", ["st.global.u64 [%rd20+-64], 77;", "st.global.u32 [%rd20+-44], 0;"])
+@pytest.mark.parametrize(
+    "change",
+    ["st.global.u64 [%rd20+-64], 77;", "st.global.u64 [%rd20+-64], 0;", "st.global.u64 [%rd20+-64], -3;",
+     "mov.u64 %rd7, __cudaCDP2LaunchDeviceV2; st.global.u64 [%rd20+-64], %rd7;",
+     "mov.u64 %rd7, absent; st.global.u64 [%rd20+-64], %rd7;", "st.global.u32 [%rd20+-56], 0;",
+     "st.global.u32 [%rd20+-52], -1;", "st.global.u32 [%rd20+-44], 0;", "st.global.u32 [%rd20+-36], 65;",
+     "st.global.u32 [%rd20+-32], -1;"],
+)  # fmt: skip
 def test_a_record_that_the_kernel_overwrites_reaches_nothing(change):
     body = launched("append", u64_0="%rd1", u8_8="1").replace("{ .param .b64 p;", f"{change} {{ .param .b64 p;")
+    absent = ".extern .entry absent(.param .u64 x);\n"  # a kernel that is only declared
     with pytest.raises(KernelError, match="its record was overwritten"):
-        launch(program(entry(body)), 1, 1, (np.zeros(8, np.int32),))
+        launch(program(absent, entry(body)), 1, 1, (np.zeros(8, np.int32),))
+
+
+#: A variable of the kernel's own, behind which the variable with the queue lies.
+BESIDE = ".global .align 8 .b64 beside[8];\n"
+
+
+def test_a_kernel_that_forges_its_level_goes_no_deeper():
+    forged = "mov.u64 %rd9, beside; st.volatile.global.u32 [%rd9+88], 0; ld.param.u32 %r2, [level];"
+    with pytest.raises(KernelError, match=r"at most 24 levels deep \(got one of level 25\)"):
+        launch(program(BESIDE, DEEP.replace("ld.param.u32 %r2, [level];", forged)), 1, 1, (np.zeros(2000, np.int32), 0))
+
+
+def test_a_queue_that_says_it_is_longer_gives_no_more_than_it_has():
+    forged = "mov.u64 %rd9, beside; st.volatile.global.u32 [%rd9+80], -1;"
+    x = np.zeros(8, np.int32)
+    launch(program(BESIDE, entry(append(1) + forged)), 1, 1, (x,))
+    assert x.tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "const"])
+def test_a_variable_is_no_queue_by_its_name_alone(space):
+    """The queue is what the definitions of the device runtime declare: a module without them has a plain variable."""
+    head = HEAD.partition(".extern")[0]
+    own = f".{space} .b8 tilewright_launches[1];\n.global .b32 beside = 5;\n"
+    x = np.zeros(1, np.int32)
+    body = "ld.global.u32 %r2, [beside]; st.global.u32 [%rd1], %r2;"
+    with Memory():
+        for _ in range(2):
+            x[:] = 0
+            launch(Program.from_ptx(head + own + entry(body)), 1, 1, (x,))
+            assert x.tolist() == [5]
+    for mine in (own, ".func tilewright_thread () { ret; }\n"):
+        with pytest.raises(PtxError, match=r"kernel.ptx:\d+: .*must have nothing of its own .*\(got 'tilewright_"):
+            Program.from_ptx(HEAD + mine + APPEND)
+    inside = entry(f".{space} .b8 tilewright_launches[1]; {append(1)}")
+    with pytest.raises(PtxError, match="got 'tilewright_launches'"):
+        program(inside)
 
 
 def test_threads_launch_at_once_and_memory_is_given_back():
