@@ -14,6 +14,7 @@ from tilewright.instruments import Banks, Coalescing, Mix
 from tilewright.simt.run import kernels, tiers
 from tilewright.simt.run.compiler import Host
 from tilewright.simt.run.execution import Execution
+from tilewright.simt.translate.special import LaunchClass
 
 #: Sums that depend on every step, in a loop long enough for better code to come while it runs.
 LONG = """mov.u32 %r1, 0; mov.u32 %r2, 1;
@@ -70,6 +71,33 @@ def test_code_is_optimised_at_once_where_that_is_asked_for(made: list[bool], mon
     launch(5, Mix())
     launch(5, Mix())
     assert made == [False, True]
+
+
+def test_better_code_that_could_not_be_made_is_tried_again(made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk or memory may have been the cause, which passes."""
+    tried = threading.Semaphore(0)
+    get = kernels.KernelStore.get
+
+    def failing(self: kernels.KernelStore, *what: object, optimise: bool = True) -> kernels.ReadyKernel:
+        if optimise:
+            tried.release()
+            raise MemoryError
+        return get(self, *what, optimise=optimise)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kernels.KernelStore, "get", failing)
+    program = kernel(LONG.replace("COUNT", "5"))
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 1e-9)
+    monkeypatch.setattr(tiers, "WORTH_TIMES", 0.0)
+    for _ in range(2):
+        _, better = kernels.kernel_store().first(
+            program.ptx, program.entry, LaunchClass.of((64, 1, 1), (1, 1, 1)), (Mix(),)
+        )
+        assert better is not None
+        assert better.found() is None
+        assert tried.acquire(timeout=30)
+        for thread in threading.enumerate():
+            if thread.name == "tilewright-tier":
+                thread.join(30)
 
 
 def test_no_launch_waits_for_better_code_and_one_thread_makes_it(
