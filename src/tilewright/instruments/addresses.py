@@ -33,7 +33,7 @@ class AddressesResult:
 
     sites: tuple[Site, ...]  #: Accesses and barriers of the kernel.
     #: One a request or barrier: `block`, `warp` of the block, `row` (its site), `mask`, and `addresses`, of which those
-    #: of lanes in the mask mean something. Those of one block stand in the order of what its warps did.
+    #: of lanes in the mask mean something. Those of one block are in the order of what its warps did.
     records: npt.NDArray[np.void] = field(repr=False)
     complete: bool  #: False where there was no room for all.
 

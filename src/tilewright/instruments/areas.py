@@ -42,7 +42,7 @@ class Areas:
     def take(self, size_bytes: int, *, clear: bool = True) -> Bytes:
         """Zeros that take address space now, and memory where they are touched.
 
-        They are given back when the last array over them is gone. Without `clear` anything may stand there.
+        They are given back when the last array over them is gone. Without `clear` anything may be there.
         """
         if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)

@@ -26,7 +26,7 @@ from tilewright.instruments.counting import LANES, by_offsets
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
-#: Successive 32-bit words lie in successive banks. Source: CUDA C++ Programming Guide, as above.
+#: Successive 32-bit words are in successive banks. Source: CUDA C++ Programming Guide, as above.
 BANK_BYTES = 4
 
 _PART = bitcode(Path(__file__).with_name("banks.c"))

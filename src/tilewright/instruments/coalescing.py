@@ -65,7 +65,7 @@ class CoalescingResult:
 class Coalescing(Instrument):
     """Count requests and 32-byte sectors, instruction by instruction.
 
-    A generic access has a site for each space, and counts where its addresses lie. A request without an active lane
+    A generic access has a site for each space, and counts where its addresses are. A request without an active lane
     is none; nor are accesses to constants and parameters, which have a cache of their own.
 
     Parameters

@@ -196,7 +196,7 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
 
 
 def _take_off(ran: Counter[int], vain: Counter[int], sites: Sequence[Site]) -> None:
-    """Turns of waits that came in vain, off the straight line of the test, and off a branch behind that goes back."""
+    """Turns of waits that came in vain, off the straight line of the test, and off a branch after that goes back."""
     runs = [number for number, site in enumerate(sites) if site.kind is EventKind.RUN]
     for line, times in vain.items():
         for at, number in enumerate(runs):

@@ -38,15 +38,15 @@ class Space:
 
     name: str
     modulus: int  #: What the sectors of an access are beside those of its base depends on the base modulo this.
-    place: Callable[[int, int], int]  #: Where a byte at an address of a lane lies, for sectors and bytes.
+    place: Callable[[int, int], int]  #: Where a byte at an address of a lane is, for sectors and bytes.
     #: Bits of an address below the number of its line; an access's lines count from that of its base.
     line: int
 
 
 def local_place(address: int, lane: int) -> int:
-    """Where a byte of a lane's local memory lies in that of its warp.
+    """Where a byte of a lane's local memory is in that of its warp.
 
-    Local memory is laid out so that the same 32-bit word of neighbouring threads lies side by side.
+    Local memory is laid out so that the same 32-bit word of neighbouring threads is side by side.
     Source: CUDA C++ Programming Guide, "Local Memory".
 
     >>> local_place(0, 1), local_place(4, 0), local_place(6, 31)
@@ -76,7 +76,7 @@ def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: b
 
 
 def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler | None:
-    """The handler that counts and writes down an access whose lanes lie in rows of one stride; None for many rows.
+    """The handler that counts and writes down an access whose lanes are in rows of one stride; None for many rows.
 
     Each row is an access of constant offsets; what a request counts and writes down is the sum, where no two rows share
     a line.

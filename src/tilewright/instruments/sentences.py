@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Words(string.Formatter):
-    """Formats lists as tuples, or joined by what stands behind the colon, and counts nouns that stand behind `*`."""
+    """Formats lists as tuples, or joined by what is after the colon, and counts nouns that are after `*`."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """One field."""

@@ -43,7 +43,7 @@ class TouchedResult:
         `bytes_` is `read` or `written`; `address` that of element [0, 0, ...].
         """
         span = sum((n - 1) * abs(step) for n, step in zip(shape, strides, strict=True)) + 1
-        if 0 in shape or address - GLOBAL_BASE + span > bytes_.size:  # freed memory behind all that is in use
+        if 0 in shape or address - GLOBAL_BASE + span > bytes_.size:  # freed memory after all that is in use
             return np.zeros(shape, bool)
         return np.ndarray(shape, np.uint8, bytes_.data, address - GLOBAL_BASE, strides).astype(bool)
 

@@ -1,7 +1,7 @@
 """Compiled C: LLVM bitcode beside its source, which any supported host links into what it compiles.
 
-`tilewright.native.clang` makes it when the project is built; here it is only read. A file's module is named after its
-source and the digest of all that it was made from, so a source that was edited and not compiled can be seen.
+`tilewright.native.clang` makes it when the project is built; this module only reads it. The name of a module has the
+name of its source and a digest of all that it was made from, so a source that was edited since can be detected.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 from tilewright.errors import CompileError
 from tilewright.native.once import once
 
-#: Part of every digest: how `tilewright.native.clang` compiles and strips. It changes when that does.
+#: Part of every digest: how `tilewright.native.clang` compiles and strips. Raise it when that changes.
 FORMAT = "1"
-#: Headers are found beside the file that includes them, or from here.
+#: Headers are found beside the file that includes them, or in this folder.
 PACKAGE = Path(__file__).parents[1]
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 
 
 @once
 def bitcode(source: Path) -> bytes:
-    """The bitcode that stands beside a C file.
+    """The bitcode beside a C file.
 
-    Raises FileNotFoundError: there is none (`make runtime` makes it). CompileError: a user's C file was edited since.
+    Raises FileNotFoundError: there is none (`make runtime` makes it). CompileError: a user edited the C file since.
     """
     code = source.with_suffix(".bc").read_bytes()
-    if source.exists() and PACKAGE not in source.resolve().parents:  # of the package's own files a test says it
+    if source.exists() and PACKAGE not in source.resolve().parents:  # a test checks the package's own files
         import llvmlite.binding as llvm
 
         text = str(llvm.parse_bitcode(code, context=llvm.context.create_context()))
@@ -40,7 +40,7 @@ def bitcode(source: Path) -> bytes:
 
 
 def module_name(source: Path) -> str:
-    """What the bitcode of a C file is named while it agrees with its source."""
+    """The module name that a C file's bitcode has if it was made from this very source."""
     hasher = hashlib.sha256(FORMAT.encode())
     for path in sources(source):
         hasher.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,12 +1,12 @@
-"""Calls into the native compiler: one at a time, none interrupted half-way, none at work when its libraries are gone.
+"""Calls into the native compiler: one at a time, never interrupted half-way, and none running when LLVM is unloaded.
 
-Interrupted between two of its instructions, llvmlite frees twice or keeps its lock for ever; and a process that ends
-while a thread is in LLVM takes LLVM's tables down under it. So:
+If llvmlite is interrupted between two of its instructions, it frees memory twice or keeps its lock for ever. If a
+process ends while a thread is in LLVM, LLVM's tables are destroyed under that thread. So:
 
 - One lock of the process is held during a piece of work.
-- What the main thread wants is done on another thread, which no interrupt strikes. Ctrl-C ends the wait at once; the
-  work that nobody waits for any more ends after its present step.
-- The process ends with the lock taken: after the step at hand, for which it waits.
+- Work for the main thread is done on another thread, which no interrupt reaches. Ctrl-C ends the wait at once; the work
+  that was given up ends after its present step.
+- When the process ends, it waits for the present step and keeps the lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class GivenUp(BaseException):
-    """Nobody waits for the work any more."""
+    """Nobody waits for the result any more."""
 
 
 class Calls:
@@ -36,7 +36,7 @@ class Calls:
         self._lock = threading.Lock()
         self._ended = False
         atexit.register(self.end)
-        # A child has no thread that would give the lock back, nor LLVM's state in one piece.
+        # A forked child has no thread that would release the lock, and LLVM's state may be inconsistent in it.
         os.register_at_fork(
             before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
         )
@@ -44,12 +44,12 @@ class Calls:
     def run(self, work: Callable[[Callable[[], None]], _T]) -> _T:
         """Do a piece of work and wait for it.
 
-        It is given a function to call between its steps, which raises where the work was given up.
+        `work` gets a function to call between its steps; it raises if the work was given up.
         """
         if not on_main_thread():
             with self._lock:
                 return work(lambda: None)
-        if self._ended:  # in a function that the program wanted called at the end
+        if self._ended:  # in an exit handler
             return work(lambda: None)
         return self._elsewhere(work)
 
@@ -68,7 +68,7 @@ class Calls:
                     check()
                     results.append(work(check))
             except BaseException as error:
-                _let_go(error)  # LLVM's objects in its frames end here
+                _let_go(error)  # LLVM's objects in its frames are freed here
                 errors.append(error)
             finally:
                 done.release()
@@ -87,20 +87,20 @@ class Calls:
 
     @property
     def at_work(self) -> bool:
-        """Whether there is a call."""
+        """Whether a call is running."""
         return self._lock.locked() and not self._ended
 
     def end(self) -> None:
-        """Let no call begin any more, and wait for the one at hand: the process ends."""
+        """Let no new call start, and wait for the present one: the process is ending."""
         if not self._ended and not self._lock.acquire(blocking=False):
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process now, as it does others
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process now, as it would otherwise
             self._lock.acquire()
         self._ended = True
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Clear the frames that an error went through, and those of what it came from."""
+    """Clear the frames that an error went through, and those of its cause."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
@@ -108,5 +108,5 @@ def _let_go(error: BaseException | None) -> None:
 
 @once
 def calls() -> Calls:
-    """The process's one."""
+    """The process's only instance."""
     return Calls()

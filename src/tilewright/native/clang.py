@@ -1,12 +1,12 @@
-"""Compiles C to bitcode that every supported host can use: part of building the project, and for instruments in C.
+"""Compiles C to bitcode that every supported host can use: for building the project, and for instruments in C.
 
     python -m tilewright.native.clang FILE.c ...
 
-writes FILE.bc beside each. It takes the compiler of the `ziglang` wheel, whose LLVM must not be newer than llvmlite's.
-Code is optimised as far as that is the same for every processor; the rest is done on the user's host, where the bitcode
-is linked. So nothing of the target may be left in it: a file is compiled for x86-64 and for AArch64, and both must take
-the same parameters and do the same to memory. Python and C agree on integers, pointers, `float` and `double` as
-parameters; a vector goes by pointer.
+writes FILE.bc beside each. The compiler is that of the `ziglang` wheel, whose LLVM must not be newer than llvmlite's.
+Code is optimised only as far as the result is the same for every processor; the rest happens on the user's host, where
+the bitcode is linked. So the bitcode must not depend on the target: each file is compiled for x86-64 and for AArch64,
+and both must have the same parameters and the same effects on memory. Python and C agree on integers, pointers, `float`
+and `double` as parameters; a vector is passed by pointer.
 
 Source: LLVM Language Reference (attribute groups, module-level metadata); Clang's command line reference.
 """
@@ -29,7 +29,7 @@ FLAGS = (
     "-std=c11", "-O2", "-g0", "-ffreestanding",
     # left to the host that links it
     "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops",
-    # the bits of results and what memory means are those of the text
+    # results have the bits, and memory the meaning, that the source states
     "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno",
     "-fno-sanitize=all", "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
     "-fno-pic", "-fno-ident",
@@ -38,7 +38,7 @@ _TARGET = re.compile(r'^(target |source_filename = |; |!llvm\.|!\d+ = !\{i32 \d+
 _COMMENT = re.compile(r" +; preds = .*")
 _GROUP = re.compile(r"^(attributes #\d+ = \{)(.*)\}$", re.MULTILINE)
 _QUOTED = re.compile(r' "[^"]*"(="[^"]*")?')
-#: What an inlined call says of pointers that it took; which are pointers, a target's rules decide.
+#: Alias facts of an inlined call. Which parameters are pointers depends on the target.
 _ALIASES = re.compile(
     r", !(noalias|alias\.scope) !\d+|^.*@llvm\.experimental\.noalias\.scope\.decl\(.*\n", re.MULTILINE
 )
@@ -52,8 +52,7 @@ def compile_c(source: Path, compiler: Sequence[str] | None = None) -> bytes:
 
     `compiler` is the command of a clang, by default that of the `ziglang` wheel.
 
-    Raises ValueError: it is no valid C, warns, or means different things on different processors; the message says
-    which.
+    Raises ValueError: the file is not valid C, or gives a warning, or depends on the processor. The message says which.
     """
     text, other = (stripped(_text(source, target, compiler)) for target in TARGETS)
     for line, twin in zip_longest(_promises(text), _promises(other), fillvalue=""):
@@ -61,7 +60,7 @@ def compile_c(source: Path, compiler: Sequence[str] | None = None) -> bytes:
             raise ValueError(f"{source.name} must mean one thing on {' and '.join(TARGETS)} (got:\n{line}\n{twin})")
     import llvmlite.binding as llvm
 
-    # A context of its own: in a shared one a second struct of one name is renamed, and the bytes with it.
+    # A context of its own: in a shared one a second struct of the same name is renamed, which changes the bytes.
     named = f'source_filename = "{module_name(source)}"\n{text}'
     module = llvm.parse_assembly(named, context=llvm.context.create_context())
     module.verify()
@@ -93,10 +92,10 @@ def _text(source: Path, target: str, compiler: Sequence[str] | None) -> str:
 
 
 def _promises(text: str) -> list[str]:
-    """The lines by which code binds itself to others and to memory: what a target's rules decide shows there.
+    """The lines that show how code is called and how it uses memory: there a dependence on the target shows.
 
-    Arithmetic is left out, for which targets have their taste, as is how an array on the stack is aligned, and in which
-    order functions are declared.
+    Arithmetic is left out, since targets prefer different forms of it. So are the alignment of arrays on the stack and
+    the order of declarations.
     """
     lines = [_NUMBER.sub("%", line) for line in text.splitlines() if _BINDING.search(line)]
     return sorted(lines, key=lambda line: line if line.startswith("declare ") else "")

@@ -1,4 +1,4 @@
-"""LLVM text to machine code, and machine code into the process (llvmlite: ORC)."""
+"""Compiles LLVM text to machine code and loads machine code into the process (llvmlite: ORC)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ Source = str | bytes
 
 
 class Effort(Enum):
-    """What LLVM does to a module: the level of code generation, and passes before it; `None` are its own first level.
+    """How much LLVM optimises: the level of code generation, and the passes before it (`None`: LLVM's own first level).
 
-    Its own levels look for what text that is written as it shall run does not have: on the CPU engine's kernels they
+    LLVM's own levels search for patterns that hand-shaped code does not have. On the CPU engine's kernels they
+    double the compile time, and the code is no faster (docs/design/cpu.md).
     take twice as long as all the rest, and the code is no quicker (docs/design/cpu.md).
     """
 
-    #: Code that may run once: values leave the stack, instructions are selected one by one.
+    #: Code that may run only once: registers instead of stack slots, and fast instruction selection.
     QUICK = 0, ("sroa",)
     #: C that clang has optimised.
     COMPILED = 2, ()
-    #: Text whose loops and vectors are written as they shall run.
+    #: Text whose loops and vectors already have their final form.
     WRITTEN = 2, ("sroa", "simplify_cfg", "loop_rotate", "instruction_combine", "simplify_cfg")
-    #: Text that calls C, which becomes a part of it.
+    #: Text that calls C functions, which are inlined.
     INLINED = 2, None
 
 
@@ -42,19 +43,19 @@ class Library:
 
     def __init__(self, addresses: dict[str, int], loader: Compiler) -> None:
         self.addresses = addresses
-        self._loader = loader  # whose code it lies in
+        self._loader = loader  # keeps the code loaded
 
 
 class Compiler:
-    """The host's processor as a compilation target, and one JIT that keeps what is linked into it alive.
+    """The host's processor as a compilation target, and one JIT that owns the code linked into it.
 
     `features` are by default the host's own; they are part of every cache key.
     """
 
     def __init__(self, features: str | None = None) -> None:
         self._linked = 0
-        # What LLVM needs to unload each library, and those that nothing refers to any more. Python may collect one at
-        # any point of any thread: a function in C notes it, which no interrupt strikes, and the next call unloads it.
+        # What LLVM needs to unload each library, and the libraries that nothing refers to any more. Python may collect
+        # one at any point of any thread: a C function records it, which no interrupt reaches; the next call unloads it.
         self._loaded: dict[weakref.ref[Library], Any] = {}
         self._left: deque[weakref.ref[Library]] = deque()
         self.features: str
@@ -88,11 +89,11 @@ class Compiler:
     ) -> bytes:
         """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes.
 
-        `ir` and the `parts` that are linked in, each once, are LLVM text or bitcode (see `tilewright.native.bitcode`).
-        Where `exports` are given, functions that these do not call are dropped. `effort` is by default that for text
-        without or with parts; none vectorises or unrolls loops.
+        `ir` and the `parts` are LLVM text or bitcode (see `tilewright.native.bitcode`); each part is linked in once.
+        With `exports`, functions that these do not call are dropped. The default `effort` depends on whether there are
+        parts. No effort vectorises or unrolls loops.
 
-        Raises ValueError: the text is no valid module; the message is LLVM's.
+        Raises ValueError: the text is not a valid module; the message is LLVM's.
         """
         parts = set(parts)
         chosen = effort or (Effort.INLINED if parts else Effort.WRITTEN)
@@ -140,14 +141,14 @@ class Compiler:
 
 
 def parsed(source: Source, context: Any = None) -> Any:
-    """An LLVM module, in LLVM's global context where no other is given."""
+    """An LLVM module, in LLVM's global context by default."""
     return (llvm.parse_assembly if isinstance(source, str) else llvm.parse_bitcode)(source, context)
 
 
 def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> Any:
     """A module with its parts linked in; they are joined in pairs first.
 
-    LLVM looks through all of the target each time, so one by one takes n^2.
+    Each link scans the whole destination module, so linking one by one takes time of n^2.
     """
     try:
         module = parsed(ir)
@@ -167,7 +168,7 @@ def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> An
 
 
 def _drop_the_rest(module: Any, exports: Collection[str]) -> None:
-    """Remove functions that neither stand in `exports` nor are called by those that do, not even by LLVM."""
+    """Remove functions that neither `exports` nor what they call needs. LLVM itself may call `halves.SYMBOLS`."""
     kept = {*exports, *halves.SYMBOLS}
     for function in module.functions:
         if not function.is_declaration and function.name not in kept:
@@ -180,5 +181,5 @@ def _drop_the_rest(module: Any, exports: Collection[str]) -> None:
 
 @once
 def compiler() -> Compiler:
-    """The process's compiler for what is not the SIMT machine's."""
+    """The process's compiler for everything but the SIMT machine."""
     return Compiler()

@@ -1,4 +1,4 @@
-"""Compiled C as Python calls it: the functions that bitcode exports, with the parameters that it says they have."""
+"""Calls compiled C from Python: the functions that bitcode exports, with the parameters that the bitcode declares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.native.calls import calls
 from tilewright.native.compiler import Compiler, Effort, Source, compiler, parsed
 from tilewright.native.once import bounded, once
 
-#: What LLVM's types are to ctypes.
+#: LLVM's types as ctypes.
 _TYPES: dict[str, Any] = {
     "void": None, "ptr": ctypes.c_void_p, "i1": ctypes.c_bool, "i32": ctypes.c_uint32, "i64": ctypes.c_uint64,
     "float": ctypes.c_float, "double": ctypes.c_double,
@@ -25,11 +25,11 @@ _Signatures = dict[str, list[str]]
 
 @once
 def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> Any:
-    """What C files export, by name and without `prefix`; whoever holds it keeps the code loaded.
+    """The functions that C files export, by name without `prefix`. The code stays loaded as long as the result lives.
 
-    Their machine code is kept on disk from one process to the next: compiling takes a tenth of a second.
+    Their machine code is cached on disk for later processes: compiling takes a tenth of a second.
 
-    The C files have their bitcode beside them. The process's own compiler is the default target.
+    The bitcode must be beside the C files. The default target is the process's own compiler.
     """
     made = target or compiler()
     exported, code = _made(prefix, sources, made)
@@ -42,7 +42,7 @@ def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> An
 
 
 def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Signatures, bytes]:
-    """What each function gives and takes, and the machine code of all."""
+    """The signature of each function, and the machine code of all."""
     first, *others = parts = [bitcode(source) for source in sources]
     folder = store.room(upkeep.TRANSLATIONS)
     key = store.digest(store.fingerprint("native"), made.identity, prefix, *(part.hex() for part in parts))
@@ -58,7 +58,7 @@ def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Sign
 
 @bounded(256)
 def signatures(source: Source) -> _Signatures:
-    """The types of the result and of the parameters of each function that a module defines for others."""
+    """The types of the result and of the parameters of each function that a module exports."""
     return calls().run(lambda check: _read(source))
 
 

@@ -1,8 +1,8 @@
-"""Conversions of 16-bit floats in integers, for processors that lack one of their instructions.
+"""Conversions of 16-bit floats in integer arithmetic, for processors that lack one of their instructions.
 
-LLVM calls these by the names that compilers' run-time libraries give them, and no such library is sure to be loaded.
-Before F16C (2012) all of half's are called, without AVX-512 FP16 the one from double, and without AVX-512 BF16 those to
-bfloat. `halves.c` has them.
+LLVM calls them by the names that compilers' run-time libraries use, and such a library may not be loaded. Processors
+before F16C (2012) need all conversions of half; those without AVX-512 FP16 need the one from double; those without
+AVX-512 BF16 need the ones to bfloat. `halves.c` defines them.
 
 Source: LLVM's RuntimeLibcalls for the names.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 
 #: The C file that defines them.
 SOURCE = Path(__file__).with_name("halves.c")
-#: What a module calls where its processor lacks the instruction.
+#: The functions that a module calls where its processor lacks the instruction.
 SYMBOLS = ("__extendhfsf2", "__truncsfhf2", "__truncdfhf2", "__truncsfbf2", "__truncdfbf2")
-#: By LLVM's name of a type, the feature of processors that have instructions for all of its conversions.
+#: For each LLVM type: the processor feature that has instructions for all of its conversions.
 _NATIVE = {"half": "+avx512fp16", "bfloat": "+avx512bf16"}
 
 

@@ -1,14 +1,14 @@
-"""Records and numbers that C and Python share: a C header is the one place that states them, and Python reads it.
+"""Records and numbers that C and Python share: a C header states them, and Python reads it.
 
 Such a header holds `#include`, `#ifndef`, `#define NAME` and `#endif` lines, `//` comments, declarations, and
 
-- `enum { NAME = number, ... };`, an entry a line;
-- `struct NAME { ... };`, a field a line: an integer of <stdint.h>, `float`, `double`, a struct above it or of a header
-  that it includes, or a pointer; numbers in brackets behind its name make it an array; an empty one,
-  last, takes no room.
+- `enum { NAME = number, ... };`, one entry a line;
+- `struct NAME { ... };`, one field a line: an integer of <stdint.h>, `float`, `double`, a struct defined above it or in
+  an included header, or a pointer. Numbers in brackets after the name make it an array. An empty array, as the last
+  field, takes no bytes.
 
-Fields lie where the C compilers of 64-bit hosts put them, each aligned by its size. `tests/native_c` has a C compiler
-say whether this reading agrees with its own.
+Offsets are those of C compilers for 64-bit hosts: each field is aligned to its size. `tests/native_c` has a C compiler
+check them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Struct:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The record as NumPy has it."""
+        """The record as a NumPy dtype."""
         return np.dtype(
             {
                 "names": list(self.offsets),
@@ -67,9 +67,9 @@ class Header:
 
 @once
 def header(path: Path) -> Header:
-    """Read a header, and those of the project that it includes.
+    """Read a header, and the project's headers that it includes.
 
-    Raises ValueError: a line inside an `enum` or a `struct` is none that this module reads.
+    Raises ValueError: a line inside an `enum` or a `struct` has another form than those above.
     """
     found = Header({}, {})
     texts = (part.read_text("utf-8") for part in reversed(sources(path)))
@@ -123,5 +123,5 @@ def _field(line: str, known: Header, path: Path) -> tuple[str, Any, int]:
 def _read(form: re.Pattern[str], line: str, path: Path) -> tuple[str, ...]:
     match = form.fullmatch(line)
     if match is None:
-        raise ValueError(f"{path.name}: '{line}' is no line that `tilewright.native.header` reads")
+        raise ValueError(f"{path.name}: '{line}' has a form that `tilewright.native.header` does not read")
     return match.groups()

@@ -1,8 +1,8 @@
-"""Ctrl-C where it must not strike.
+"""Code that Ctrl-C must not interrupt.
 
-Python raises KeyboardInterrupt on the main thread between any two instructions: between starting a thread and noting
-that it runs, between making a file and the block that removes it. And where it strikes inside a finalizer or a function
-that C calls, nobody gets it: Python prints it, or C drops it, and all goes on.
+Python raises KeyboardInterrupt on the main thread between any two instructions: between starting a thread and recording
+that it runs, between making a file and entering the block that removes it. Inside a finalizer, or a function that C
+calls, the exception is lost: Python prints it, or C drops it, and the program goes on.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: The module `signal` without its enumerations, which take ten times as long: a launch asks several times.
+#: The module `signal` without its enumerations, which make calls ten times slower; a launch makes several.
 _SIGNAL: Any = importlib.import_module("_signal")
 _SIGINT = int(signal.SIGINT)
 
 
 class HeldBack:
-    """For moments only: inside, no interrupt strikes; what the handler of Ctrl-C raises is raised at the end.
+    """No interrupt is raised inside the block; what the handler of Ctrl-C raises is raised at its end. Keep it short.
 
-    The handler itself is called at once. On other threads than the main one, where none strikes, this does nothing.
+    The handler itself is called at once. On threads other than the main one, which get no interrupts, it does nothing.
 
     >>> with HeldBack() as interrupt:
     ...     interrupt.came
@@ -37,7 +37,7 @@ class HeldBack:
 
     @property
     def came(self) -> bool:
-        """Whether one waits to strike."""
+        """Whether an interrupt is held back."""
         return self._error is not None
 
     def __enter__(self) -> HeldBack:
@@ -64,7 +64,7 @@ class HeldBack:
 
 
 class Postponed(HeldBack):
-    """Held back in a function that C calls and whose errors it drops: the interrupt strikes a moment later."""
+    """For a function that C calls and whose errors C drops: the interrupt is raised a moment later."""
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -74,7 +74,7 @@ class Postponed(HeldBack):
 
 
 def hidden(error: BaseException) -> KeyboardInterrupt | None:
-    """The interrupt that Python 3.11 makes a RuntimeError where it strikes a class in the making."""
+    """The interrupt that Python 3.11 turned into a RuntimeError because it came while a class was created."""
     cause = error.__cause__
     if isinstance(cause, KeyboardInterrupt) and str(error).startswith("Error calling __set_name__"):
         return cause.with_traceback(error.__traceback__)
@@ -83,7 +83,7 @@ def hidden(error: BaseException) -> KeyboardInterrupt | None:
 
 @contextmanager
 def until_ctrl_c() -> Iterator[None]:
-    """End the block at Ctrl-C; the code after it goes on, such as a command that says what is kept.
+    """End the block at Ctrl-C and go on after it, as a command does that reports its partial results.
 
     >>> with until_ctrl_c():
     ...     raise KeyboardInterrupt
@@ -98,18 +98,18 @@ def until_ctrl_c() -> Iterator[None]:
 
 
 def _strike_again() -> None:
-    """From another thread: from here it would strike the very function that must not get it, and be lost for good."""
+    """Send the signal from another thread: raised here, it would be lost in the same function again."""
     _thread.start_new_thread(_thread.interrupt_main, ())
 
 
 def on_main_thread() -> bool:
-    """Whether this is the thread that interrupts strike."""
+    """Whether this is the thread that gets interrupts."""
     return threading.get_ident() == threading.main_thread().ident
 
 
 @contextmanager
 def none_lost() -> Iterator[None]:
-    """Let an interrupt that struck a finalizer, or a function called from C, strike again a moment later."""
+    """Raise an interrupt again, a moment later, that was lost in a finalizer or in a function called from C."""
     before = sys.unraisablehook
 
     def hook(raised: Any) -> None:

@@ -1,7 +1,7 @@
-"""Things that are made once, however many threads ask for them at the same time.
+"""Values that are made once, even if several threads ask for them at the same time.
 
-`functools.cache` calls its function once for each thread that comes before the first result is there: of two compilers
-made so, one is collected while code that it loaded still runs.
+`functools.cache` calls its function in each thread that asks before the first result is there. With a compiler, one of
+the two results would be collected while code that it loaded still runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Once(Generic[_T]):
-    """Results by key. Who asks while one is being made waits for it; where making it fails, the next one tries.
+    """Results by key. A thread that asks for one in the making waits for it; if the making fails, the next tries.
 
     At most `capacity` results are kept; the oldest are dropped.
 
@@ -50,7 +50,7 @@ class Once(Generic[_T]):
             return found
 
     def peek(self, key: Hashable) -> _T | None:
-        """The result of a key if it is there; nobody waits."""
+        """The result of a key if it is there; never waits."""
         return self._made.get(key)
 
     def clear(self) -> None:
@@ -72,12 +72,12 @@ def once(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def bounded(capacity: int | None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """`functools.lru_cache(capacity)`, whose function runs once for arguments that several threads ask for at once."""
+    """`functools.lru_cache(capacity)`, but the function runs once when several threads ask at once."""
 
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
         results = Once[_T](capacity)
 
-        # In front for its speed: a result that is there takes it 40 ns.
+        # In front for speed: a kept result takes 40 ns.
         @functools.lru_cache(maxsize=capacity)
         @functools.wraps(function)
         def ask(*arguments: _P.args, **named: _P.kwargs) -> _T:
@@ -90,7 +90,7 @@ def bounded(capacity: int | None) -> Callable[[Callable[_P, _T]], Callable[_P, _
 
         front: Any = ask
         cleared, front.cache_clear = front.cache_clear, forget
-        front.__wrapped__ = function  # not `ask`, which remembers
+        front.__wrapped__ = function  # not `ask`, which caches
         quick: Callable[_P, _T] = front
         return quick
 

@@ -1,4 +1,4 @@
-"""Host memory as the system maps it: address space at once, pages when they are touched."""
+"""Host memory that the system maps: address space at once, pages when they are touched."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
 
 
 def reserved(size_bytes: int) -> mmap.mmap:
-    """Zeros where the host likes, given back when nothing refers to them."""
+    """Zeroed memory at any address, released when nothing refers to it."""
     return mmap.mmap(-1, size_bytes, flags=_FLAGS)
 
 
 def reserved_at(address: int, size_bytes: int) -> Any:
-    """Zeros at an address, which are never given back, as an array of `ctypes`.
+    """Zeroed memory at a given address, as a `ctypes` array. It is never released.
 
-    Raises OSError: something else lies there.
+    Raises OSError: the address is in use.
     """
     found = _libc().mmap(address, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, _FLAGS | _FIXED_NOREPLACE, -1, 0)
-    if found != address:  # an old kernel takes the address for a wish
+    if found != address:  # an old kernel takes the address as a hint
         raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
     return (ctypes.c_char * size_bytes).from_address(address)
 
 
 def reserved_for_sharing(size_bytes: int) -> tuple[mmap.mmap, int]:
-    """Zeros that other processes may map too, and their descriptor; they have no name, so none outlives its processes.
+    """Zeroed memory that other processes may map, and its descriptor. It has no name, so it ends with its processes.
 
-    Raises OSError: the host has no such memory.
+    Raises OSError: the host does not offer it.
     """
     descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
     try:
@@ -51,15 +51,15 @@ def reserved_for_sharing(size_bytes: int) -> tuple[mmap.mmap, int]:
 
 
 def zero(address: int, size_bytes: int, *, shared: bool = False) -> None:
-    """Make whole pages zero by giving them back to the host; of shared ones, those of all who map them."""
+    """Make whole pages zero by giving them back to the host; shared pages become zero in every process."""
     if _libc().madvise(address, size_bytes, mmap.MADV_REMOVE if shared else mmap.MADV_DONTNEED):
         ctypes.memset(address, 0, size_bytes)
 
 
 def resident_pages() -> Callable[[int, int], bytearray]:
-    """Make a function that says of each page from an address on whether it is in memory: 1 or 0 (all 0: unknown).
+    """Make a function that returns, for each page from an address on, 1 if it is in memory, else 0 (all 0: unknown).
 
-    It reads no global, so that an interpreter that ends may call it.
+    It reads no global, so it works while the interpreter shuts down.
     """
     mincore, page, array = _libc().mincore, mmap.PAGESIZE, ctypes.c_char
 
@@ -73,10 +73,10 @@ def resident_pages() -> Callable[[int, int], bytearray]:
 
 
 def give_back(library: str) -> None:
-    """Have the host take back what this process has read of a library by its name: it reads again what is needed.
+    """Let the host reclaim the pages of a loaded library; it reads again what is needed.
 
-    Loading one reads far more of it than calls do: 35 MB of LLVM, mostly for addresses that are set once. Pages that
-    were written are kept. Does nothing where the host does not tell of its pages.
+    Loading a library reads far more of it than calls do: 35 MB of LLVM, mostly for addresses that are set once. Written
+    pages are kept. Does nothing on a host that does not report its pages.
     """
     if not _MAPPINGS.exists():
         return

@@ -1,10 +1,10 @@
-"""Folders and files that belong to this user and that no one else may write: what machine code may be loaded from.
+"""Folders and files that belong to this user and that no one else may write. Machine code is loaded from nowhere else.
 
 Whoever can write into a cache of machine code, or can put another folder in its place, runs code as its user. So
-every folder on the way must belong to the user or to the system, and no one else may write there, unless it is sticky
-(as `/tmp` is), where nobody can rename what is another's. Symbolic links are followed one by one under the same rule.
-The last folder and its files must be the user's own; a file is opened once, without following a link, and the
-descriptor is asked whose it is, so nobody can exchange it in between.
+every folder of the path must belong to the user or to the system, and no one else may write there, unless it is sticky
+(as `/tmp` is), where users cannot rename each other's files. Symbolic links are followed one by one by the same rule.
+The last folder and its files must be the user's own. A file is opened once, without following a link, and its owner is
+read from the descriptor, so nobody can exchange the file in between.
 
 Source: path_resolution(7), inode(7) and open(2) of the Linux manual; `StrictModes` of sshd_config(5) has the same rule.
 """
@@ -22,11 +22,11 @@ from pathlib import Path
 
 from tilewright.native.interrupts import HeldBack
 
-#: Folders of a cache: a folder with these alone is one of ours, and is made private where it is not.
+#: Folders of a cache: a folder that has only these is a cache, and may be made private.
 ROOMS = ("translations", "cpu", "resources", "pocl", "programs", "winners")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OWN = 0o700
-#: As many as Linux follows.
+#: Linux's limit.
 _LINKS = 40
 
 
@@ -42,9 +42,9 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
     path = f"{_real(root.absolute(), make=make).rstrip('/')}/{room}"
     status = _status(path, make=make)
     if not stat.S_ISDIR(status.st_mode):
-        raise ExposedError(f"{path} is no folder")
+        raise ExposedError(f"{path} is not a folder")
     if status.st_uid != os.geteuid():
-        raise ExposedError(f"{path} belongs to another user, of number {status.st_uid}")
+        raise ExposedError(f"{path} belongs to another user, user id {status.st_uid}")
     if status.st_mode & 0o077:
         Path(path).chmod(status.st_mode & _OWN)
     return Path(path)
@@ -53,8 +53,8 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
 def read(path: Path) -> bytes:
     """All bytes of a file.
 
-    Raises ExposedError: the file is another user's, others may write it, or it is no regular file; OSError: it is
-    missing, or cannot be read.
+    Raises ExposedError: the file belongs to another user, others may write it, or it is not a regular file; OSError: it
+    is missing, or cannot be read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -65,7 +65,7 @@ def read(path: Path) -> bytes:
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise ExposedError(f"{path.name} is no regular file")
+            raise ExposedError(f"{path.name} is not a regular file")
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
             raise ExposedError(f"another user could have written {path.name}")
         with os.fdopen(handle, "rb", closefd=False) as file:
@@ -75,11 +75,11 @@ def read(path: Path) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, for the user alone whatever the umask is.
+    """Write a file whole or not at all, readable by the user alone, whatever the umask is.
 
     Raises OSError: it cannot be written.
     """
-    with HeldBack():  # no half-written file stays behind
+    with HeldBack():  # no half-written file is left
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         temporary = Path(name)
         try:
@@ -93,12 +93,12 @@ def write(path: Path, data: bytes) -> None:
 
 
 def temporary_folder() -> Path:
-    """Make a folder under a name that nobody can guess.
+    """Make a folder with an unpredictable name.
 
-    Raises OSError: there is no room for temporary files.
+    Raises OSError: no temporary folder can be made.
     """
     made = Path(tempfile.mkdtemp(prefix="tilewright-"))
-    made.chmod(_OWN)  # the umask may have taken even our own rights
+    made.chmod(_OWN)  # the umask may have removed even our own permissions
     return made
 
 
@@ -106,7 +106,7 @@ def temporary_folder() -> Path:
 def working_folder() -> Iterator[Path]:
     """A temporary folder that is removed afterwards.
 
-    Raises OSError: there is no room for temporary files.
+    Raises OSError: no temporary folder can be made.
     """
     made = None
     try:
@@ -120,7 +120,7 @@ def working_folder() -> Iterator[Path]:
 
 
 def _real(path: Path, *, make: bool) -> str:
-    """The folder's path without links, where nobody else can put another in place of any part of it."""
+    """The folder's path without links, after checking that nobody else can replace a part of it."""
     at, pending, links = "/", _parts(str(path)), 0
     _check("/", Path("/").lstat(), last=False)
     while pending:
@@ -133,9 +133,9 @@ def _real(path: Path, *, make: bool) -> str:
         if stat.S_ISLNK(status.st_mode):
             links += 1
             if links > _LINKS:
-                raise ExposedError(f"{path} goes round in symbolic links")
+                raise ExposedError(f"{path} has a cycle of symbolic links")
             if status.st_uid not in _trusted():
-                raise ExposedError(f"{below} is a symbolic link of another user, of number {status.st_uid}")
+                raise ExposedError(f"{below} is a symbolic link of another user, user id {status.st_uid}")
             target = os.readlink(below)  # noqa: PTH115
             at = "/" if target.startswith("/") else at
             pending[:0] = _parts(target)
@@ -150,7 +150,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _status(path: str, *, make: bool) -> os.stat_result:
-    """What stands at a path, after a folder was made there if nothing did."""
+    """The status of a path; with `make`, a missing folder is made first."""
     try:
         return os.lstat(path)
     except FileNotFoundError:
@@ -163,15 +163,15 @@ def _status(path: str, *, make: bool) -> os.stat_result:
 
 
 def _check(path: str, status: os.stat_result, *, last: bool) -> None:
-    """Refuse a folder on the way in which another user can exchange what is in it.
+    """Refuse a folder of the path whose entries another user can exchange.
 
-    The cache's own, which is the last, is made private where it is open to others: an entry that someone has put there
-    by then is refused by itself. One with anything else in it is not ours to close.
+    The cache's own folder, the last one, is made private if it is open to others: an entry that someone else has put
+    there is refused by itself. A folder that has anything else in it is not ours to change.
     """
     if not stat.S_ISDIR(status.st_mode):
-        raise ExposedError(f"{path} is no folder")
+        raise ExposedError(f"{path} is not a folder")
     if status.st_uid not in _trusted():
-        raise ExposedError(f"{path} belongs to another user, of number {status.st_uid}")
+        raise ExposedError(f"{path} belongs to another user, user id {status.st_uid}")
     writers = status.st_mode & _OTHERS_WRITE
     if not writers or status.st_mode & stat.S_ISVTX:
         return
@@ -180,16 +180,16 @@ def _check(path: str, status: os.stat_result, *, last: bool) -> None:
         return
     if writers == stat.S_IWGRP and _of_user_alone(status.st_gid):
         return
-    raise ExposedError(f"other users may write in {path}")
+    raise ExposedError(f"other users may write to {path}")
 
 
 def _trusted() -> tuple[int, int, int]:
-    """Users who may own a folder on the way: oneself, root, and whoever owns the root folder, in a container."""
+    """Users who may own a folder of the path: this user, root, and the owner of the root folder (in a container)."""
     return os.geteuid(), 0, Path("/").stat().st_uid
 
 
 def _of_user_alone(group: int) -> bool:
-    """Whether a group is the user's private one: many systems give each user one, and let it write by default."""
+    """Whether a group is the user's private one: many systems give each user one that may write by default."""
     import grp
     import pwd
 

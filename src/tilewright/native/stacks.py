@@ -19,7 +19,7 @@ def _process() -> ctypes.CDLL:
 
 
 def stack_bytes() -> int:
-    """Size of the calling thread's stack in bytes; 0 where the host does not say.
+    """Size of the calling thread's stack in bytes; 0 if unknown.
 
     Source: pthread_getattr_np(3) and getrlimit(2), whose `RLIMIT_STACK` bounds the main thread's; macOS,
     `pthread_get_stacksize_np`.
@@ -43,5 +43,5 @@ def stack_bytes() -> int:
         wrong = process.pthread_attr_getstack(attributes, ctypes.byref(address), ctypes.byref(found))
         process.pthread_attr_destroy(attributes)
         return 0 if wrong else found.value
-    except AttributeError:  # a C library without them
+    except AttributeError:  # the C library lacks these functions
         return 0

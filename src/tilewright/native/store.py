@@ -1,11 +1,11 @@
-"""Machine code on disk: one file an entry, with a JSON header of what using it needs.
+"""Machine code on disk: one file an entry, with a JSON header that has what loading it needs.
 
 A file is a magic line, a SHA-256 of its key and of what follows, the length of the header, the header and the object
-code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check
-is ignored with one warning, and replaced. There are no pickles. All entries together stay within a setting's bytes.
+code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that fails its
+checksum is ignored with one warning, and replaced. There are no pickles. The total size is bounded by a setting.
 
-Only what the user alone can have written is read (`private`). Where the cache's folder cannot be used, a temporary one
-takes its place until the process ends, with one warning; where there is none either, nothing is kept.
+Only files that nobody but the user can have written are read (`private`). If the cache's folder cannot be used, a
+temporary one replaces it until the process ends, with one warning. If that fails too, nothing is kept.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tilewright.native.once import once
 from tilewright.settings import Settings
 
 _MAGIC = b"tilewright-code 1\n"
-#: The cache's size is looked at after every sixteenth write: digests that begin so are as many.
+#: The cache's size is checked after about every sixteenth write: one digest in sixteen starts with this digit.
 _LOOKS = "0"
-#: Files that code and its times are made from.
+#: Files that generated code and predicted times depend on.
 _SOURCES = (".py", ".ptx", ".h", ".bc", ".cl", ".cu", ".cuh", ".hpp", ".toml")
 _T = TypeVar("_T")
 
@@ -48,11 +48,11 @@ _PACKAGE = Path(__file__).parents[1]
 
 @functools.cache
 def fingerprint(*rooms: str) -> str:
-    """Changes when what code is made from does, in these rooms: a checkout that is worked on keeps no stale entries.
+    """A digest of the sources in these rooms, so that a checkout under development keeps no stale entries.
 
-    A room is a folder of the package, such as `native` or `backends/cpu`. The files' bytes count, because installers
-    give files of every version one time stamp, and asking for the package's version costs a fresh process more than
-    reading them does.
+    A room is a folder of the package, such as `native` or `backends/cpu`. The digest covers bytes, not times, because
+    installers give the files of every version one time stamp. Reading the files takes a fresh process less time than
+    asking for the package's version.
     """
     paths, folders = [], [os.fspath(_PACKAGE / room) for room in rooms]
     while folders:
@@ -69,12 +69,12 @@ def fingerprint(*rooms: str) -> str:
 
 
 def _checksum(key: str, body: bytes) -> bytes:
-    """Of the key too: an entry under another's name must not be used as that one's."""
+    """Covers the key too: an entry that was renamed to another's name must not be used."""
     return hashlib.sha256(key.encode() + body).digest()
 
 
 def room(name: str) -> Path | None:
-    """A folder of the cache, by its name in `upkeep`: the user's, or a temporary one; None where there is neither."""
+    """A folder of the cache, by its name in `upkeep`: the user's or a temporary one; None if there is neither."""
     settings = Settings.from_environ()
     try:
         if settings.cache_dir is None:
@@ -85,7 +85,7 @@ def room(name: str) -> Path | None:
 
 
 class _StandIn:
-    """The temporary cache of a process whose user has none."""
+    """The temporary cache of a process that cannot use the user's."""
 
     def __init__(self) -> None:
         self._told = False
@@ -97,7 +97,7 @@ class _StandIn:
             atexit.register(_remove, self._root, os.getpid())
 
     def room(self, name: str, reason: OSError) -> Path | None:
-        """A folder of it; the first call warns, and says why it is needed."""
+        """One of its folders; the first call warns, with the reason."""
         try:
             found = None if self._root is None else private.folder(self._root, name)
         except OSError:
@@ -115,30 +115,30 @@ class _StandIn:
 
 @once
 def _stand_in() -> _StandIn:
-    """The process's one."""
+    """The process's only instance."""
     return _StandIn()
 
 
 def _remove(root: Path, process: int) -> None:
-    """Remove the temporary cache where the process ends that made it; others may be its children."""
+    """Remove the temporary cache, but only in the process that made it and not in its children."""
     if os.getpid() == process:
         shutil.rmtree(root, ignore_errors=True)
 
 
 def has(folder: Path | None, key: str) -> bool:
-    """Whether there is an entry, sound or not."""
+    """Whether there is an entry, valid or not."""
     return folder is not None and (folder / f"{key}.bin").exists()
 
 
 def read(folder: Path | None, key: str, decode: Callable[[dict[str, Any]], _T]) -> tuple[_T, bytes] | None:
-    """An entry's header, decoded, and its code; None when there is no sound one that is the user's alone."""
+    """An entry's header, decoded, and its code; None if there is no valid one that only the user can have written."""
     if folder is None:
         return None
     path = folder / f"{key}.bin"
     try:
         blob = private.read(path)
     except private.ExposedError as error:
-        warn(f"cache entry ignored and made anew: {error}")
+        warn(f"cache entry ignored and made again: {error}")
         return None
     except OSError:
         return None
@@ -146,20 +146,20 @@ def read(folder: Path | None, key: str, decode: Callable[[dict[str, Any]], _T]) 
     try:
         body = blob[start + 32 :]
         if blob[:start] != _MAGIC or _checksum(key, body) != blob[start : start + 32]:
-            raise ValueError("not a whole entry, or another's")
+            raise ValueError("incomplete, or the entry of another key")
         length = int.from_bytes(body[:8], "little")
         entry = decode(json.loads(body[8 : 8 + length])), body[8 + length :]
     except (ValueError, KeyError, TypeError, IndexError):
-        warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew")
+        warn(f"cache entry {path.name} is damaged or belongs to another key; it is ignored and made again")
         return None
     upkeep.note_use(path)
     return entry
 
 
 def write(folder: Path | None, key: str, header: dict[str, Any], code: bytes) -> None:
-    """Write an entry, whole or not at all, and now and then remove old ones.
+    """Write an entry, whole or not at all, and sometimes remove old ones.
 
-    A folder that cannot be written is no error. Where the setting allows no bytes, nothing is written.
+    A folder that cannot be written is not an error. If the setting allows no bytes, nothing is written.
     """
     settings = Settings.from_environ()
     if folder is None or not settings.cache_bytes:

@@ -1,4 +1,4 @@
-"""LLVM text under construction: names, blocks, declarations. Text, for llvmlite.ir lacks vector intrinsics.
+"""LLVM text under construction: names, blocks, declarations. Text, because llvmlite.ir lacks vector intrinsics.
 
 Source: LLVM Language Reference.
 """
@@ -15,7 +15,7 @@ class Text:
         self._count = 0
 
     def label(self, hint: str = "b") -> str:
-        """A fresh name of a block, or after a percent sign of a value."""
+        """A fresh name of a block, or (after a percent sign) of a value."""
         self._count += 1
         return f"{hint}{self._count}"
 
@@ -43,7 +43,7 @@ class Text:
         self.declarations.setdefault(symbol, text)
 
     def invoke(self, symbol: str, result: str, *arguments: object) -> str:
-        """Call a function, declared from its typed arguments; returns its result's name, "" where it gives nothing."""
+        """Call a function, declared from its typed arguments; returns its result's name, "" if it returns nothing."""
         given = [str(argument) for argument in arguments]
         if symbol not in self.declarations:
             self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(map(_type_of, given))})"
@@ -60,6 +60,6 @@ def _type_of(argument: str) -> str:
 
 
 def mangle(type_: str, lanes: int = 1) -> str:
-    """LLVM's name of a type inside an intrinsic's: `v32f32`, `i64`."""
+    """A type as part of an intrinsic's name: `v32f32`, `i64`."""
     short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}.get(type_, type_)
     return short if lanes == 1 else f"v{lanes}{short}"

@@ -1,8 +1,8 @@
-"""Leave to use AMX tile registers, which Linux gives a process that asks for it.
+"""Permission to use AMX tile registers, which a process must request from Linux.
 
 Source: the Linux kernel's Documentation/arch/x86/xstate.rst, "Using dynamically enabled XSTATE features in user space
-applications": ARCH_REQ_XCOMP_PERM, state component 18 (XTILEDATA). Leave holds for every thread of the process, those
-that run already and those to come, and for children after a fork.
+applications": ARCH_REQ_XCOMP_PERM, state component 18 (XTILEDATA). The permission holds for every thread of the
+process, present and future, and for children after a fork.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _XTILEDATA = 18
 
 @once
 def tile_registers_granted() -> bool:
-    """Whether this process may use tile registers; asks for leave once.
+    """Whether this process may use tile registers; requests permission once.
 
     False where TILEWRIGHT_AMX forbids it, on other systems than Linux on x86-64, on processors without AMX, and where
-    the kernel refuses, as it does when a thread has an alternate signal stack too small for the larger state.
+    the kernel refuses, for example because a thread has an alternate signal stack too small for the larger state.
     """
     if not Settings.from_environ().amx or sys.platform != "linux" or platform.machine() != "x86_64":
         return False

@@ -1,8 +1,8 @@
-"""The size of the cache on disk: what is in it, and removing what was not used for longest.
+"""The size of the cache on disk: what is in it, and removal of the least recently used entries.
 
-Only files that `store` and tuners write are looked at, in the folders it writes to: a cache folder that holds something
-else keeps it. Any number of processes may do this at once: an entry that another has removed is none, and whoever asks
-for it next makes it anew.
+Only files that `store` and tuners write count, in the folders that they write to: other files in the cache's folder are
+never touched. Any number of processes may do this at once: an entry that another process removed counts as absent, and
+is made again when it is next needed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 
 from tilewright.native import private
 
-#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, what the assembler says of kernels, the library
+#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, the assembler's output, the library
 #: that CUDA programs run with, and what a tuner found.
-#: PoCL has one too, whose files it names and counts itself.
+#: PoCL has a folder of its own, and manages its files itself.
 TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS = private.ROOMS
-#: How full the cache is left, so that not every entry removes another.
+#: How full the cache is left, so that not every write removes an entry.
 _LEAVE = 0.9
-#: A use is noted on disk when the last note is older: reading an entry writes nothing as a rule.
+#: A use is recorded on disk only if the last record is older, so most reads write nothing.
 _NOTE_SECONDS = 3600
-#: A half-written file of a process that is no more; none is written for that long.
+#: A temporary file older than this belongs to a process that ended; no write takes that long.
 _ABANDONED_SECONDS = 3600
 _ENTRY = re.compile(r"[0-9a-f]{64}\.(bin|json)")
 _UNFINISHED = ".new-"
@@ -51,7 +51,7 @@ class Contents:
     entries: int
     bytes: int
     removed_bytes: int = 0  #: What was removed just now.
-    unusable: str = ""  #: Why nothing is read there; "" where it is.
+    unusable: str = ""  #: Why the cache cannot be used; "" if it can.
 
 
 def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
@@ -64,12 +64,12 @@ def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
     except private.ExposedError as error:
         unusable = str(error)
     except OSError:
-        pass  # nothing was kept yet
+        pass  # nothing is cached yet
     return Contents(str(root), len(found), sum(entry.bytes for entry in found), removed_bytes, unusable)
 
 
 def entries(root: Path) -> list[Entry]:
-    """Everything that the cache of a root folder holds; nothing where there is none that is the user's alone."""
+    """Everything that the cache of a root folder holds; nothing if there is none that only the user can write."""
     return [entry for name in private.ROOMS if name != POCL for entry in _scan(root, name)]
 
 
@@ -81,7 +81,7 @@ def note_use(path: Path) -> None:
 
 
 def tidy(root: Path, most_bytes: int) -> int:
-    """Remove what was not used for longest until the rest fits, with some room; returns the bytes removed."""
+    """Remove the least recently used entries until the rest fits, with some space left; returns the bytes removed."""
     now = time.time()
     found = entries(root)
     abandoned = [e for e in found if not e.finished and now - e.used > _ABANDONED_SECONDS]
@@ -112,7 +112,7 @@ def _scan(root: Path, room: str) -> Iterator[Entry]:
         finished = _ENTRY.fullmatch(file.name) is not None
         if not finished and not file.name.startswith(_UNFINISHED):
             continue
-        with contextlib.suppress(OSError):  # gone by now
+        with contextlib.suppress(OSError):  # removed meanwhile
             status = file.stat(follow_symlinks=False)
             if stat.S_ISREG(status.st_mode):
                 yield Entry(file.path, status.st_size, status.st_mtime, finished)
@@ -121,6 +121,6 @@ def _scan(root: Path, room: str) -> Iterator[Entry]:
 def _remove(entry: Entry) -> int:
     try:
         Path(entry.path).unlink()
-    except OSError:  # another process was quicker, or has it open where that forbids it
+    except OSError:  # another process removed it, or has it open where that forbids it
         return 0
     return entry.bytes

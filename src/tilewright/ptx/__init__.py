@@ -1,4 +1,4 @@
-"""PTX text to syntax tree and back; knows no instruction's meaning."""
+"""PTX text to a syntax tree and back. This package does not know what instructions do."""
 
 from tilewright.ptx.parser import parse
 from tilewright.ptx.printing import to_text

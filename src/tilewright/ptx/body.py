@@ -47,7 +47,7 @@ class Body:
             if isinstance(parameter, Register):
                 whole, _, component = parameter.name.rpartition("$")
                 elements = self.function.vectors.get(whole, 1)
-                if elements == 1 or component == COMPONENTS[0]:  # the first brings the others
+                if elements == 1 or component == COMPONENTS[0]:  # a vector's first element declares the others
                     name = parameter.name if elements == 1 else whole
                     self.names.register(name, self.function.registers[parameter.name], elements)
             elif parameter.name != "_":
@@ -87,14 +87,14 @@ class Body:
         if not tokens.is_word() or text[0] in "%$_":
             tokens.fail("an instruction, a directive, a label or '}'" if guard is None else "an instruction")
         tokens.at += 1
-        while texts[tokens.at][:1] == ".":  # modifiers that stand apart: `ld .global .f32`
+        while texts[tokens.at][:1] == ".":  # modifiers after white space: `ld .global .f32`
             text += tokens.take()
         known = self._opcodes.get(text)
         if known is None:
             opcode, *parts = text.split(".")
             known = self._opcodes[text] = (opcode, tuple("." + part for part in parts))
         operands: tuple[Operand, ...] = ()
-        if texts[tokens.at] != ";" or known[0] == "call":  # a call names a function at least
+        if texts[tokens.at] != ";" or known[0] == "call":  # a call has at least the function's name
             operands = self._operands.of(known[0])
         if not tokens.accept(";"):
             tokens.fail(f"',' or ';' in the operands of '{text}'")
@@ -208,7 +208,7 @@ def pragma(tokens: Tokens) -> None:
 
 
 def prototype(tokens: Tokens) -> tuple[Parameters, Parameters]:
-    """`.callprototype (returns) _ (params);`, the cursor behind the directive's name."""
+    """`.callprototype (returns) _ (params);`, the cursor is after the directive's name."""
     returns: Parameters = ()
     params: Parameters = ()
     if tokens.texts[tokens.at] == "(":
@@ -225,7 +225,7 @@ def prototype(tokens: Tokens) -> tuple[Parameters, Parameters]:
 
 
 def registers_of(parameters: tuple[Variable, ...]) -> Parameters:
-    """Parameters as the tree holds them: those in registers by name alone, a vector by its elements."""
+    """Parameters as the tree has them: a register by its name, a vector as its elements."""
     found: list[Variable | Register] = []
     for parameter in parameters:
         found += map(Register, register_names(parameter)) if parameter.space == "reg" else [parameter]
@@ -233,7 +233,7 @@ def registers_of(parameters: tuple[Variable, ...]) -> Parameters:
 
 
 def register_names(parameter: Variable) -> list[str]:
-    """The registers that a parameter in registers is."""
+    """The names of the registers of a parameter that is passed in registers."""
     if parameter.vector == 1:
         return [parameter.name]
     return [f"{parameter.name}${component}" for component in COMPONENTS[: parameter.vector]]

@@ -45,7 +45,7 @@ _PLAIN: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
 }
 _LOGIC: dict[str, Callable[[bool, bool], bool]] = {"&&": operator.and_, "||": operator.or_}
-#: Inside an expression an unsigned value (.u64) has this kind; outside it is an "int" as the signed ones are.
+#: The kind of an unsigned value (.u64) inside an expression. Outside, it is an "int" like a signed value.
 _UNSIGNED = "u64"
 _ALL = (1 << 64) - 1
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -81,7 +81,7 @@ def _literal(tokens: Tokens) -> Immediate:
 
 
 def expression(tokens: Tokens) -> Immediate:
-    """The constant expression at the cursor, a plain literal most often."""
+    """The constant expression at the cursor, most often a plain literal."""
     value = _ternary(tokens, 0)
     return Immediate(value.value) if value.kind == _UNSIGNED else value
 
@@ -108,7 +108,7 @@ def integer(tokens: Tokens, what: str) -> int:
 
 
 def number(value: Immediate) -> float | int:
-    """The Python number that an immediate stands for."""
+    """The Python number that an immediate means."""
     if value.kind in {"int", _UNSIGNED}:
         return value.value
     form = "<f" if value.kind == "f32" else "<d"
@@ -121,7 +121,7 @@ def double_bits(value: float) -> int:
 
 
 def single_bits(value: float) -> int:
-    """Bits of the float32 nearest to a double; beyond its range, infinity."""
+    """Bits of the float32 nearest to a double; infinity where it is beyond float32's range."""
     try:
         return int.from_bytes(struct.pack("<f", value), "little")
     except OverflowError:
@@ -153,7 +153,7 @@ def _binary(tokens: Tokens, level: int, depth: int) -> Immediate:
 
 
 def _unary(tokens: Tokens, depth: int) -> Immediate:
-    """A literal, a name for one, or a unary operator, cast or parenthesis around an expression."""
+    """A literal, a name of a constant, or a unary operator, cast or parenthesis around an expression."""
     text = tokens.texts[tokens.at]
     if text[:1].isdigit() or (text[:1] == "." and text[1:2].isdigit()):
         return _literal(tokens)
@@ -170,7 +170,7 @@ def _unary(tokens: Tokens, depth: int) -> Immediate:
         at = tokens.at
         value = _unary(tokens, depth + 1)
         if value.kind not in {"int", _UNSIGNED}:
-            tokens.fail("an integer constant behind a cast", at)
+            tokens.fail("an integer constant after a cast", at)
         return _whole(value.value, cast == ".u64")
     if text == "(":
         value = _ternary(tokens, depth + 1)
@@ -206,7 +206,7 @@ def _apply(tokens: Tokens, at: int, symbol: str, a: Immediate, b: Immediate) -> 
         value, unsigned = int(_COMPARE[symbol](x, y)), False
     elif symbol in _LOGIC:
         value, unsigned = int(_LOGIC[symbol](bool(x), bool(y))), False
-    elif symbol in {"<<", ">>"}:  # the amount's low six bits count, as in the vendor's assembler
+    elif symbol in {"<<", ">>"}:  # only the amount's low six bits are used, as in the vendor's assembler
         amount = y & 63
         value, unsigned = a.value << amount if symbol == "<<" else a.value >> amount, a.kind == _UNSIGNED
     elif symbol in _PLAIN:
@@ -240,7 +240,7 @@ def _apply_float(tokens: Tokens, at: int, symbol: str, x: float, y: float) -> Im
 
 
 def _whole(value: int, unsigned: bool) -> Immediate:
-    """An integer brought into 64 bits."""
+    """An integer wrapped to 64 bits."""
     value &= _ALL
     if unsigned:
         return Immediate(value, _UNSIGNED)

@@ -18,7 +18,7 @@ from tilewright.ptx.tree import Operand, Symbol, Variable
 #: State spaces in which a variable can be declared.
 SPACES = {".global": "global", ".shared": "shared", ".const": "const", ".local": "local", ".param": "param"}
 
-#: What may stand before a declaration. Source: PTX ISA, section 11.6.
+#: Linkage directives that may precede a declaration. Source: PTX ISA, section 11.6.
 LINKAGE = frozenset({".visible", ".extern", ".weak", ".common"})
 
 _TYPE = re.compile(
@@ -35,7 +35,7 @@ Resolve = Callable[[str], Operand]
 
 @dataclass(slots=True)
 class Specification:
-    """What stands before a declared name."""
+    """The part of a declaration before the name."""
 
     type: str = ""
     vector: int = 1
@@ -70,7 +70,7 @@ def specification(tokens: Tokens) -> Specification:
 
 
 def variables(tokens: Tokens, space: str, resolve: Resolve, linkage: str = "") -> list[Variable]:
-    """The variables of one declaration; the cursor stands after the state space and ends behind the semicolon."""
+    """The variables of one declaration; the cursor starts after the state space and ends after the semicolon."""
     found: list[Variable] = []
     spec = specification(tokens)
     while True:
@@ -93,7 +93,7 @@ def parameters(tokens: Tokens) -> tuple[Variable, ...]:
 
 
 def linkage(tokens: Tokens) -> str:
-    """What stands before a declaration, without its dot; the last of several, "" for none."""
+    """The linkage before a declaration, without its dot: the last if there are several, "" if there is none."""
     found = ""
     while (text := tokens.texts[tokens.at]) in LINKAGE:
         found = text[1:]
@@ -256,7 +256,7 @@ def count(tokens: Tokens) -> int:
 
 
 def _skip_pointer(tokens: Tokens) -> None:
-    """`.ptr .global .align 16`: what a parameter points to, which the machine finds out by itself."""
+    """`.ptr .global .align 16`: what a parameter points to, which the machine does not need."""
     tokens.at += 1
     if tokens.texts[tokens.at] in {".global", ".shared", ".const", ".local", ".generic"}:
         tokens.at += 1

@@ -1,12 +1,12 @@
-"""Where an instruction comes from: its own line, and the lines that it was inlined at, of which one is the user's.
+"""The source lines of an instruction: its own line, and the lines of the calls that were inlined.
 
-A compiler writes a `.loc` for each of them, the outermost first; each names the place it was inlined at, and that
-place's own `.loc` stands somewhere before. So a chain is read from the last `.loc` of each place.
+A compiler writes one `.loc` for each of them, the outermost first. Each names the place of the call that was inlined,
+and that place has an earlier `.loc` of its own. So the chain follows, for each place, the last `.loc` before.
 
-Where a compiler merges two branches it writes line 0: such code is reported at the nearest real line before it.
+A compiler that merges two branches writes line 0. Such code is reported at the nearest earlier line.
 
-A function of a library that a kernel calls (random numbers, grid barriers, a header of CUDA's) does what its caller
-asks of it. What happens in it is therefore reported at the caller's line.
+A library function that a kernel calls (random numbers, grid barriers, a CUDA header) does what its caller asks. So what
+happens inside it is reported at the caller's line.
 
 Source: PTX ISA, 11.5.2 (`.loc`: `function_name`, `inlined_at`); LLVM, "Source Level Debugging" (line 0), and
 `MCAsmStreamer` (how strings are quoted).
@@ -22,15 +22,15 @@ from dataclasses import replace
 from tilewright.ptx.tree import Location
 
 Coordinates = tuple[int, int, int]
-#: The folders of libraries, at the start of a file's path: of an installed package, of numba-cuda wherever it lies, and
-#: of CUDA's own headers as its installers, Conda and Debian place them.
+#: The library folders at the start of a file's path: of an installed package, of numba-cuda in any place, and of CUDA's
+#: headers where its installers, Conda and Debian put them.
 _PACKAGE = re.compile(
     r".*?/(?:(?:site|dist)-packages/[^/:]+|numba_cuda(?=/numba/)"
     r"|(?:cuda[^/]*|targets/[^/]+-linux|usr|usr/local)/include(?=/))"
 )
 #: What follows a backslash in a quoted name: three octal digits of a byte, or a character.
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|[^\n])")
-#: The folder that numba-cuda puts before a name that stands for no file.
+#: The folder that numba-cuda puts before a name that is not a file's.
 _NO_FILE = re.compile(r"^/.*/(?=<[^/]*>$)")
 _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
@@ -49,9 +49,9 @@ class Inlining:
         self._nearest: Location | None = None
 
     def located(self, here: Coordinates, inlined_at: Coordinates | None = None) -> Location:
-        """The location of a directive; a line that was inlined into itself stands once in its chain.
+        """The location of a directive. A line that was inlined into itself is in its chain once.
 
-        One that is no line and no part of one is the nearest before it.
+        Line 0 outside inlined code becomes the nearest earlier line.
         """
         if not here[1] and inlined_at is None and self._nearest is not None:
             return self._nearest
@@ -67,9 +67,9 @@ class Inlining:
 
 
 def file_name(quoted: str) -> str:
-    r"""A file's name as `.file` has it between its quotes: bytes beyond ASCII, quotes and backslashes stand escaped.
+    r"""A file's name from the quoted text of `.file`, where other than ASCII, quotes and backslashes are escaped.
 
-    Text that is in no file, such as a notebook's cell, has a name in angle brackets, and compilers a folder before it.
+    Text that is in no file, such as a notebook's cell, has a name in angle brackets. Compilers put a folder before it.
 
     >>> file_name(r"d\303\251j\303\240 \"vu\"\\k.py") == 'd\u00e9j\u00e0 "vu"\\k.py'
     True
@@ -84,7 +84,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
 
 
 def quoted(file: str) -> str:
-    r"""A file's name as it stands between the quotes of `.file`: what :func:`file_name` reads.
+    r"""A file's name as the text between the quotes of `.file`; :func:`file_name` reads it.
 
     >>> quoted("d\u00e9j\u00e0.py"), file_name(quoted("a\n\t7\"\\.py")) == "a\n\t7\"\\.py"
     ('d\\303\\251j\\303\\240.py', True)

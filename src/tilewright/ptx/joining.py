@@ -1,7 +1,7 @@
 """Joining PTX modules into one, as a linker joins objects.
 
-The newest version, the first module's target, one definition of each name. A name that is private to its module and
-stands in another too gets a name of its own. Files are numbered through.
+The result has the newest version, the first module's target, and one definition of each name. A private name that two
+modules use gets a new name in one of them. Files are renumbered.
 
 Source: PTX ISA, 5.1 (module-scope declarations), 11.1 (module directives), 11.5 (debugging directives), 11.6 (linking
 directives).
@@ -20,14 +20,14 @@ from tilewright.ptx.tree import Function, Instruction, Label, Location, Module, 
 
 Declared = TypeVar("Declared", Function, Variable)
 
-#: Linkage of a definition that gives way to another one.
+#: Linkage of a definition that another definition replaces.
 _WEAK = ("weak", "common")
 
 
 def join(modules: Sequence[Module]) -> Module:
-    """One module from several; the modules stay as they are.
+    """One module from several; the modules are not changed.
 
-    One alone is given back.
+    A single module is returned as it is.
 
     Raises PtxError: A name is defined twice.
 
@@ -55,12 +55,12 @@ def join(modules: Sequence[Module]) -> Module:
 
 
 def _declares(declared: Function | Variable) -> bool:
-    """Whether it only says that the name exists."""
+    """Whether this is a declaration without a definition."""
     return declared.is_declaration if isinstance(declared, Function) else declared.is_extern
 
 
 def _free(name: str, uses: Counter[str]) -> str:
-    """A name that no module has yet, made from another."""
+    """A name that no module uses, derived from `name`."""
     number = 1
     while uses[f"{name}__{number}"]:
         number += 1
@@ -78,7 +78,7 @@ def _add(known: dict[str, Declared], new: Declared) -> None:
 
 
 class _Copier:
-    """Copies a module's parts under other names, with its files counted from a base."""
+    """Copies a module's parts under other names, with `base` added to file numbers."""
 
     def __init__(self, names: dict[str, str], base: int) -> None:
         self._rename: Rename = lambda name: names.get(name, name)

@@ -1,7 +1,7 @@
 """Names inside one function: nested scopes, flattened into unique names.
 
-PTX blocks `{ }` have their own registers, variables and labels. The tree has none: the first owner of a name keeps it,
-later ones get `name$1`, `name$2` ... Registers declared as a range (`%r<10>`) enter the function when first used.
+PTX blocks `{ }` have their own registers, variables and labels; the tree has no blocks. The first owner of a name keeps
+it, and later ones become `name$1`, `name$2` ... A register of a range (`%r<10>`) is declared when it is first used.
 
 Source: PTX ISA, sections 5.4.6 (parameterized variable names) and 11.2 (scopes of `{ }`).
 """
@@ -61,14 +61,14 @@ class Names:
         self._scopes[-1].names[name] = Symbol(name)
 
     def declare(self, name: str, index: int | None = None) -> str:
-        """Declare a variable or label here; returns its unique name. `index` is the token to blame, if any."""
+        """Declare a variable or label here; returns its unique name. `index` is the token that an error names."""
         self._claim(name, index)
         unique = self._unique(name)
         self._scopes[-1].names[name] = Symbol(unique)
         return unique
 
     def register(self, name: str, type_: str, vector: int) -> Operand:
-        """Declare a register here; one of a vector type becomes a register for each component."""
+        """Declare a register here; a vector becomes one register for each component."""
         self._claim(name)
         return self._bind(self._scopes[-1], name, type_, vector)
 
@@ -78,7 +78,7 @@ class Names:
         self._scopes[-1].ranges[prefix] = (count, type_, vector)
 
     def resolve(self, word: str) -> Operand:
-        """What a word stands for: a register, a variable, a label, a special register, or a name of the module."""
+        """What a word names: a register, a variable, a label, a special register, or a name of the module."""
         for scope in reversed(self._scopes):
             found = scope.names.get(word)
             if found is not None:
@@ -148,7 +148,7 @@ class Names:
 def labels_by_block(texts: list[str], start: int) -> dict[int, list[int]]:
     """Labels of each block, for the function body that opens at `start`.
 
-    Both the blocks, by their opening brace, and the labels are indices of tokens.
+    Keys are the token indices of opening braces; values are those of the labels.
     """
     blocks: dict[int, list[int]] = {}
     open_blocks: list[int] = []

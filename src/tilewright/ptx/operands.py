@@ -26,15 +26,15 @@ from tilewright.ptx.tree import (
     Vector,
 )
 
-_WIDEST = 256  # operands in braces; tcgen05.ld has 128
+_WIDEST = 256  # operands in braces; tcgen05.ld takes 128
 _COMPONENTS = frozenset("." + name for name in "xyzwrgba")
-#: A name, and what names bytes or halves behind it.
+#: A name, and an optional selector of its bytes or halves (`.b0`, `.h1`).
 _PART = re.compile(r"([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]{1,4}))?\Z", re.ASCII)
 _ENDS = frozenset({",", ";", "}", ")", "]"})
 
 
 class Operands:
-    """Parses operands where the names of a function's body mean something."""
+    """Parses the operands in a function's body."""
 
     def __init__(self, tokens: Tokens, names: Names, function: Function, module: Module) -> None:
         self.tokens = tokens
@@ -51,7 +51,7 @@ class Operands:
         found = [self._selected() or self.operand()]
         while tokens.accept(","):
             found.append(self._selected() or self.operand())
-        if opcode == "mov":  # `mov.u64 %rd1, table[3]` takes the element's address; elsewhere it is the element
+        if opcode == "mov":  # `mov.u64 %rd1, table[3]` takes the address; other opcodes take the element
             found = [
                 Symbol(o.base.name, o.offset) if isinstance(o, Address) and isinstance(o.base, Symbol) else o
                 for o in found
@@ -59,7 +59,7 @@ class Operands:
         return tuple(found)
 
     def _selected(self) -> Selected | None:
-        """A part of a register, or its negative; None, and nothing is read, where it is another operand."""
+        """A part of a register, or its negative; None for any other operand, and then nothing is consumed."""
         tokens = self.tokens
         negated = tokens.texts[tokens.at] == "-"
         parts = _PART.match(tokens.texts[tokens.at + negated])
@@ -88,7 +88,7 @@ class Operands:
         return self._immediate()
 
     def _immediate(self) -> Immediate:
-        """A constant expression; plain literals, the usual case, are remembered."""
+        """A constant expression; plain literals, the usual case, are cached."""
         tokens = self.tokens
         text = tokens.texts[tokens.at]
         plain = tokens.texts[tokens.at + 1] in _ENDS
@@ -149,7 +149,7 @@ class Operands:
         return found
 
     def _offset(self) -> int:
-        """`+4`, `-4`, `+-4`; several are added up."""
+        """`+4`, `-4`, `+-4`; several are summed."""
         tokens = self.tokens
         total = 0
         while tokens.texts[tokens.at] in {"+", "-"}:
@@ -186,7 +186,7 @@ class Operands:
         while True:
             at = tokens.at
             item = None if tokens.texts[at] in {"{", "["} else self.operand()
-            if item is None or isinstance(item, Vector | Address):  # by name: of a vector type, an array's element
+            if item is None or isinstance(item, Vector | Address):  # a name may be a vector or an array's element
                 tokens.fail("a register or a constant inside braces", at)
             items.append(item)
             if len(items) > _WIDEST:

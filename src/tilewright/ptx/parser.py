@@ -19,9 +19,9 @@ from tilewright.ptx.tree import Function, Module, Register, Symbol, Variable
 def parse(text: str, path: str = "kernel.ptx") -> Module:
     """Parse a PTX module.
 
-    Everything the PTX ISA's grammar allows is read, whether or not the machine can run it. Error messages name `path`.
+    Reads all that the PTX ISA's grammar allows, whether or not the machine can run it. Error messages name `path`.
 
-    Raises PtxError: if the text is not PTX: where, what was expected, and what came.
+    Raises PtxError: The text is not PTX. The message says where, what was expected, and what came.
 
     >>> module = parse('''
     ... .version 8.0
@@ -83,7 +83,7 @@ class _Parser:
         tokens = self.tokens
         text = tokens.texts[tokens.at]
         if text in {".version", ".target", ".address_size"}:
-            tokens.error(f"{text} stands once, at the start of a module; join modules by a linker")
+            tokens.error(f"{text} must be given once, at the start of a module; use a linker to join modules")
         if text == ".file":
             self._file()
         elif text == ".loc":
@@ -139,7 +139,7 @@ class _Parser:
             self._function(text == ".entry", linkage, line)
         elif text in declarations.SPACES and text not in {".param", ".local"}:
             tokens.at += 1
-            if text == ".const" and tokens.accept("["):  # a bank, as old modules have it
+            if text == ".const" and tokens.accept("["):  # a bank, in old modules
                 expression(tokens)
                 tokens.expect("]", "after a bank of .const")
             for variable in declarations.variables(tokens, declarations.SPACES[text], Symbol, linkage):
@@ -182,7 +182,7 @@ class _Parser:
         Body(tokens, function, self._module).parse()
 
     def _declare(self, function: Function, at: int) -> None:
-        """Make a function known, so that its own body can call it; a definition stays in force."""
+        """Make a function known, so that its own body can call it; a declaration does not replace a definition."""
         if function.name in self._module.variables:
             self.tokens.error(f"'{function.name}' is defined twice in this module", at)
         function.is_declaration = True

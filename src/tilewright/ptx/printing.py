@@ -1,4 +1,4 @@
-"""A syntax tree as PTX text; parsing the text gives the tree again, line numbers apart."""
+"""A syntax tree as PTX text; parsing that text gives the same tree but for line numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tilewright.ptx import tree
 from tilewright.ptx.frames import quoted
 
-#: What `function_name` of inlined code names, which needs a label though nobody reads a name there.
+#: The label that `function_name` of inlined code must name. Its text is empty, because nothing reads it.
 _NAMELESS = "$L__inlined"
 
 
@@ -28,7 +28,7 @@ def to_text(module: tree.Module) -> str:
         f".address_size {module.address_size}",
     ]
     lines += [f'.file {index} "{quoted(name)}"' for index, name in module.files.items()]
-    # Device functions come first, so that variables and kernels can name them in any order.
+    # Device functions come first: variables and kernels may name any of them.
     functions = sorted(module.functions.values(), key=lambda function: function.is_entry)
     lines += [_header(function) + ";" for function in functions if not function.is_entry or function.is_declaration]
     lines += [declaration(variable) for variable in module.variables.values()]
@@ -94,7 +94,7 @@ def _call(call: tree.CallArguments) -> str:
 
 
 def _offset(offset: int) -> str:
-    return f"+{offset}" if offset else ""  # `+-4`: the vendor's assembler knows no other minus
+    return f"+{offset}" if offset else ""  # `+-4`: the vendor's assembler accepts no other minus
 
 
 def _initial(item: int | tree.Symbol, type_: str) -> str:
@@ -107,7 +107,7 @@ def _initial(item: int | tree.Symbol, type_: str) -> str:
 
 
 def _specified(variable: tree.Variable) -> str:
-    """Everything of a declaration between its state space and its initialiser."""
+    """The part of a declaration between its state space and its initialiser."""
     parts = []
     if variable.align:
         parts.append(f".align {variable.align}")
@@ -169,7 +169,7 @@ def _function(function: tree.Function) -> Iterator[str]:
 
 
 def _locations(location: tree.Location, last: dict[tuple[int, int, int], tree.Location]) -> Iterator[str]:
-    """A `.loc`, behind those of the places it was inlined at where the last ones there are others."""
+    """A `.loc`, after those of its call sites that differ from the last `.loc` there."""
     text = f"    .loc {location.file} {location.line} {location.column}"
     at = location.inlined_at
     if at is not None:

@@ -1,4 +1,4 @@
-"""Names in a syntax tree: which ones an operand holds, and a copy with other names."""
+"""Names in a syntax tree: those of an operand, and copies with other names."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def with_names(operand: Operand, rename: Rename) -> Operand:
 
 
 def instruction_with_names(item: Instruction, rename: Rename) -> Instruction:
-    """An instruction with other names, in its guard too."""
+    """An instruction with other names, also in its guard."""
     guard = item.guard and Guard(Register(rename(item.guard.register.name)), item.guard.negated)
     return replace(item, operands=_all(item.operands, rename), guard=guard)
 

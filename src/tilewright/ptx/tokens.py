@@ -15,20 +15,20 @@ from typing import NoReturn
 
 from tilewright.errors import PtxError
 
-# Everything is read once: what is cut where it fails is a token, and no part is tried again in other lengths.
-# Between tokens: white space, comments, the old `@@DWARF` lines and what a preprocessor leaves (`#line`, `# 3 "f"`).
+# The text is scanned once: a part that fails to match becomes a token and is not tried again at other lengths.
+# Between tokens: white space, comments, old `@@DWARF` lines, and lines of a preprocessor (`#line`, `# 3 "f"`).
 _SKIP = r"(?>[\s\0]+|//[^\n]*|/\*(?s:.*?)\*/|@@DWARF[^\n]*|(?m:^)\#[ \t]*(?:line|pragma|\d)[^\n]*)*+"
 _TOKEN = re.compile(
     _SKIP
     + r"""(
         [A-Za-z_$%][\w$]*+(?:\.[\w$]+(?:::\w+)*+)*+    # word, with its dotted parts
       | \d++\.?+\d*+[eE][+-]?\d+(?![\w.]) | \d[\w.]*   # number, checked when it is used
-      | \.[\w$]+(?:::\w+)*                             # .directive or a modifier that stands apart
-      | "(?:[^"\\\n]|\\.)*+" | "[^\n]*+                 # string, or one that its line does not close
+      | \.[\w$]+(?:::\w+)*                             # .directive or a modifier after white space
+      | "(?:[^"\\\n]|\\.)*+" | "[^\n]*+                 # string, or one not closed on its line
       | /\*(?s:.*+)                                    # comment that is never closed
       | << | >> | <= | >= | == | != | && | \|\|
       | .                                              # any other character, one at a time
-      | \Z                                             # the end, so that what stands before it is skipped
+      | \Z                                             # the end, so that white space before it is skipped
     )""",
     re.ASCII | re.VERBOSE,
 )
@@ -37,7 +37,7 @@ _WORD_STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$
 
 
 def with_words(text: str, prefix: str, rename: Callable[[str], str]) -> str:
-    """A text in which every word that begins with a prefix is another, in comments and strings too.
+    """A text in which every word that begins with a prefix is replaced, also in comments and strings.
 
     >>> with_words(".func _ZN3one(); // _ZN3one", "_ZN", lambda word: "one")
     '.func one(); // one'
@@ -56,7 +56,7 @@ class Tokens:
         matches = list(_TOKEN.finditer(text))
         self.texts = [match[1] for match in matches]
         self.starts = [match.start(1) for match in matches]
-        self.texts += ["", ""]  # one more than the position can reach, for a look ahead
+        self.texts += ["", ""]  # one after the last position, for look-ahead
         self.starts += [len(text), len(text)]
         self._newlines = [match.start() for match in re.finditer("\n", text)]
 
@@ -77,7 +77,7 @@ class Tokens:
         raise PtxError(f"{self.path}:{self.line(index)}: {message}")
 
     def take(self) -> str:
-        """The current token; moves on."""
+        """Return the current token and move on."""
         text = self.texts[self.at]
         if text:
             self.at += 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A register operand, `%r1`; special registers too (`%tid.x`), and the sink `_`."""
+    """A register operand, `%r1`; also special registers (`%tid.x`) and the sink `_`."""
 
     name: str
 
@@ -33,7 +33,7 @@ class Symbol:
     """The address of a variable or function, plus a byte offset: `smem+16`. A bare name.
 
     In initialisers only: `generic` marks `generic(name)`, and a `mask` such as 0xFF00 marks `0xFF00(name)`, which
-    stands for the address bits under the mask, shifted down to bit 0.
+    selects the address bits under the mask, shifted down to bit 0.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """`%r1.b0`, `-%r1.h1`: a part of a register, or its negative; of a destination the part that is written."""
+    """`%r1.b0`, `-%r1.h1`: a part of a register, or its negative. In a destination: the part that is written."""
 
     operand: Register
     part: str = ""
@@ -114,7 +114,7 @@ class Guard:
 class Location:
     """A `.loc` in force: index into Module.files, line and column (from 1; line 0 means none).
 
-    `inlined_at` is the place of the call that was replaced by the called function's code; None where nothing was.
+    `inlined_at` is the place of the inlined call; None where nothing was inlined.
     """
 
     file: int
@@ -168,18 +168,18 @@ class Variable:
     vector: int = 1
     align: int = 0
     initial: tuple[int | Symbol, ...] = ()
-    linkage: str = ""  # "visible", "extern", "weak", "common", or "" for what only its module knows
+    linkage: str = ""  # "visible", "extern", "weak", "common", or "" if private to its module
     ptx_line: int = 0
     is_pointer: bool = False  # a parameter that is marked `.ptr`
 
     @property
     def is_extern(self) -> bool:
-        """Whether it is declared here and defined in another module."""
+        """Whether another module defines it."""
         return self.linkage == "extern"
 
     @property
     def alignment(self) -> int:
-        """Bytes it is aligned to: as declared, at least as its elements need.
+        """Bytes it is aligned to: the declared number, but at least an element's size, up to 16.
 
         Source: PTX ISA, 5.4.5 (Alignment), whose default is an element's size.
         """
@@ -223,7 +223,7 @@ class Function:
     is_declaration: bool = False
     linkage: str = ""  # as a variable's
     ptx_line: int = 0
-    #: parameters that are vector registers: name -> elements; `params` and `returns` have `name$x`, `name$y` ... for it
+    #: vector parameters in registers: name -> elements; `params` and `returns` have their `name$x`, `name$y` ...
     vectors: dict[str, int] = field(default_factory=dict)
 
 
@@ -240,7 +240,7 @@ class Module:
     #: `.file` index -> path
     files: dict[int, str] = field(default_factory=dict)
     path: str = "kernel.ptx"
-    #: files of Tilewright's own definitions that were added to what the text has
+    #: files of Tilewright's own definitions, added to those of the text
     added: frozenset[str] = frozenset()
 
     @property

@@ -40,9 +40,9 @@ class Site:
     ptx_line: int  #: Line of the PTX text, from 1.
     source: str  #: `file:line` of the user's source, or "" where there is no line table.
     opcode: str  #: The instruction as written, such as `ld.global.f32`; for RUN, that of the first instruction.
-    instructions: int = 1  #: How many PTX instructions a RUN site stands for; else 1.
+    instructions: int = 1  #: How many PTX instructions a RUN site means; else 1.
     #: `global` (constants too), `shared`, `shared::cluster` (of another block of the cluster), `local`; "" where no
-    #: memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses lie
+    #: memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses are
     #: there, with the addresses of that space: those of other blocks have the rank from bit 24 on.
     space: str = ""
     access: str = ""  #: `load`, `store`, `atomic`; "" where no memory is accessed.
@@ -61,7 +61,7 @@ class Facts:
     module : tilewright.ptx.tree.Module
     entry : str
     layout : tilewright.simt.translate.layout.Layout
-        Where variables lie.
+        Where variables are.
     grid, block : (int, int, int)
     cluster_blocks : int
         Of a cluster; 1 where the launch has none.
@@ -130,7 +130,7 @@ class Instrument:
         raise NotImplementedError
 
     def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
-        """Code for an access whose lanes lie in rows of a stride that only the run knows; None: `handler` has it.
+        """Code for an access whose lanes are in rows of a stride that only the run knows; None: `handler` has it.
 
         A lane's address is the base plus its offset plus so many strides as `rows` says of it, 0 of lane 0.
         """

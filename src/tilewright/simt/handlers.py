@@ -68,7 +68,7 @@ class EventKind(enum.Enum):
     #: axis, and `i32 %rank`. What of shared memory is copied is said by BULK, which follows.
     TENSOR = "tensor"
     #: A product names a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %across`, 1 where
-    #: lines lie side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
+    #: lines are side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
     #: is said by ACCESS, which follows.
     DESCRIPTOR = "descriptor"
     #: Columns of tensor memory are allocated, or a warp waits for its moves there; the opcode says which. It is called
@@ -133,7 +133,7 @@ class Handler:
     #: equal text.
     symbol: str
     #: LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where it
-    #: is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.
+    #: is written in C (`simt/runtime/instrument.h`): then its bitcode is in `needs`.
     text: str = ""
     affine: bool = False  #: Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
     values: bool = False  #: Of ACCESS: takes the values that are stored.

@@ -94,7 +94,7 @@ class Rows:
     size_bytes: int  #: Of each.
 
     def of(self, memory: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-        """The same stretches of bytes that stand for those from GLOBAL_BASE on, shape (count, size_bytes)."""
+        """The same stretches of bytes that mean those from GLOBAL_BASE on, shape (count, size_bytes)."""
         start = self.address - GLOBAL_BASE
         span = (self.count - 1) * self.step_bytes + self.size_bytes
         return np.lib.stride_tricks.as_strided(

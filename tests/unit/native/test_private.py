@@ -102,7 +102,7 @@ def test_a_folder_that_others_may_rename_in_is_refused(tmp_path: Path) -> None:
     entry(shared / "tilewright")
     shared.chmod(0o777)
     (shared / "other").mkdir()
-    with pytest.raises(private.ExposedError, match=r"other users may write in .*shared"):
+    with pytest.raises(private.ExposedError, match=r"other users may write to .*shared"):
         kept(shared / "tilewright")
     shared.chmod(0o1777)
     assert kept(shared / "tilewright") == ({}, b"code")
@@ -117,7 +117,7 @@ def test_a_folder_is_made_private_only_where_nobody_can_exchange_it(tmp_path: Pa
     (shared / "other").mkdir()
     root.chmod(0o777)
     shared.chmod(0o777)
-    with pytest.raises(private.ExposedError, match=r"other users may write in .*shared$"):
+    with pytest.raises(private.ExposedError, match=r"other users may write to .*shared$"):
         kept(root)
     assert mode(root) == 0o777
 
@@ -160,7 +160,7 @@ def test_a_link_in_place_of_the_folder_itself_is_refused(tmp_path: Path) -> None
     target = entry(tmp_path / "target").parent
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / upkeep.CPU).symlink_to(target)
-    with pytest.raises(private.ExposedError, match="no folder"):
+    with pytest.raises(private.ExposedError, match="not a folder"):
         kept(tmp_path / "root")
     assert upkeep.clear(tmp_path / "root") == 0
     assert (target / f"{KEY}.bin").exists()

@@ -21,7 +21,7 @@ KERNEL = HEADER + ".entry k() {\n.reg .b32 %r<9>; .reg .pred %p<3>; .shared .b32
         ("", "kernel.ptx:1: expected '.version' at the start of a module, got the end of the text"),
         (".version 8", "kernel.ptx:1: expected a version such as 8.0, got '8'"),
         (HEADER + "\nfoo", "kernel.ptx:5: expected a directive, a variable (.global, .const, .shared) or a function"),
-        (HEADER + HEADER, "kernel.ptx:4: .version stands once"),
+        (HEADER + HEADER, "kernel.ptx:4: .version must be given once"),
         (HEADER + "/* a\nb", "kernel.ptx:4: expected a directive, a variable (.global, .const, .shared) or a function "
          "(.entry, .func), got a comment '/*' that is never closed"),
         (HEADER + ".global .u33 x;", "kernel.ptx:4: expected a type, got '.u33'"),

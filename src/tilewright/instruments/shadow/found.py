@@ -72,7 +72,7 @@ UNSET = {
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
-    """The finding that a record stands for; of a race the later line where both wrote, else that of the write."""
+    """The finding that a record means; of a race the later line where both wrote, else that of the write."""
     code, site = _CODES[record.kind], sites[record.row]
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
@@ -99,7 +99,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
 def stands(record: Record, sites: list[Site]) -> bool:
     """Whether a record is a finding: of descriptors that depends on what wrote the bytes.
 
-    A matrix lies as a copy put it while no other instruction has written there.
+    A matrix is as a copy put it while no other instruction has written there.
     """
     if record.kind != cells.DESCRIPTOR or _laid(record) == cells.LAID_TWICE:
         return True
@@ -108,7 +108,7 @@ def stands(record: Record, sites: list[Site]) -> bool:
 
 
 def _laid(record: Record) -> int:
-    """How a descriptor is not as its matrix lies; 0 where the record is of none."""
+    """How a descriptor is not as its matrix is; 0 where the record is of none."""
     return record.cell & 0x1F if record.kind == cells.DESCRIPTOR else 0
 
 
@@ -236,7 +236,7 @@ def _order(site: Site) -> tuple[str, int, int]:
 
 
 def _in_flight(*sites: Site | None) -> str:
-    """The code of a race with what goes on behind its instruction: a copy, or else what a product reads."""
+    """The code of a race with what goes on after its instruction: a copy, or else what a product reads."""
     if any(site is not None and site.asynchronous for site in sites):
         return "TW306"
     return "TW307" if any(site is not None and is_product(table().find(site.opcode)) for site in sites) else ""

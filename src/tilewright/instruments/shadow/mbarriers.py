@@ -64,7 +64,7 @@ def columns_handler(form: Form) -> Handler | None:
 
 
 def is_product(form: Form | None) -> bool:
-    """Whether an instruction multiplies what lies in shared memory, or is one of groups of such.
+    """Whether an instruction multiplies what is in shared memory, or is one of groups of such.
 
     >>> [is_product(table().find(name)) for name in ("wgmma.commit_group.sync.aligned", "cp.async.commit_group")]
     [True, False]

@@ -193,7 +193,7 @@ class MemoryCheck(Instrument):
         return Storage(self._launch, block)
 
     def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
-        """Where the parts of a block's memory lie that not every kernel has, 0 where it has none; and its end."""
+        """Where the parts of a block's memory are that not every kernel has, 0 where it has none; and its end."""
         rows = ROWS_END if self._mbarriers else NOW_ROW
         sizes = {
             "far_at": (self._meets or ranks > 1) * (FAR_BYTES + rows * ranks * CLOCKS_BYTES),
@@ -269,7 +269,7 @@ def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
 
 
 def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
-    """W of shared memory when a block begins: gaps where no variable lies, zeros in what a GPU reserves for itself."""
+    """W of shared memory when a block begins: gaps where no variable is, zeros in what a GPU reserves for itself."""
     inside = np.zeros(facts.shared_bytes, bool)
     for name, (space, offset) in facts.layout.places.items():
         if space == "shared":

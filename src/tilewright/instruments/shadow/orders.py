@@ -103,7 +103,7 @@ class Orders:
                 own, every = self._knows[here]
                 self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
             elif what == ARRIVE:
-                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # behind it all has c
+                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # after it all has c
                 if here in self._releases:
                     self._hand_on(self._released, number, self._releases[here])
             else:

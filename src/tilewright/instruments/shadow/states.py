@@ -37,7 +37,7 @@ class States:
     def allocated(self, address: int, size_bytes: int, zone_bytes: int = 0) -> None:
         """Bytes may be written from now on; nothing of them has been.
 
-        The unused bytes behind them belong to no allocation, also where one that was freed had them before.
+        The unused bytes after them belong to no allocation, also where one that was freed had them before.
         """
         self._part(address, size_bytes)[:] = WRITABLE
         zone = self._part(address + size_bytes, zone_bytes)

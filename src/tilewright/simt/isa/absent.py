@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Absent:
     """Instructions that are refused."""
 
-    #: Words of their names, space-separated: `cp` stands for all of cp.async, `addc.sat` for addc.s32.sat too.
+    #: Words of their names, space-separated: `cp` means all of cp.async, `addc.sat` for addc.s32.sat too.
     names: str
     section: str  #: Section of the PTX ISA manual; "" for what it does not have.
     reason: str

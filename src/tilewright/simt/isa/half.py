@@ -107,7 +107,7 @@ def fused(code: Code, a: Value, b: Value, c: Value) -> Value:
 
 
 def _out_of_bounds(code: Code, x: Value) -> Value:
-    """Whether a factor is the OOB-NaN with which tensor copies fill what lies outside, of either sign.
+    """Whether a factor is the OOB-NaN with which tensor copies fill what is outside, of either sign.
 
     The manual names the value without printing it. 0x7ff7 for both formats is what an independent simulator's authors
     recorded from a GPU; it has not been measured here.

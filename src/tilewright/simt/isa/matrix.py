@@ -22,7 +22,7 @@ SIGNED_A, SIGNED_B, SATURATE = 1, 2, 4
 
 
 def element_bits(type_: str) -> int:
-    """Bits that an element takes: tf32 lies in 32, floats of 6 and 4 bits in a byte."""
+    """Bits that an element takes: tf32 is in 32, floats of 6 and 4 bits in a byte."""
     return 32 if type_ == "tf32" else 8 if type_[0] == "e" else int(re.sub(r"\D", "", type_))
 
 

@@ -30,7 +30,7 @@ def element_bits(form: Form) -> int:
 
 
 def transposed_places(form: Form, registers: int) -> list[int]:
-    """Where in rows of 16 bytes, one behind the other, each byte of transposed 8-bit registers lies.
+    """Where in rows of 16 bytes, one after the other, each byte of transposed 8-bit registers is.
 
     Source: CUTLASS, include/cute/atom/copy_traits_sm100.hpp (SM100_U8x16_LDSM_T, SM100_U8x16_STSM_T).
     """

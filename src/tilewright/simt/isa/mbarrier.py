@@ -32,7 +32,7 @@ _placed(
     note="the thread's copies have ended: without .noinc nothing changes",
 )
 
-#: An order has its scope: both stand in a name, or neither.
+#: An order has its scope: both are in a name, or neither.
 for _order in ("", ".sem.scope"):
     _placed(
         f"mbarrier.expect_tx{_order}{{.space}}.b64 [a], bytes;",

@@ -42,7 +42,7 @@ _load = functools.partial(_access, section="9.7.9.8")
 _store = functools.partial(_access, section="9.7.9.11")
 
 
-#: How accesses are ordered; each syntax stands for two: with a cache hint it has a policy as its last operand.
+#: How accesses are ordered; each syntax means two: with a cache hint it has a policy as its last operand.
 for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
     _cached = f"{{.evict}}{{.evict2}}{_hint}"
     _load(

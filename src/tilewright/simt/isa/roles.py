@@ -27,7 +27,7 @@ class Role(enum.StrEnum):
     SHUFFLE = "shuffle"  # the value of another lane
     AGREE = "agree"  # one result for all lanes that execute it together
     WARPGROUP = "warpgroup"  # a product of matrices by a warpgroup, and what orders such products
-    TENSOR_MEMORY = "tensor memory"  # its columns, what moves there, and products whose results lie there
+    TENSOR_MEMORY = "tensor memory"  # its columns, what moves there, and products whose results are there
     SLEEP = "sleep"
     JUMP = "jump"
     SWITCH = "switch"  # a jump to one of a list

@@ -216,7 +216,7 @@ def sum_to_odd(code: Code, a: Value, b: Value) -> Value:
     kind = f"i{width}"
     even = code.icmp("eq", code.and_(bits, code.const(kind, 1)), code.const(kind, 0))
     inexact = code.and_(even, code.fcmp("one", error, code.zero(error)))
-    # An error of the sum's own sign lies further from zero: one step up in the bit pattern, else one step down.
+    # An error of the sum's own sign is further from zero: one step up in the bit pattern, else one step down.
     differ = code.binary("ashr", code.xor(bits, bits_of(code, error)), code.const(kind, width - 1))
     step = code.or_(differ, code.const(kind, 1))
     return float_of(code, code.select(inexact, code.add(bits, step), bits), total.type)

@@ -17,7 +17,7 @@ rows = Table()
 
 
 def _literal(value: Value) -> int | None:
-    """The integer a literal stands for."""
+    """The integer a literal means."""
     match = re.fullmatch(r"(?:splat \(i\d+ )?(-?\d+)\)?", value.text)
     return int(match[1]) if match else None
 

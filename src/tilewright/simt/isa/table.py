@@ -82,7 +82,7 @@ class Row:
     #: The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
     cost: str = "integer"
     note: str = ""  #: What a reader of the support page should know besides.
-    #: How many of the syntax's dotted parts stand first in a name, in their order; the others come in any.
+    #: How many of the syntax's dotted parts are first in a name, in their order; the others come in any.
     fixed: int = 0
 
     def __post_init__(self) -> None:
@@ -164,7 +164,7 @@ class Row:
         return self.kind == "carry" and self.opcode.endswith("c")
 
     def operand_names(self, count: int) -> tuple[str, ...]:
-        """The names that `count` operands stand for: those in braces are left out from the end."""
+        """The names that `count` operands mean: those in braces are left out from the end."""
         if count >= len(self.operands):
             return self.operands
         names = list(self.operands)
@@ -258,7 +258,7 @@ class Form:
         return dict.fromkeys(("d", "a" if self.row.role is Role.COPY else "b"), count) if count > 1 else {}
 
     def names_of(self, operands: Sequence[tree.Operand]) -> tuple[str, ...]:
-        """The names that operands stand for: a list that may be left out is there where braces are."""
+        """The names that operands mean: a list that may be left out is there where braces are."""
         names = self.row.operand_names(len(operands))
         if len(operands) == len(self.row.operands):
             return names

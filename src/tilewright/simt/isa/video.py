@@ -192,7 +192,7 @@ def multiply_add(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 
 
 def _elements(code: Code, values: Sequence[Value], selector: str, type_: str, bits: int) -> list[Value]:
-    """The elements of two operands that a selector names, the lowest first; its digits stand highest first."""
+    """The elements of two operands that a selector names, the lowest first; its digits are highest first."""
     chosen = []
     for digit in reversed(selector[1:]):
         source, number = divmod(int(digit), 32 // bits)

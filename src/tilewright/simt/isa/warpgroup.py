@@ -27,7 +27,7 @@ def columns(form: Form) -> int:
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers of 32 bits that a lane holds: 16 rows of the result, and of A if it lies in registers."""
+    """Registers of 32 bits that a lane holds: 16 rows of the result, and of A if it is in registers."""
     return {"d": 16 * columns(form) * (16 if form["dtype"] == "f16" else 32) // (32 * 32), "a": 4}
 
 

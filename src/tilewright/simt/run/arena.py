@@ -85,7 +85,7 @@ class Addresses:
         self._lock = threading.RLock()  # Python may collect what gives back while it is held
 
     def fresh(self, size_bytes: int, needed_bytes: int | None = None) -> int | None:
-        """The offset of so many bytes, of which all or the needed ones must lie in the arena; None where none are."""
+        """The offset of so many bytes, of which all or the needed ones must be in the arena; None where none are."""
         with self._lock:
             start = self.end
             if start + (size_bytes if needed_bytes is None else needed_bytes) <= self.arena.size_bytes:

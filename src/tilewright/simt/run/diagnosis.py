@@ -56,7 +56,7 @@ def number_of(place: _Extent, extents: _Extent) -> int:
 class Diagnosis:
     """What the errors of one launch are made of."""
 
-    job: Job  #: Its translation's sites say where instructions stand.
+    job: Job  #: Its translation's sites say where instructions are.
     placed: Placed
     budget: Budget  #: The launch's instructions.
     grid_barrier: GridBarrier | None  #: That of a cooperative launch.

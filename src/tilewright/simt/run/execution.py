@@ -372,7 +372,7 @@ class Execution:
         passes 64 bits.
         """
         warps = np.arange(self.warps, dtype=np.int32)
-        if part is not None:  # it stands at the order's end
+        if part is not None:  # it is at the order's end
             return (part.step, (part.first - self._first * part.step) % self.clusters), warps
         if seed is None:
             return (1, 0), warps

@@ -24,7 +24,7 @@ SHARED_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the parts of a launch lie."""
+    """Where the parts of a launch are."""
 
     memory: Memory
     module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simt.run.variables`.
@@ -69,7 +69,7 @@ def made_ready(
     with announced("translating", program.name):
         ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
     shared_bytes = _checked_bytes(launch, ready.translation.layout)
-    shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
+    shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # after the last variable too
     return Job(launch, tuple(instruments), ready, improvement, align_up(shared_bytes, vector_bytes))
 
 

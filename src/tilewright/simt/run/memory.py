@@ -139,7 +139,7 @@ class Memory:
             return GLOBAL_BASE + self._place(size_bytes, red_zone_bytes(size_bytes) if wanted else 0)
 
     def _place(self, size_bytes: int, zone: int) -> int:
-        """Where bytes go, with a red zone behind them."""
+        """Where bytes go, with a red zone after them."""
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         offset = self._hole(taken)
         if offset is None:
@@ -237,7 +237,7 @@ class Memory:
         return address - GLOBAL_BASE in self._sizes
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Address and bytes of the allocation that an address lies in; None where it lies in none."""
+        """Address and bytes of the allocation that an address is in; None where it is in none."""
         with self.lock:
             index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
             if index < 0:

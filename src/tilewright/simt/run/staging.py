@@ -83,7 +83,7 @@ class Scene:
         return address, self.memory.view(address, _structure_bytes(parameter))
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Copy arrays, and nothing that lies between their elements."""
+        """Copy arrays, and nothing that is between their elements."""
         size = max(stretch.lead_bytes + stretch.size_bytes, 1)
         address = self.allocate(size)
         buffer = self.memory.view(address, size)

@@ -44,9 +44,9 @@ def place_all(
 
 
 def loaded(ptx: str, memory: Memory) -> int:
-    """Where a module's variables lie in a memory that keeps them, for all its kernels; 0 where it has none.
+    """Where a module's variables are in a memory that keeps them, for all its kernels; 0 where it has none.
 
-    They are placed when they are first asked for, with unused bytes behind them.
+    They are placed when they are first asked for, with unused bytes after them.
     """
     with memory.lock:  # of two threads that launch it first, one places them
         if ptx not in memory.modules:

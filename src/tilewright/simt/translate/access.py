@@ -47,7 +47,7 @@ class Access:
     together: Together | None = None
     values: list[Value] = field(default_factory=list)  # what a store writes, once read
     notified: bool = False  # instruments have heard of it
-    ahead: Value | None = None  # bytes by which a lane's place lies further than its address
+    ahead: Value | None = None  # bytes by which a lane's place is further than its address
 
     @property
     def element_bytes(self) -> int:
@@ -141,7 +141,7 @@ def resolve(
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' must have an offset of signed 32 bits (got {offset})"
         )
     if not isinstance(base, tree.Symbol):
-        # a parameter whose address was taken: the parameter block lies in the global arena
+        # a parameter whose address was taken: the parameter block is in the global arena
         return base, offset, "global" if space == "param" else space
     place = emitter.layout.places.get(base.name)
     if place is None:
@@ -197,7 +197,7 @@ def reads_some(op: Op) -> bool:
 
 
 def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:
-    """Forget loads that must not be reported together with those behind an access."""
+    """Forget loads that must not be reported together with those after an access."""
     if access.fenced or (access.store and access.space == "generic"):
         together.clear()
     elif access.store:

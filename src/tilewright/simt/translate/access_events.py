@@ -77,7 +77,7 @@ def _notify(emitter: Emitter, access: Access, addresses: Value, kind: str) -> No
 
 
 def notify_strided(emitter: Emitter, access: Access, relative: Value, stride: Value, shape: Shape) -> None:
-    """Notify instruments of a checked access whose lanes lie in rows of one stride."""
+    """Notify instruments of a checked access whose lanes are in rows of one stride."""
     code = emitter.code
     start = code.const("i64", access.offset + (GLOBAL_BASE if access.space == "global" else 0))
 

@@ -62,7 +62,7 @@ def is_plain(op: Op) -> bool:
 
 
 def reach(emitter: Emitter, op: Op, point: int) -> None:
-    """The lanes that run wait at a point, which lies at a byte offset of the warp's record."""
+    """The lanes that run wait at a point, which is at a byte offset of the warp's record."""
     e, code = emitter, emitter.code
     site = _site(e, op)
     identity, count = _operands(e, op, site)

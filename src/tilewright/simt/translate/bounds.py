@@ -43,7 +43,7 @@ def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
 
 
 def within(emitter: Emitter, space: str, offsets: Value, size: Value) -> Value:
-    """Whether so many bytes lie in an arena, or in the shared memory of a block of the cluster."""
+    """Whether so many bytes are in an arena, or in the shared memory of a block of the cluster."""
     code, bound = emitter.code, limit(emitter, space)
     exists = Value("true", "i1")
     if space == CLUSTER:

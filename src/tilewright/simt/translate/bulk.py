@@ -22,7 +22,7 @@ from tilewright.simt.translate.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIO
 
 #: Bytes of which places and sizes are multiples.
 UNIT = 16
-#: Places in scratch memory: of the mbarrier and its bytes, and of what the runtime takes of a copy; of counters, behind
+#: Places in scratch memory: of the mbarrier and its bytes, and of what the runtime takes of a copy; of counters, after
 #: what it takes of a tensor's copy.
 _, _BYTES, _TARGET, _ORIGIN, _MASKS = range(5)
 _LEFT = 8
@@ -30,7 +30,7 @@ _LEFT = 8
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where lanes' bytes lie on one side of a copy: offsets in an arena."""
+    """Where lanes' bytes are on one side of a copy: offsets in an arena."""
 
     access: Access
     offsets: Value
@@ -155,7 +155,7 @@ def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Sid
 
 
 def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = UNIT) -> None:
-    """Leave with a fault where a lane's bytes lie outside of an arena, or are no whole units."""
+    """Leave with a fault where a lane's bytes are outside of an arena, or are no whole units."""
     start = GLOBAL_BASE if side.access.space == "global" else 0
     site = emitter.add_site(event_site(emitter, side.access))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask)
@@ -165,7 +165,7 @@ def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = U
 def each_part(emitter: Emitter, part: Callable[[Value, str], Value], behind: int = _LEFT) -> None:
     """Emit `part` for each lane that runs, again and again while what it gives is true.
 
-    It takes the lane's number and where a 64-bit counter lies, which is 0 when a lane begins. `behind`: the first slot
+    It takes the lane's number and where a 64-bit counter is, which is 0 when a lane begins. `after`: the first slot
     of scratch memory that nothing uses, of two.
     """
     code, outer = emitter.code, emitter.mask

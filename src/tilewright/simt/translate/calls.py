@@ -196,7 +196,7 @@ def _formal_place(callee: tree.Function, formal: tree.Variable | tree.Register, 
 
 
 def _own(emitter: Emitter, item: tree.Instruction, actual: tree.Symbol) -> Value:
-    """Local offset of a variable of the caller's frame. What is copied there is not checked: it must lie there."""
+    """Local offset of a variable of the caller's frame. What is copied there is not checked: it must be there."""
     space, offset = emitter.layout.places.get(actual.name, ("nowhere", 0))
     if space != "local" or actual.offset:
         raise PtxError(

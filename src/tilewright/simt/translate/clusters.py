@@ -14,7 +14,7 @@ from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import RANK_SHIFT, SHARED_WINDOW, SLOT, SLOT_BYTES
 
-#: Where the rank lies in scratch memory, behind what copies keep there.
+#: Where the rank is in scratch memory, after what copies keep there.
 _RANK = f"getelementptr i8, ptr %lanes.scratch, i64 {10 * 8 * LANES}"
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
@@ -46,7 +46,7 @@ def place_of(
     count: int = 1,
     own: bool = False,
 ) -> Place:
-    """An operand that is an address of shared::cluster, or a generic one that lies there.
+    """An operand that is an address of shared::cluster, or a generic one that is there.
 
     In a launch without clusters, and with `own` in any, its offset is that in the block's own shared memory.
     """

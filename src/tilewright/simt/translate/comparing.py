@@ -46,7 +46,7 @@ def _compared_type(form: Form) -> str:
 def _exact(shape: Shape, bits: int, type_: str) -> bool:
     """Whether the base and each lane's constant add up without wrapping, and to no negative number read as unsigned.
 
-    The base is the value of lane 0, which may be switched off: so it lies as far beyond the bounds as constants reach.
+    The base is the value of lane 0, which may be switched off: so it is as far beyond the bounds as constants reach.
     """
     low, high = shape.lo, shape.hi
     if shape.kind == UNIFORM:  # a literal may be past the signed numbers

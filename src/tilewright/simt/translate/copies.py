@@ -23,7 +23,7 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where lanes' bytes lie: a pointer for each lane, or one and each lane's constant offset from it."""
+    """Where lanes' bytes are: a pointer for each lane, or one and each lane's constant offset from it."""
 
     start: Value
     offsets: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ def _bytes_read(emitter: Emitter, source: Access) -> Value | None:
 
 
 def _places(emitter: Emitter, access: Access) -> _Places:
-    """Where lanes' bytes lie, checked."""
+    """Where lanes' bytes are, checked."""
     shape = address_shape(emitter, access)
     if shape.kind == VECTOR:
         return _Places(vector_pointers(emitter, access, ""))
@@ -89,7 +89,7 @@ def _places(emitter: Emitter, access: Access) -> _Places:
 
 
 def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
-    """Where lanes' bytes lie of which the run says how many are read; lanes that read none may point anywhere."""
+    """Where lanes' bytes are of which the run says how many are read; lanes that read none may point anywhere."""
     code, outer = emitter.code, emitter.mask
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     bound, end = limit(emitter, access.space), code.add(offsets, code.cast("zext", size, "i64"))

@@ -138,7 +138,7 @@ class Counters:
     def _check_steps(self, graph: Graph, moves: dict[int, tuple[str, str, int]]) -> None:
         """Find the comparisons on the way to each step: a register is *checked* where every path to it has one.
 
-        A forward iteration over sets of checked registers, a bit each. A fresh value counts as checked: it lies in the
+        A forward iteration over sets of checked registers, a bit each. A fresh value counts as checked: it is in the
         entry's bounds.
         """
         bit = {name: 1 << i for i, name in enumerate(self.of)}
@@ -211,7 +211,7 @@ def _steady(graph: Graph, operand: tree.Operand) -> bool:
 
 
 def _after(op: Op, state: int, moves: Mapping[int, tuple[str, str, int]], bit: Mapping[str, int]) -> int:
-    """The checked registers behind an instruction."""
+    """The checked registers after an instruction."""
     move = moves.get(id(op))
     for name in op.writes:
         if name in bit:
@@ -242,7 +242,7 @@ def _move(op: Op, bits: Mapping[str, int]) -> tuple[str, str, int] | None:
 
 
 def _cycles(moves: dict[int, tuple[str, str, int]]) -> dict[int, tuple[str, str, int]]:
-    """Those moves whose registers lie on cycles, or between two."""
+    """Those moves whose registers are on cycles, or between two."""
     while True:
         targets = {target for target, _, _ in moves.values()}
         sources = {source for _, source, _ in moves.values()}

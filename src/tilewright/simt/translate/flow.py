@@ -31,7 +31,7 @@ TANGLED, TANGLED_PIECE = 1500, 300
 
 
 class Flow:
-    """Emits what stands between blocks."""
+    """Emits what is between blocks."""
 
     #: Whether the warp's record is this function's own, so that masks and registers may live there.
     in_record = True
@@ -175,7 +175,7 @@ class Flow:
         self.e.event(EventKind.BRANCH, block.end.instruction, self.e.mask, self.e.code.and_(lanes, self.e.mask))
 
     def released(self, block: int, mask: Value) -> None:
-        """Notify instruments that lanes go on at a block behind a barrier."""
+        """Notify instruments that lanes go on at a block after a barrier."""
         for before in self.graph.blocks:
             if before.kind == "barrier" and block in before.successors and before.end is not None:
                 self.e.event(EventKind.RELEASE, before.end.instruction, mask)

@@ -49,7 +49,7 @@ def emit_move(emitter: Emitter, op: Op) -> list[Value]:
     return []
 
 
-#: Where registers lie in scratch memory: behind the largest matrix.
+#: Where registers are in scratch memory: after the largest matrix.
 _PLACES = 1024
 
 

@@ -15,7 +15,7 @@ from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 
 
 def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: int = 1) -> list[Value]:
-    """Load elements, one behind the other, from each lane's own place under a mask; zeros where it is off."""
+    """Load elements, one after the other, from each lane's own place under a mask; zeros where it is off."""
     code, bits = emitter.code, Value("", type_).bits
     vector = f"<{LANES} x {type_}>"
     if _in_runtime(emitter, mask, bits):

@@ -74,7 +74,7 @@ def window_of(space: str) -> int:
 
 
 def is_space(emitter: Emitter, address: Value, space: str) -> Value:
-    """`isspacep`: whether a generic address lies in a space's window."""
+    """`isspacep`: whether a generic address is in a space's window."""
     code = emitter.code
     if space == "shared" and emitter.launch.clustered:
         ahead = code.sub(code.sub(address, code.const("i64", SHARED_WINDOW)), shared_start(emitter))

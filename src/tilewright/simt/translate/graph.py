@@ -73,7 +73,7 @@ class Block:
     label: str = ""
     #: this block starts with an instruction at which lanes meet
     meets: bool = False
-    #: its branch stands for a guard, and is no instruction of the program
+    #: its branch means a guard, and is no instruction of the program
     synthetic: bool = False
     ptx_line: int = 0
     live_in: set[str] = field(default_factory=set)
@@ -155,7 +155,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
 
 
 def _is_branched(item: tree.Instruction) -> bool:
-    """Whether a guard stands for a branch around an instruction."""
+    """Whether a guard means a branch around an instruction."""
     form = table().find(item.name)
     return form is not None and (form.row.kind == "barrier" or form.row.role in _BRANCHED)
 

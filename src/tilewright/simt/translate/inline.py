@@ -22,7 +22,7 @@ from tilewright.simt.translate.promote import promote_params
 BUILTINS = ("vprintf",)
 #: How names begin of what launches kernels from a kernel. Source: CUDA C++ Programming Guide, "Dynamic Parallelism".
 _DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
-#: What stands between a name of a copied body and the number of the copy: the parser lets no name have it.
+#: What is between a name of a copied body and the number of the copy: the parser lets no name have it.
 _COPY = "@"
 #: Instructions of one kernel after inlining; more is a mistake, or an attack. Compiling so many takes minutes.
 INSTRUCTIONS_MAX = 100_000
@@ -214,7 +214,7 @@ class _Inliner:
         return names
 
     def bind(self, passed: _Passed, into: tree.Function, names: _Names, *, stores: bool) -> None:
-        """Make a formal parameter stand for its actual one, or hold its value."""
+        """Make a formal parameter mean its actual one, or hold its value."""
         item, formal, actual = passed
         if isinstance(formal, tree.Register):
             if stores:

@@ -43,8 +43,8 @@ class Layout:
     #: Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
     frame_bytes: int = 0
     stack_start: int = 0  #: Where a thread's stack begins in its local memory, which it fills to the end.
-    gap_bytes: int = 0  #: Unused bytes behind each variable, for an instrument's sake.
-    #: Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
+    gap_bytes: int = 0  #: Unused bytes after each variable, for an instrument's sake.
+    #: Bytes of `shared_bytes` that are between variables for an instrument's sake, and are no GPU's.
     shared_gap_bytes: int = 0
     #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     sizes: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
 
 _ROW_BYTES, _ROWS = 16, 8
-#: Where registers lie in scratch memory that are not the rows themselves: behind these.
+#: Where registers are in scratch memory that are not the rows themselves: after these.
 _REGISTERS = LANES * _ROW_BYTES
 
 
@@ -64,7 +64,7 @@ def _store(emitter: Emitter, access: Access, count: int) -> list[Value]:
 
 
 def _exchange(emitter: Emitter, access: Access, count: int, function: str) -> int:
-    """Move bytes between the rows and registers behind them; where these begin."""
+    """Move bytes between the rows and registers after them; where these begin."""
     places = emitter.constant_array("i32", transposed_places(access.op.form, count))
     registers = _matrix(emitter, 0, _REGISTERS)
     where = (f"ptr {registers}", "ptr %lanes.scratch", f"ptr {places}")

@@ -126,7 +126,7 @@ def places_there(emitter: Emitter, op: Op, place: Place, there: There) -> tuple[
 
 
 def places_of(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
-    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies in the block."""
+    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier is in the block."""
     code, item = emitter.code, op.instruction
     named = "shared" if op.form["space"] or op.form.row.kind in ("tensor", "bulk") else "generic"
     base, offset, space = resolve(emitter, item, operand, named)
@@ -151,12 +151,12 @@ def scratch(emitter: Emitter, number: int, value: Value) -> str:
 
 
 def slot(number: int) -> str:
-    """Where a value of all lanes lies in scratch memory, 64 bits each."""
+    """Where a value of all lanes is in scratch memory, 64 bits each."""
     return f"getelementptr i8, ptr %lanes.scratch, i64 {number * 8 * LANES}"
 
 
 def _tell(emitter: Emitter, op: Op) -> None:
-    """Notify instruments of what has been done, with the operands that lie in scratch memory."""
+    """Notify instruments of what has been done, with the operands that are in scratch memory."""
     if emitter.instruments:
         places, operands = (emitter.code.op(slot(number), "ptr") for number in range(2))
         emitter.event(EventKind.MBARRIER, op.instruction, emitter.mask, places, operands)

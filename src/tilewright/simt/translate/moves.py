@@ -120,10 +120,10 @@ def load_lanes(
 
 
 def _load_window(emitter: Emitter, pointer: Value, at: int, lanes: list[int], type_: str, count: int) -> list[Value]:
-    """Load all that lies between lanes' elements, once, and take each lane's out of it; `lanes` counts in elements.
+    """Load all that is between lanes' elements, once, and take each lane's out of it; `lanes` counts in elements.
 
     Vectors have 32 elements: LLVM takes shuffles of others apart, element by element. What the last one has beyond
-    lies in the arena or its slack.
+    is in the arena or its slack.
     """
     code, size = emitter.code, Value("", type_).bits // 8
     starts = range(0, max(lanes) + count, LANES)
@@ -170,7 +170,7 @@ def _load_few(emitter: Emitter, pointer: Value, at: int, offsets: list[int], dis
 
 
 def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], values: Sequence[Value]) -> None:
-    """Store under the mask, one element behind the other: plain or masked vector stores, or a scatter."""
+    """Store under the mask, one element after the other: plain or masked vector stores, or a scatter."""
     code = emitter.code
     size = values[0].bits // 8
     if len(set(offsets)) == 1:

@@ -18,7 +18,7 @@ from tilewright.ptx.printing import operand_text
 from tilewright.simt.isa import Form, Role
 from tilewright.simt.translate import special
 
-#: Widths that a register can be declared with; 1 stands for a predicate.
+#: Widths that a register can be declared with; 1 means a predicate.
 _WIDTHS = (1, 8, 16, 32, 64, 128)
 #: Operands whose registers may be wider than their type: loads extend them, stores cut them off.
 _MAY_BE_WIDER = {"load": "d", "store": "b"}
@@ -66,7 +66,7 @@ def _bits(type_: str) -> int:
 
 @functools.cache
 def _in_brackets(syntax: str) -> frozenset[str]:
-    """The operands that a row's syntax has in brackets, which may stand in braces: addresses."""
+    """The operands that a row's syntax has in brackets, which may be in braces: addresses."""
     return frozenset(re.findall(r"\[\}?(\w+)", syntax))
 
 
@@ -103,7 +103,7 @@ class _Check:
         first, _, second = name.partition("|")
         count = self.form.lists.get(first, 0)
         whole = isinstance(operand, tree.Register) and operand.name == SINK and self.form.row.kind == "atomic"
-        alone = "|" in self.form.type_of(first)  # one register may stand for the list
+        alone = "|" in self.form.type_of(first)  # one register may mean the list
         if count and not whole and not alone and not isinstance(operand, tree.Vector | tree.Address):
             self.fail(f"operand {first}", _in_braces(count), "no braces", _LIST)
         match operand:

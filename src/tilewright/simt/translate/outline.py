@@ -18,7 +18,7 @@ from tilewright.simt.translate.pieces import Piece
 from tilewright.simt.translate.state import AWAITS, BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
-#: What pieces share of a function's counters: byte offsets behind `Flow.counters_at`.
+#: What pieces share of a function's counters: byte offsets after `Flow.counters_at`.
 _COUNTERS = {"fuel": 0, "spins": 8, "parks": 12, "avoid": 16}
 
 
@@ -60,7 +60,7 @@ def emit_blocks(flow: Flow, piece: Piece, emit_block: Callable[[Block], None]) -
 
 
 def allocas(flow: Flow) -> None:
-    """A function's own variables, its registers, and where arenas lie."""
+    """A function's own variables, its registers, and where arenas are."""
     code, e = flow.e.code, flow.e
     code.place("entry")
     code.line("%mask = alloca i32")
@@ -110,7 +110,7 @@ def _arenas(flow: Flow) -> None:
 
 
 def _observer(flow: Flow, index: int) -> None:
-    """Where an instrument's own memory lies; what its handlers are given, room for addresses and values."""
+    """Where an instrument's own memory is; what its handlers are given, room for addresses and values."""
     e = flow.e
     tables = {"launch": e.context("observed_launch", "ptr"), "block": e.field("%slot", SLOT["observed"], "ptr")}
     for name, table in tables.items():

@@ -97,7 +97,7 @@ def _pieces(item: tree.Instruction) -> list[_Piece]:
 
 
 def _type_of(item: tree.Instruction) -> str:
-    """The type of a load or store, which stands last in the manual's order."""
+    """The type of a load or store, which is last in the manual's order."""
     form = table().find(item.name)
     return (form.modifiers if form is not None else item.modifiers)[-1]
 

@@ -12,7 +12,7 @@ from tilewright.simt.isa import Form
 
 
 def selected(item: tree.Instruction, form: Form, path: str) -> tuple[tree.Instruction, Form]:
-    """An instruction of plain operands, and its form with `asel` for what is behind `a`, and `negated`, their names.
+    """An instruction of plain operands, and its form with `asel` for what is after `a`, and `negated`, their names.
 
     Raises PtxError: the instruction does not take such an operand.
     """

@@ -48,7 +48,7 @@ class Shape:
 
     @property
     def spread(self) -> int | None:
-        """How far two lanes' values lie apart, at most; None when unknown."""
+        """How far two lanes' values are apart, at most; None when unknown."""
         between = max(self.offsets) - min(self.offsets)
         if self.kind == STRIDED:
             return None if self.reach is None else between + self.reach * (max(self.rows) - min(self.rows))

@@ -46,7 +46,7 @@ class LaunchClass:
     block: tuple[int, int, int]  #: Threads of a block.
     #: For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
     blocks_most: tuple[int, int, int] = (0, 0, 0)
-    #: Byte offset and bits of parameters whose value lies in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
+    #: Byte offset and bits of parameters whose value is in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
     small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
     #: Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
     unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)

@@ -25,7 +25,7 @@ def _numbers(*names: str) -> tuple[int, ...]:
 
 
 #: Device addresses. A state-space address of shared or local memory is an offset from 0; as a generic address it
-#: lies in a window of its own. Global addresses are the same in both.
+#: is in a window of its own. Global addresses are the same in both.
 SHARED_WINDOW: Final = 1 << 32
 LOCAL_WINDOW: Final = 2 << 32
 GLOBAL_BASE: Final = 1 << 36

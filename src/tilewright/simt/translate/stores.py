@@ -23,7 +23,7 @@ from tilewright.simt.translate.mbarriers import complete, places_there, scratch,
 from tilewright.simt.translate.state import ELEMENT_TYPES, OPERATIONS
 
 #: Places in scratch memory: of the bytes of each lane, where they go, where they come from, and the values themselves,
-#: behind what `clusters` keeps there.
+#: after what `clusters` keeps there.
 _BYTES, _TARGET, _ORIGIN, _VALUES = 1, 2, 3, 11
 #: Of a filled range: bytes of which it is a multiple, and how many it has at most.
 _FILLED, _FILLED_MOST = 8, 1 << 24

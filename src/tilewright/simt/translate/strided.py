@@ -73,7 +73,7 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
 
 
 def _check(emitter: Emitter, access: Access, good: Value) -> None:
-    """Go on where all lanes that run lie inside, so that instruments may hear of them at once."""
+    """Go on where all lanes that run are inside, so that instruments may hear of them at once."""
     code = emitter.code
     access.notified = True
     fine, look = code.label("fine"), code.label("look")
@@ -85,7 +85,7 @@ def _check(emitter: Emitter, access: Access, good: Value) -> None:
 
 
 def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, stride: Value) -> Value:
-    """Whether every lane, whether it runs or not, lies in the arena and is aligned."""
+    """Whether every lane, whether it runs or not, is in the arena and is aligned."""
     code = emitter.code
     rows = [code.mul(stride, code.const("i64", row)) for row in {min(shape.rows), max(shape.rows), 0}]
     lowest = highest = rows[0]

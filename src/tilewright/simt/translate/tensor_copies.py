@@ -24,7 +24,7 @@ from tilewright.simt.translate.state import (
 
 #: Of a box in shared memory, in bytes.
 _BOX_ALIGNMENT = 128
-#: Where arguments lie in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
+#: Where arguments are in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
 _AXES_MOST = 5
 _MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
 

@@ -20,7 +20,7 @@ _CHECKED = 8
 _AXES_MOST = 5
 #: Bytes that instruments hear of at once.
 _PIECE = 16
-#: Where arguments lie in scratch memory.
+#: Where arguments are in scratch memory.
 _MAPS, _VALUES = 0, 1
 
 
@@ -52,7 +52,7 @@ def emit(emitter: Emitter, op: Op) -> None:
 
 
 def pointers(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool = False) -> Value:
-    """Where each lane's tensor map lies in the host's memory: both halves of it must; instruments do not hear of it."""
+    """Where each lane's tensor map is in the host's memory: both halves of it must; instruments do not hear of it."""
     half = _half(emitter, op, operand, space, store=store)
     observers, emitter.instruments = emitter.instruments, ()
     access_pointers(emitter, replace(half, offset=half.offset + _BYTES // 2))

@@ -61,7 +61,7 @@ def where(emitter: Emitter, op: Op) -> tuple[object, ...]:
 
 
 def site_of(emitter: Emitter, op: Op) -> Site:
-    """Where the instruction stands; what it reads of shared memory comes in units."""
+    """Where the instruction is; what it reads of shared memory comes in units."""
     item = op.instruction
     return Site(EventKind.TENSOR_MEMORY, item.ptx_line, emitter.source_of(item), item.name, 1, "shared", "load", 16)
 

@@ -12,7 +12,7 @@ from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import GLOBAL_BASE, TEXTURES
 
-#: Where arguments lie in scratch memory, in 64-bit slots of all lanes.
+#: Where arguments are in scratch memory, in 64-bit slots of all lanes.
 _HANDLES, _COORDINATES, _VALUES = 0, 1, 4
 
 

@@ -21,7 +21,7 @@ _APART = (
 
 
 def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:
-    """Shapes of the destinations of an instruction that has some (one shape stands for all of several)."""
+    """Shapes of the destinations of an instruction that has some (one shape means all of several)."""
     row = op.form.row
     if row.kind in ("lane", "cvta"):
         if row.linear and sources:

@@ -140,5 +140,5 @@ def _refused(emitter: Emitter, op: Op, rule: str, remedy: str) -> PtxError:
 
 
 def _place(emitter: Emitter, register: int) -> Value:
-    """Where a register lies in scratch memory."""
+    """Where a register is in scratch memory."""
     return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {register * _REGISTER_BYTES}", "ptr")

@@ -21,7 +21,7 @@ from tilewright.ptx import tree
 from tilewright.ptx.substitution import with_names
 from tilewright.simt.translate.graph import HIDDEN, Block, Graph, Op, find_liveness
 
-#: What stands between a register's name in the PTX and the number of its web; no PTX name has it.
+#: What is between a register's name in the PTX and the number of its web; no PTX name has it.
 _MARK = "'"
 
 
@@ -78,7 +78,7 @@ def _written_often(graph: Graph) -> set[str]:
 class _Step:
     """An instruction that uses registers which are written often."""
 
-    at: int  #: Its position in the block; behind the last one for the block's end.
+    at: int  #: Its position in the block; after the last one for the block's end.
     op: Op
     #: For each such register the value that the instruction reads there, and the one that it writes.
     reads: dict[str, int]

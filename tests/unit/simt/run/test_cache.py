@@ -40,7 +40,7 @@ def test_a_cut_entry_is_ignored_with_a_warning(tmp_path: Path, cut: int) -> None
     cache.store(tmp_path, "key", KERNEL, b"code")
     path = tmp_path / "key.bin"
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.warns(UserWarning, match=r"key\.bin is damaged or foreign"):
+    with pytest.warns(UserWarning, match=r"key\.bin is damaged or belongs to another key"):
         assert cache.load(tmp_path, "key") is None
 
 
