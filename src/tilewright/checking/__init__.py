@@ -1,4 +1,4 @@
-"""Check: what is wrong with the kernels of a program, gathered from instruments, the machine and the kernels' text."""
+"""Check: defects in a program's kernels, from instruments, the machine's errors and the kernels' PTX."""
 
 from tilewright.checking.causes import Cause, causes
 from tilewright.checking.found import Findings

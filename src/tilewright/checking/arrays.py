@@ -1,9 +1,8 @@
-"""Which array an access was meant for: the argument that its address is computed from, or the nearest one.
+"""Which array an access was meant for: the argument whose pointer its address is computed from, or the nearest array.
 
-An access far from every array says nothing of where it was meant to go by its address alone. The kernel's text does:
-the address is computed from the pointer that one argument holds. Where it is computed from several (a pointer that is
-chosen, a device function with two callers) or from none that is known, the nearest array is named as such; where none
-is near, all are.
+The address of an access far from every array does not show where it was meant to go. The kernel's PTX does: the address
+is computed from the pointer of one argument. If it is computed from several (a chosen pointer, a device function with
+two callers) or from none that is known, the finding names the nearest array as such; if none is near, it lists all.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from tilewright.programs.arguments import DATA
 from tilewright.ptx import tree
 from tilewright.simt.observer import ArgumentFact, Launch
 
-#: Codes whose address is one of global memory; races have two lines instead, and there are some in shared memory.
+#: Codes with a global address. Races have two lines instead, and may be in shared memory.
 CODES = ("TW101", "TW105", "TW107", "TW201")
-#: Those of them whose address is in no live memory: which of them it is, the pointer that it is computed from decides.
+#: Codes with an address in no live memory; the pointer that it is computed from decides between them.
 _LIFELESS = ("TW101", "TW105")
-#: An access is near an array where it misses it by no more than the array's own bytes, or these.
+#: An access is near an array if it misses it by at most the array's own size, or by this.
 _NEAR_BYTES = 4096
 
 
 def named(
     finding: Finding, launch: Launch, values: Values | None, freed: Callable[[int], bool] = lambda address: False
 ) -> Finding:
-    """A finding that says which array its access belongs to; as it is where no array of the launch is known.
+    """Add the array that a finding's access belongs to; return the finding unchanged if no array is known.
 
-    An access to no live memory is one to freed memory (TW105) where the array's own memory was freed, and else an
-    overrun (TW101), whatever was in that place before.
+    An access to no live memory is a use after free (TW105) if the array's own memory was freed, and otherwise an
+    overrun (TW101), whatever was at that address before.
 
-    Without `address` among its details the finding is left as it is. `values` is what the kernel's text says, None
-    where it cannot be read; `freed` says of an address whether the memory there was freed.
+    A finding without `address` in its details stays unchanged. `values` is the analysis of the kernel's PTX, None if it
+    cannot be read; `freed` says whether the memory at an address was freed.
     """
     address = finding.details.get("address")
     arrays = [fact for fact in launch.arguments if fact.dtype is not None]
@@ -67,14 +66,14 @@ def named(
 
 
 def _with(finding: Finding, known: dict[str, Any]) -> Finding:
-    """A finding that knows more."""
+    """The finding with more details."""
     return replace(finding, details=finding.details | known)
 
 
 def _own(code: str, fact: ArgumentFact, address: int, *, inside: bool) -> dict[str, Any]:
-    """What is known of an access to the array that it was meant for."""
+    """Details of an access to the array that it was meant for."""
     known = {"array": fact.name, "shape": list(fact.shape), **_index(fact, address)}
-    if inside and code == "TW101" and _has_gaps(fact):  # numba-cuda copies the elements alone, and keeps the strides
+    if inside and code == "TW101" and _has_gaps(fact):  # numba-cuda copies only the elements, and keeps the strides
         known["strides"] = list(fact.strides)
     if code == "TW107" and len(fact.shape) == 1:
         known["part"] = True
@@ -82,19 +81,19 @@ def _own(code: str, fact: ArgumentFact, address: int, *, inside: bool) -> dict[s
 
 
 def _candidates(finding: Finding, launch: Launch, values: Values | None) -> list[ArgumentFact]:
-    """The arguments whose pointers the access's address may be computed from."""
+    """The arguments whose pointers the address may be computed from."""
     if values is None:
         return []
     pointers = {name: fact for name, (fact, at) in parameters(launch).items() if fact.dtype is not None and at == DATA}
     at = (finding.ptx_line, finding.opcode)
-    accesses = [op for op in values.ops if (op.instruction.ptx_line, op.instruction.name) == at]  # one for each call
+    accesses = [op for op in values.ops if (op.instruction.ptx_line, op.instruction.name) == at]  # each inlined call
     registers = [register for op in accesses for register in values.address_registers(op)]
     origins = [base for op in values.origins(registers) for base in values.bases(op) if isinstance(base, tree.Symbol)]
     return [pointers[name] for name in sorted({base.name for base in origins} & pointers.keys())]
 
 
 def _span(fact: ArgumentFact) -> tuple[int, int]:
-    """The first address of an array's elements, and the one past the last."""
+    """The first address of an array's elements, and the first one after them."""
     assert fact.dtype is not None
     if 0 in fact.shape:
         return fact.address, fact.address
@@ -104,19 +103,19 @@ def _span(fact: ArgumentFact) -> tuple[int, int]:
 
 
 def _has_gaps(fact: ArgumentFact) -> bool:
-    """Whether an array's elements do not fill the bytes from its first to its last."""
+    """Whether bytes between an array's first and last element belong to no element."""
     start, end = _span(fact)
     return fact.dtype is not None and end - start > math.prod(fact.shape) * fact.dtype.itemsize
 
 
 def _misses_by(fact: ArgumentFact, address: int) -> int:
-    """Bytes between an address and an array; 0 in it."""
+    """Bytes between an address and an array; 0 inside it."""
     start, end = _span(fact)
     return max(start - address, address - end + 1, 0)
 
 
 def _is_null(address: int) -> bool:
-    """Whether an address is null, or an element at a null pointer."""
+    """Whether an address is null, or that of an element of an array at null."""
     return (address + _NEAR_BYTES) % 2**64 < 2 * _NEAR_BYTES
 
 
@@ -126,7 +125,7 @@ def _is_near(fact: ArgumentFact, address: int) -> bool:
 
 
 def _index(fact: ArgumentFact, address: int) -> dict[str, int]:
-    """How far off an access far from its array is: the first index that it must have had, the others being right."""
+    """Details of an access far from its array: the first index that it must have had, if the others were right."""
     if _is_near(fact, address) or not fact.strides or fact.strides[0] <= 0:
         return {}
     offset = (address - fact.address + 2**63) % 2**64 - 2**63  # addresses wrap around
@@ -134,7 +133,7 @@ def _index(fact: ArgumentFact, address: int) -> dict[str, int]:
 
 
 def _near(fact: ArgumentFact, address: int) -> dict[str, Any]:
-    """What is known of an access that missed an array by little."""
+    """Details of an access that missed an array by little."""
     start, end = _span(fact)
     known: dict[str, Any] = {"array": fact.name, "nearest": list(fact.shape)}
     if address < start:

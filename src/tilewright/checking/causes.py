@@ -1,4 +1,4 @@
-"""Findings of one cause: what one change of the kernel mends is reported once, with all its places."""
+"""Groups findings that have one cause, so that a report shows the cause once, with all its places."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from tilewright.instruments.findings import Finding, codes, split
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is wrong, once."""
+    """One cause and the findings that it explains."""
 
-    finding: Finding  #: The first of the code that says most.
-    others: tuple[Finding, ...] = ()  #: Where else it shows, in the order of the source.
+    finding: Finding  #: The finding to report: of the lowest code that follows from no other.
+    others: tuple[Finding, ...] = ()  #: The other findings of this cause, in source order.
 
     @property
     def places(self) -> tuple[Finding, ...]:
-        """All of them."""
+        """All findings of the cause, the reported one first."""
         return (self.finding, *self.others)
 
     def to_json(self) -> dict[str, Any]:
-        """The finding's fields, and those of the others as `places`."""
+        """The fields of the reported finding; the others are in `places`."""
         return {**self.finding.to_json(), "places": [other.to_json() for other in self.others]}
 
 
 def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
-    """Findings with those of the same cause together, in the order of each cause's first place.
+    """Group findings by cause, in the order of each cause's first place.
 
-    Races of a kernel that meet at a line lack one barrier; barriers that threads miss by leaving miss them for one
-    exit; what is wrong with the lanes of a line's shuffle is its mask; accesses of a line that leave their arrays lack
-    one guard; and shared memory that is too small is so for all. Each code's record says which of these it is, and
-    what it may follow from: threads that left have not written what others read.
+    These findings share a cause: races of a kernel that involve the same line (one missing barrier); barriers that
+    threads miss because they left by the same exit; faults in the lanes of one shuffle line (its mask); out-of-bounds
+    accesses of one line (one missing guard); all findings of too little shared memory in a kernel. `codes.toml` states
+    the rule of each code (`one_cause`), and which codes it can follow from (`follows`): for example, threads that left
+    early have not written what others read.
 
     >>> store = Finding(code="TW301", kernel="k", source="a.py", line=3, details={"others": ["a.py:9"]})
     >>> other = Finding(code="TW304", kernel="k", source="a.py", line=4, details={"others": ["a.py:9"]})
@@ -60,7 +61,7 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
 
 
 def _marks(finding: Finding) -> Iterator[Any]:
-    """What another finding of the same cause has too."""
+    """Keys that all findings of the same cause share."""
     cause = codes()[finding.code].one_cause
     if cause == "race":
         for place in (finding.where, *finding.details.get("others", ())):
@@ -73,7 +74,7 @@ def _marks(finding: Finding) -> Iterator[Any]:
 
 
 def _cause(found: Sequence[Finding]) -> Cause:
-    """One cause: what follows from another code of it does not speak; else the first of the lowest code does."""
+    """Choose the finding to report: the lowest code that does not follow from another code of the group."""
     among = {one.code for one in found}
     first = min(found, key=lambda one: (not among.isdisjoint(codes()[one.code].follows), one.code))
     return Cause(first, tuple(one for one in found if one is not first))

@@ -1,7 +1,8 @@
-"""What copies to the host lose (TW510), and what they bring that nobody wrote (TW205).
+"""Defects in copies to the host: results that are lost (TW510), and elements that nobody wrote (TW205).
 
-numba-cuda copies each host array of a launch to the device, and back after it, one after the other. Two that share
-memory are two arrays there; the one that is copied back last wins, also where the kernel wrote through the first alone.
+numba-cuda copies each host array of a launch to the device, and back afterwards, one after the other. Two arrays that
+share memory become two on the device. The copy back of the last one overwrites the others, even if the kernel wrote
+only through the first.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from tilewright.simt.observer import ArgumentFact, Launch
 
 
 def findings(launch: Launch, touched: TouchedResult) -> Iterator[Finding]:
-    """A finding for each two host arrays of a launch of which the second's copy overwrites what the first's holds."""
+    """A finding for each two host arrays of a launch where the copy of the second overwrites results of the first."""
     copied = [fact for fact in launch.arguments if fact.host_address]
-    for first, second in itertools.combinations(copied, 2):  # in the order in which they are copied back
+    for first, second in itertools.combinations(copied, 2):  # in the order of the copies back
         start = max(first.host_address, second.host_address)
         size = min(first.host_address + _bytes(first), second.host_address + _bytes(second)) - start
         if size <= 0:
@@ -38,14 +39,14 @@ def findings(launch: Launch, touched: TouchedResult) -> Iterator[Finding]:
 
 
 def _bytes(fact: ArgumentFact) -> int:
-    """Bytes that are copied."""
+    """The bytes that are copied."""
     return 0 if fact.dtype is None else math.prod(fact.shape) * fact.dtype.itemsize
 
 
 def unwritten(array: ArgumentFact, source_line: str, states: States) -> list[Finding]:
-    """A finding for an array of the device that the host copies, where some of its elements were never written.
+    """A finding for a device array that the host copies although some of its elements were never written.
 
-    An element of which some byte was written counts as written, since structures are copied with their padding.
+    An element with any written byte counts as written, because structures are copied with their padding.
     """
     if array.dtype is None or 0 in array.shape or not array.dtype.itemsize:
         return []

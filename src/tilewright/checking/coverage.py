@@ -1,27 +1,27 @@
 """TW501, TW503 and TW506: parts of arrays that a launch leaves out because its grid does not reach them.
 
-Kernels leave parts of arrays out on purpose, so elements that were not touched are no finding by themselves. One of
-these must explain them:
+Kernels leave parts of arrays out on purpose, so untouched elements alone are no finding. One of these must explain
+them:
 
-- The launch has several blocks or threads on an axis whose index the kernel does not use. All of them do the same
-  elements, and an array that it writes has others (TW501); not so where an atomic gives each its own.
-- The kernel is given arrays, and nothing in its code writes (TW501).
-- What was touched is a box at the array's beginning, or near it, where a stencil leaves out as much at both ends. It
-  reaches as far as the grid: on each axis that is left short, blocks times threads, times a whole number of elements a
-  thread. Then, one of these:
+- The launch has several blocks or threads on an axis whose index the kernel does not use. All of them process the same
+  elements, and an output array has others (TW501). Not if an atomic gives each thread its own work.
+- The kernel gets arrays, and its code writes nothing (TW501).
+- The touched part is a box at the array's beginning, or near it for a stencil, which leaves out the same number of
+  elements at both ends. The box ends where the grid ends: on each axis that is left short, its extent is blocks times
+  threads, times a whole number of elements a thread. In addition, one of these holds:
 
-  - Less than a block's share is missing: the grid came from a floor division.
-  - More is missing, and the kernel compares its index with the array's whole extent, or compares it with nothing and
-    does several arrays of this shape to the same element: the grid is too small.
-  - One row was done, by a launch of one dimension of a kernel that addresses by its y index (TW503).
-  - More is missing of an input, and the number of blocks decides how often a loop runs (TW506).
+  - Less than one block's share is missing: the grid size was rounded down.
+  - More is missing, and the kernel compares its index with the array's whole extent; or it compares it with nothing
+    and processes several arrays of this shape up to the same element: the grid is too small.
+  - One row was processed, by a one-dimensional launch of a kernel that uses its y index in addresses (TW503).
+  - More of an input is missing, and the number of blocks decides how often a loop runs (TW506).
 
-  The first two are TW501 of arrays that are written, and TW506 of arrays that are only read. They are no finding where
-  another array, or a number among the arguments, ends where the grid does.
+  The first two are TW501 for arrays that are written, and TW506 for arrays that are only read. They are no finding if
+  another array, or a number among the arguments, ends where the grid ends.
 
-Other launches may touch the rest of the same memory, in whatever views. So a finding waits until the program ends or
-frees the array. `reach` says what explains a part. What they did before anybody looked, in earlier cells of a
-notebook, is not known: an array that other kernels had then is left alone.
+Later launches may touch the rest of the same memory through other views. So a finding waits until the program ends or
+frees the array. `reach` decides what explains a part. Launches before the observer was installed (earlier cells of a
+notebook) are unknown: arrays that other kernels used then get no finding.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tilewright.simt.observer import ArgumentFact, Launch
 
 _Mask = npt.NDArray[np.bool_]
 _Key = tuple[int, tuple[int, ...], tuple[int, ...]]
-_Waiting = tuple[str, _Key, _Mask, Finding]  # how elements are used, of which array, which are not, what to say
+_Waiting = tuple[str, _Key, _Mask, Finding]  # access, array, elements not touched, finding to report
 
 
 @dataclass(slots=True)
@@ -52,11 +52,11 @@ class Coverage:
     _touched: dict[tuple[str, _Key], _Mask] = field(default_factory=dict)
     _waiting: list[_Waiting] = field(default_factory=list)
     _settled: list[Finding] = field(default_factory=list)
-    _before: list[tuple[int, int, frozenset[str]]] = field(default_factory=list)  # start, end and kernels of memory
-    _owners: dict[int, weakref.ref[Any]] = field(default_factory=dict)  # of arrays of the host, by address
+    _before: list[tuple[int, int, frozenset[str]]] = field(default_factory=list)  # start, end, earlier kernels
+    _owners: dict[int, weakref.ref[Any]] = field(default_factory=dict)  # owners of host arrays, by address
 
     def add(self, launch: Launch, touched: TouchedResult, values: Values | None) -> None:
-        """Look at the arrays of a launch that ended well."""
+        """Record what a launch that ended without an error touched of its arrays."""
         self._settle_ended()
         parts = list(_parts(launch.arguments, touched))
         found = []
@@ -74,7 +74,7 @@ class Coverage:
                 same = len(alike) > 1 and all((p == part).all() for p in alike)
                 left = reach.left_out(launch, argument, part, access, values, same)
                 found += [(*own, ~part, finding) for finding in left]
-        outputs = any(access == "written" for access, *_ in found)  # what is not written need not be read
+        outputs = any(access == "written" for access, *_ in found)  # an input need not be read whole
         self._waiting += [entry for entry in found if not outputs or entry[0] == "written"]
 
     def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
@@ -83,31 +83,31 @@ class Coverage:
             self._before.append((address, address + size_bytes, kernels))
 
     def _had_by_others(self, address: int, kernel: str) -> bool:
-        """Whether another kernel had memory before; the same one again does what it does now."""
+        """Whether another kernel used the memory earlier. The same kernel does then what it does now."""
         return any(start <= address < end and kernels - {kernel} for start, end, kernels in self._before)
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """No more launches use the memory: what is known of its arrays is final."""
+        """The memory was freed: no later launch can touch its arrays, so what is known of them is final."""
         self._before = [entry for entry in self._before if entry[0] != address]
         self._settle(lambda key: address <= key[0] < address + max(size_bytes, 1))
 
     def so_far(self) -> list[Finding]:
-        """What was left out by all launches so far, of which later ones may do more."""
+        """What all launches so far left out; later ones may still touch it."""
         return [*self._settled, *(entry[-1] for entry in self._waiting if self._is_left_out(entry))]
 
     def findings(self) -> list[Finding]:
-        """What was left out by all launches, where no more come."""
+        """What all launches left out, when no more launches come."""
         self._settle(lambda key: True)
         return list(self._settled)
 
     @property
     def settled(self) -> Sequence[Finding]:
-        """What was left out of arrays that no launch uses any more, in the order in which the memory was freed."""
+        """What was left out of arrays that no launch can use any more, in the order in which their memory was freed."""
         self._settle_ended()
         return self._settled
 
     def _settle_ended(self) -> None:
-        """Arrays of the host that the program has given up have had their last launch."""
+        """Settle host arrays that the program has released: no later launch can use them."""
         ended = {address for address, owner in self._owners.items() if owner() is None}
         if ended:
             self._owners = {address: owner for address, owner in self._owners.items() if address not in ended}
@@ -129,7 +129,7 @@ class Coverage:
         return not touched and not self._through_views(access, key, missing)
 
     def _through_views(self, access: str, key: _Key, missing: _Mask) -> bool:
-        """Whether launches have touched some of what is missing as an element of another array in the same memory."""
+        """Whether launches touched some of the missing elements through another array in the same memory."""
         wanted = _addresses(key)[missing]
         for (how, other), part in self._touched.items():
             if how == access and other != key:
@@ -143,7 +143,7 @@ class Coverage:
 def _parts(
     arguments: Sequence[ArgumentFact], touched: TouchedResult
 ) -> Iterator[tuple[ArgumentFact, str, _Mask, _Mask]]:
-    """Of each array whether it was written, else read, which elements were, and which were read as well."""
+    """For each array: its access ("written", else "read"), the elements so accessed, and those that were also read."""
     for argument in arguments:
         if argument.dtype is None or not argument.shape or 0 in argument.shape:
             continue
@@ -153,7 +153,7 @@ def _parts(
 
 
 def _key(argument: ArgumentFact) -> _Key:
-    """The memory of an array as the program has it, not of its copy for a launch."""
+    """The program's memory of an array, not that of its copy for a launch."""
     address, strides = argument.given or (argument.address, argument.strides)
     return address, argument.shape, strides
 

@@ -1,7 +1,7 @@
-"""Errors by which the machine ends a launch, as findings.
+"""Findings for the errors with which the machine itself ends a launch.
 
-Instruments see most of these first, and know more. What is here is what the machine itself refuses, whatever else is
-looked at: accesses outside of its memory, misaligned ones, and barriers that cannot complete.
+Instruments see most of these first, and report more. The machine detects these without any instrument: accesses outside
+its memory, misaligned accesses, and barriers that cannot complete.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tilewright.instruments.findings import Finding, codes, split
 from tilewright.simt.observer import Launch
 from tilewright.simt.translate.state import LOCAL_WINDOW, SHARED_WINDOW
 
-#: A generic address lies in a window of its own where it is one of shared or local memory.
+#: Generic addresses of shared and local memory have windows of their own.
 _WINDOWS = {SHARED_WINDOW >> 32: "bounds shared", LOCAL_WINDOW >> 32: "bounds local"}
 
 
 def code_of(error: KernelError) -> str | None:
-    """The code of an error; None where it is no fault of these.
+    """The code of an error; None if it is not such a fault.
 
     >>> [code_of(KernelError("k", fault="bounds generic", address=at)) for at in (0, (1 << 32) + 64)]
     ['TW101', 'TW103']
@@ -30,7 +30,7 @@ def code_of(error: KernelError) -> str | None:
 
 
 def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> list[Finding]:
-    r"""The finding of an error; none where it is no fault of these, or an instrument found it at the same line.
+    r"""The finding for an error; none if it is not such a fault, or if an instrument found it at the same line.
 
     >>> from tilewright.errors import MemoryAccessError
     >>> from tilewright.programs import Program

@@ -1,10 +1,10 @@
-"""TW603: NaN or infinity that a kernel stored though all that it read was finite.
+"""TW603: a kernel stored NaN or infinity although every value that it read was finite.
 
-Reported at the store, where a value of that kind is left in an array after the launch. Not reported
+Reported at the store, if such a value is in an array after the launch. Not reported
 
-- where an element that is not finite was read, or one was in an array that the launch read;
-- where the kernel names such a constant, as minima begin with: then it may well store it;
-- where the value was only copied, from an argument for one.
+- if the kernel read a non-finite element, or an array that it read had one;
+- if the kernel names such a constant, such as the start value of a minimum: then it may store it;
+- if the value was only copied, for example from an argument.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tilewright.simt.isa import Role
 from tilewright.simt.observer import Launch
 from tilewright.simt.translate.graph import Op, registers_of
 
-#: Instructions that name a constant for its own sake; others are the steps of libraries' functions.
+#: Instructions that name a constant as data; in others it may be a step of a library function.
 _NAMING = (Role.COPY, Role.CHOOSE, Role.LEAST, Role.GREATEST)
 _COPYING = (Role.COPY, Role.CHOOSE)
 
 
 def arrays(launch: Launch) -> list[FloatArray]:
-    """The arrays of floating-point numbers among a launch's arguments."""
+    """The floating-point arrays among a launch's arguments."""
     return [
         FloatArray(a.address, a.dtype, a.shape, a.strides)
         for a in launch.arguments
@@ -64,7 +64,7 @@ def _finding(values: Values, op: Op, row: NonfiniteRow, launch: Launch) -> Findi
 
 
 def _named(values: Values) -> Iterator[str]:
-    """The kinds of constants that the kernel names."""
+    """The non-finite constants that the kernel names, by kind."""
     for op in values.ops:
         if op.form.row.role in _NAMING or op.form.row.access == "store":
             for source in op.sources:
@@ -76,7 +76,7 @@ def _named(values: Values) -> Iterator[str]:
 
 
 def _only_copied(values: Values, op: Op) -> bool:
-    """Whether what a store writes comes from loads and constants with no arithmetic on the way."""
+    """Whether a stored value comes from loads and constants without arithmetic."""
     stored = [register for source in op.sources[1:] for register in registers_of(source)]
     origins = list(values.origins(stored, through=lambda o: o.form.row.role in _COPYING))
     return all(o.form.row.role in _COPYING or o.form.row.access == "load" for o in origins)

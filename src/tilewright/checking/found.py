@@ -1,4 +1,4 @@
-"""What was found, as a tuple that shows itself."""
+"""The findings of a run, as a tuple that displays itself."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tilewright.shown import Shown
 
 
 class Findings(Shown, tuple[Finding, ...]):
-    """Findings in the order of the source, one a line and code; text and HTML as `tilewright check` prints them.
+    """Findings in source order, one for each line and code; text and HTML are as `tilewright check` prints them.
 
     Parameters
     ----------
     findings : iterable of Finding
     launches, kernels : int
-        How many launches of how many kernels they are of.
+            How many launches, and of how many kernels, were checked.
 
     Examples
     --------
@@ -31,12 +31,12 @@ class Findings(Shown, tuple[Finding, ...]):
     kernels: int
 
     def __new__(cls, findings: Iterable[Finding], launches: int = 1, kernels: int = 1) -> Findings:
-        """Keep what they are of beside the findings."""
+        """Store the numbers of launches and kernels with the findings."""
         found = super().__new__(cls, tuple(findings))
         found.launches, found.kernels = launches, kernels
         return found
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Those of one cause together: one missing barrier is one, with its places."""
+        """The findings grouped by cause: one missing barrier is one cause, with its places."""
         return causes(self)

@@ -1,4 +1,4 @@
-"""Checks: what follows a program on the simulated GPU and gathers what is wrong with its kernels."""
+"""Checks: the observer that follows a program on the simulated GPU and gathers the defects of its kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, R
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import red_zone_bytes
 
-#: Groups of findings from which values that are not finite, or never written, follow.
+#: Groups of findings that can cause non-finite or unset values.
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")
 
 
@@ -44,16 +44,16 @@ class Checks(Observer):
     Parameters
     ----------
     gpu : str, optional
-        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+            GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
     ignore : sequence of str
-        Codes that are not wanted.
+            Codes to suppress.
 
     Attributes
     ----------
     launches : int
-        Launches so far, those refused included.
+            Launches so far, with the rejected ones.
     unchecked : dict of str to int
-        Launches that did not run, or not to their end, for a reason that is no finding: how many of each kernel.
+            For each kernel, how many of its launches did not run to their end for a reason that is no finding.
 
     Raises
     ------
@@ -81,16 +81,16 @@ class Checks(Observer):
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._coverage = Coverage()
-        self._raised: list[Finding] = []  # of those found, what came to the program as an exception
-        self._given = 0, 0  # how many of those found, and of those not reached, `fresh` has given
+        self._raised: list[Finding] = []  # findings that the program also got as an exception
+        self._given = 0, 0  # how many findings, and how many of those not reached, `fresh` has returned
         self._states = States(0)
         self._looked_at: set[Any] = set()
-        self._lost: dict[tuple[str, str], list[Finding]] = {}  # what a kernel that writes nothing loses, if it ends
-        self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
+        self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
+        self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # for each kernel, see `indices.lines`
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far and is not suppressed, in the order of the source; warns of wrong suppressions."""
+        """Findings so far without the suppressed ones, in source order; warns of wrong suppressions."""
         sifted = self.sifted
         for wrong in sifted.wrong:
             warnings.warn(wrong, stacklevel=2)
@@ -98,7 +98,7 @@ class Checks(Observer):
 
     @property
     def sifted(self) -> Sifted:
-        """The findings, those that are suppressed, and suppressions that nothing was found for or that are wrong."""
+        """The findings, the suppressed ones, and suppressions that match nothing or are wrong."""
         found = merged(self._all)
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
@@ -107,13 +107,13 @@ class Checks(Observer):
     @property
     def _all(self) -> list[Finding]:
         unreached = self._coverage.so_far()
-        known = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
+        known = {finding.details.get("address") for finding in unreached}  # reported for the launch that left them out
         copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
         return [*copies, *unreached]
 
     @contextmanager
     def elsewhere(self) -> Iterator[Checks]:
-        """Checks for a launch in another memory, whose findings are of these too in the end."""
+        """Checks for a launch in another memory; their findings are added to these at the end."""
         other = Checks(gpu=self._gpu.key)
         other._looked_at, other._lost, other._signs = self._looked_at, self._lost, self._signs
         try:
@@ -127,7 +127,7 @@ class Checks(Observer):
             self._raised += other._raised
 
     def told(self) -> dict[str, Any]:
-        """Launches, kernels, files and findings; these are merged here too, so that the next time takes no longer."""
+        """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""
         self._found = [*merged(self._found)]
         return {
             "launches": self.launches, "unchecked": self.unchecked,
@@ -136,7 +136,7 @@ class Checks(Observer):
         }  # fmt: skip
 
     def hear(self, told: dict[str, Any]) -> None:
-        """Those of another process."""
+        """Add the report of another process."""
         self.launches += told["launches"]
         self.unchecked += Counter(told["unchecked"])
         self._kernels.update(dict.fromkeys(told["kernels"]))
@@ -144,15 +144,15 @@ class Checks(Observer):
         self._found += map(Finding.from_json, told["findings"])
 
     def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
-        """What was found since this was asked last.
+        """Findings since the last call.
 
-        `raised`: with what a launch has raised as an exception. `ended`: arrays that are not freed yet have had their
-        last launch too.
+        `raised` includes findings that the program got as an exception. `ended` includes what is still pending for
+        arrays that are not freed.
         """
         unreached = self._coverage.findings() if ended else self._coverage.settled
         rows = [*self._found[self._given[0] :], *unreached[self._given[1] :]]
         self._given = len(self._found), len(self._coverage.settled)
-        self._looked_at.clear()  # what a kernel's text shows is found again where it is launched next
+        self._looked_at.clear()  # a kernel's PTX is analysed again at its next launch
         if not raised:
             rows = [row for row in rows if all(row is not other for other in self._raised)]
         comments, wrong = suppressions.comments(finding.source for finding in rows if finding.source)
@@ -164,62 +164,62 @@ class Checks(Observer):
         return tuple(self._kernels)
 
     def add(self, findings: Sequence[Finding]) -> None:
-        """Findings that came another way."""
+        """Add findings from elsewhere."""
         self._found += findings
 
-    # -- what the simulated GPU reports ---------------------------------------------------------------------------
+    # -- events of the simulated GPU ---------------------------------------------------------------------------
 
     def started(self, limit_bytes: int) -> None:
-        """Nothing is known yet of memory of a GPU."""
+        """Nothing is known of the new GPU's memory."""
         if limit_bytes > self._states.size_bytes:
             self._states = States(limit_bytes)
 
     def row_gaps_at(self, gaps: Rows) -> None:
-        """Bytes between the rows of an array, which no kernel must touch."""
+        """Mark the gaps between the rows of an array: no kernel may touch them."""
         gaps.of(self._states.bytes_)[...] = ROW_GAP
 
     def copied(self, source: Rows, target: Rows) -> None:
-        """What was written of the source is written of the copy."""
+        """Copy which bytes were written from the source to the copy."""
         into = target.of(self._states.bytes_)
         into[...] = (into & ~np.uint8(READABLE)) | (source.of(self._states.bytes_) & READABLE)
 
     def allocated(self, address: int, size_bytes: int) -> None:
-        """Bytes that nothing has been written to."""
+        """Mark the bytes as unwritten."""
         self._states.allocated(address, size_bytes, red_zone_bytes(size_bytes))
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """Arrays there have had their last launch."""
+        """Settle the arrays there: no later launch can use them."""
         self._states.freed(address, size_bytes)
         self._coverage.freed(address, size_bytes)
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
-        """Bytes that a kernel may read."""
+        """Mark the bytes as written."""
         self._states.host_wrote(address, size_bytes)
 
     def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
-        """What other kernels have done to arrays there is not known."""
+        """Remember that other kernels did unknown work on the arrays there."""
         self._coverage.used_before(address, size_bytes, kernels)
 
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
-        """An array of which the host may get elements that nobody has written."""
+        """Report elements of an array that the host reads although nobody wrote them."""
         self._found += copies.unwritten(array, source_line, self._states)
 
     def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """As the launch's maps say."""
+        """From the launch's maps of touched bytes."""
         start, touched = address - GLOBAL_BASE, run.results["touched"]
         read, written = (map_[start : start + size_bytes].view(np.bool_) for map_ in (touched.read, touched.written))
         return read, written
 
     def host_raced(self, race: HostRace) -> None:
-        """A line of the program that comes too early."""
+        """Report a host line that uses memory too early."""
         self._found.append(hosts.finding(race))
 
     def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
-        """Two launches that should wait for each other."""
+        """Report two unordered launches."""
         self._found.append(launches.between_streams(launch, other, writes=writes, other_writes=other_writes))
 
     def launching(self, launch: Launch) -> None:
-        """Look at the launch and the kernel's text."""
+        """Check the launch's parameters and the kernel's PTX."""
         self.launches += 1
         self._kernels[launch.name] = None
         self._files.update(dict.fromkeys(place.rpartition(":")[0] for place in launch.program.source_lines.values()))
@@ -235,7 +235,7 @@ class Checks(Observer):
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Fresh ones for the launch."""
+        """New instruments for the launch."""
         read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
         if kernel not in self._signs:
             self._signs[kernel] = indices.lines(read) if read is not None else {}
@@ -250,7 +250,7 @@ class Checks(Observer):
         return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Gather what instruments saw, and what the machine refused."""
+        """Gather the findings of the instruments, and of the machine's error."""
         raised_before = len(self._raised)
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
         for sentence in results["memory"].not_judged if "memory" in results else ():
@@ -263,7 +263,7 @@ class Checks(Observer):
             self._raised += self._refused(launch)
         if error is not None and not self.explains(launch, error):
             self.unchecked[launch.name] += 1
-        if run is not None:  # of one that never ends compilers leave out what it writes
+        if run is not None:  # compilers leave out the writes of a kernel that never ends
             found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)
             found += copies.findings(launch, results["touched"])
@@ -273,7 +273,7 @@ class Checks(Observer):
         self._found += [*found, *self._raised[raised_before:]]
 
     def explains(self, launch: Launch, error: Exception) -> bool:
-        """Whether what ended a launch, or refused it, is a finding."""
+        """Whether a finding explains the error that ended or rejected a launch."""
         if isinstance(error, KernelError):
             return faults.code_of(error) is not None
         return isinstance(error, LaunchError) and bool(self._refused(launch))
@@ -285,7 +285,7 @@ class Checks(Observer):
         return launches.of_refused(launch, self._gpu)
 
     def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
-        """What instruments found: those whose result is findings, or has them, and those that count."""
+        """The findings of instruments whose results are, hold or count findings."""
         for result in results.values():
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
@@ -297,12 +297,12 @@ class Checks(Observer):
 
 
 def _loaded_ahead(finding: Finding, read: Values | None) -> bool:
-    """Whether a read of unset memory is one whose result may not be used."""
+    """Whether a finding is a read of unset memory whose result may not be used."""
     return finding.code in UNSET and read is not None and unset.speculated(read, finding.ptx_line)
 
 
 def values_of(launch: Launch) -> Values | None:
-    """The kernel's text, where the machine can read it; where not, the launch itself fails."""
+    """The analysis of the kernel's PTX; None if the machine cannot read it, in which case the launch itself fails."""
     try:
         return values.of_kernel(launch.program.ptx, launch.program.entry)
     except PtxError:

@@ -1,4 +1,4 @@
-"""TW305: the host uses memory that it shares with the device before a stream's work there is known to be done."""
+"""TW305: the host uses memory that it shares with the device before it waits for a stream's work on it."""
 
 from __future__ import annotations
 

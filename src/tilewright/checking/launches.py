@@ -1,6 +1,7 @@
-"""TW309, TW502 to TW508: launches that race, that no GPU accepts, or that do too little; and which line a launch has.
+"""TW309, TW502 to TW508: launches that race, that every GPU rejects, or that use too little of it.
 
-Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability", as `machine` has it.
+Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability"; `machine` has the
+values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tilewright.simt.observer import Launch
 
 
 def at(launch: Launch, code: str, **details: Any) -> Finding:
-    """A finding of a launch: at the line that launches, or at the kernel's definition where that is not known."""
+    """A finding of a launch: at the launching line, or at the kernel's definition if that line is unknown."""
     source, line, ptx_line = definition(launch.program)
     details |= {"defined_at": f"{source}:{line}"} if source else {}
     file, _, number = launch.source_line.rpartition(":")
@@ -37,7 +38,7 @@ def at(launch: Launch, code: str, **details: Any) -> Finding:
 
 
 def between_streams(launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> Finding:
-    """TW309: two launches of streams that nothing orders use the same bytes, and one of them writes there."""
+    """TW309: two launches in unordered streams use the same bytes, and one of them writes there."""
     there = at(other, "TW309")
     return at(
         launch, "TW309", work=f"`{other.name}`", access="writes" if writes else "reads",
@@ -46,7 +47,7 @@ def between_streams(launch: Launch, other: Launch, *, writes: bool, other_writes
 
 
 def definition(program: Program) -> tuple[str, int, int]:
-    """File and line where a kernel is defined, and the PTX line of its entry where there is no line table."""
+    """File and line of a kernel's definition; without a line table, the PTX line of its entry."""
     lines = [place.rpartition(":") for place in program.source_lines.values()]
     plain = re.escape(re.split(r"[<(]", program.name)[0].rpartition("::")[2])
     for file in dict.fromkeys(file for file, _, _ in lines):
@@ -56,7 +57,7 @@ def definition(program: Program) -> tuple[str, int, int]:
             text.count("\n", 0, match.start(1)) + 1
             for match in re.finditer(rf"(?:\bdef\s+|\b__global__\b[^;{{}}]*?\b)({plain})\s*\(", text)
         ]
-        if found:  # of functions of one name the one whose body this is
+        if found:  # of several functions with this name, the one with this body
             return file, max((line for line in found if line <= first), default=found[0]), 0
     if lines:
         return lines[0][0], int(lines[0][2]), 0
@@ -64,7 +65,7 @@ def definition(program: Program) -> tuple[str, int, int]:
 
 
 def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """What is wrong with a launch's extents and shared memory; any of these and it cannot run."""
+    """What is wrong with a launch's extents and shared memory; any such finding means that it cannot run."""
     return [*_extents(launch, gpu), *_shared(launch, gpu)]
 
 
@@ -94,7 +95,7 @@ def _shared(launch: Launch, gpu: Gpu) -> Iterator[Finding]:
 
 
 def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | None) -> list[Finding]:
-    """TW503 of a launch as it was written: with one extent where the kernel addresses memory by its y or z index."""
+    """TW503 for a launch written with one extent, of a kernel that uses its y or z index in addresses."""
     if values is None or any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
         return []
     axis = max(dimensions.own_axes(values), default="")
@@ -109,7 +110,7 @@ def _as_written(extents: Any) -> int | list[int]:
 
 
 def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """TW505 of a launch that was refused: dynamic shared memory which a kernel must be allowed first.
+    """TW505 for a rejected launch: the kernel needs an attribute before it may use so much dynamic shared memory.
 
     Source: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.x and later.
     """
@@ -120,7 +121,7 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
 
 
 def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """TW508 of a cooperative launch of more blocks than the GPU holds."""
+    """TW508 for a cooperative launch of more blocks than the GPU holds at once."""
     blocks = math.prod(launch.grid)
     most = residency.resident_blocks(launch.program, gpu, launch.block, launch.shared_bytes)
     if blocks <= most:
@@ -129,7 +130,7 @@ def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
 
 
 def of_refused(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """Findings of a launch that a driver refused."""
+    """Findings for a launch that a driver rejected."""
     waiting = too_many_to_wait(launch, gpu) if launch.cooperative else []
     return findings(launch, gpu) or waiting or without_consent(launch, gpu)
 
@@ -137,10 +138,10 @@ def of_refused(launch: Launch, gpu: Gpu) -> list[Finding]:
 def of_launch(
     found: Sequence[Finding], launch: Launch, values: Values | None, freed: Callable[[int], bool]
 ) -> list[Finding]:
-    """Findings of a launch that do not know it yet.
+    """Findings of instruments, completed with what is known of their launch.
 
-    With its number, the array that an access was meant for, the library's line that the finding's own calls, and a line
-    of the user's; `freed` says of an address whether the memory there was freed.
+    This adds the launch's number, the array that an access was meant for, the library's line inside the finding's own,
+    and the user's line. `freed` says whether the memory at an address was freed.
     """
     named = [arrays.named(finding, launch, values, freed) for finding in found]
     known = [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
@@ -148,9 +149,9 @@ def of_launch(
 
 
 def _at_users_line(finding: Finding, launch: Launch) -> Finding:
-    """A finding of code that has no line, or that is numba-cuda's own, at the nearest line that a user can look at.
+    """Move a finding without a line, or at one of numba-cuda's, to the nearest line of the user.
 
-    The kernel's definition, or else where it is launched. It stays as it is where neither is known.
+    That is the kernel's definition, or else the launch. If neither is known, the finding stays as it is.
     """
     own = package(finding.source).endswith("numba_cuda")
     if finding.source and not own:

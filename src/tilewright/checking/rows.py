@@ -1,6 +1,6 @@
-"""Arrays with a gap after each row, so that an index beyond its row is seen where it stays inside the array.
+"""Arrays with unused bytes after each row, so that an index beyond its row is detected inside the array too.
 
-A Python kernel takes arrays of any strides, so it can be compiled for arrays with gaps; where it cannot (it asks for
+A Python kernel takes arrays of any strides, so it can be compiled for arrays with gaps. If it cannot (it asks for
 contiguous memory), it is launched with the arrays as they are.
 """
 
@@ -20,30 +20,30 @@ from tilewright.simt.run.memory import DeviceArray
 
 
 class SpacedArray:
-    """How an array lies in memory with gaps; as an argument it stands for the array itself."""
+    """The layout of an array with gaps; as an argument it represents the array itself."""
 
     def __init__(self, source: Any) -> None:
         self.source = source  #: The user's array.
-        #: Type, extents, strides, and whether it may be written, are those of the array with gaps.
+        #: Type, extents, strides and writability of the array with gaps.
         self.dtype: np.dtype[Any] = source.dtype
         self.shape: tuple[int, ...] = source.shape
         self.readonly = isinstance(source, np.ndarray) and not source.flags.writeable
         self.rows = RowGaps(self.shape, self.dtype.itemsize)
         self.strides = self.rows.strides
-        self.span_bytes = self.rows.span_bytes  #: Bytes from its first to its last, the last gap included.
+        self.span_bytes = self.rows.span_bytes  #: Bytes from its first to its last, with the last gap.
 
     def elements(self, memory: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """The elements where they lie in the bytes of the whole span."""
+        """The elements, as a view of the bytes of the whole span."""
         return np.ndarray(self.shape, self.dtype, memory.data, 0, self.strides)
 
 
 def spaced(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -> tuple[Program, list[Any]]:
-    """A kernel compiled for arrays with gaps, and the arguments with these; both as they are where that cannot be.
+    """A kernel compiled for arrays with gaps, and such arguments; both unchanged if that is not possible.
 
     Raises CompileError, ArgumentTypeError: as :func:`tilewright.programs.program.program_for`.
     """
     if not isinstance(kernel, Program):
-        made: dict[int, SpacedArray] = {}  # the same array twice is one array
+        made: dict[int, SpacedArray] = {}  # an array that is passed twice stays one array
         apart = [_suits(arg) and not _shares(arg, args) for arg in args]
         changed = [
             made.setdefault(id(arg), SpacedArray(arg)) if fits else arg for arg, fits in zip(args, apart, strict=True)
@@ -57,7 +57,7 @@ def spaced(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -
 
 
 def _shares(arg: Any, args: Sequence[Any]) -> bool:
-    """Whether something else refers to its elements, or to its allocation of the device: they stay what they are."""
+    """Whether another argument refers to its elements or its allocation: then it stays as it is."""
     if any(isinstance(other, ArrayParameter) and other.array is arg for other in flat(args)):
         return True
     if isinstance(arg, np.ndarray):
@@ -70,7 +70,7 @@ def _shares(arg: Any, args: Sequence[Any]) -> bool:
 
 
 def _suits(arg: Any) -> bool:
-    """Whether an argument is a C-contiguous array of rows."""
+    """Whether an argument is a C-contiguous array with rows."""
     if not isinstance(arg, np.ndarray | DeviceArray) or arg.dtype.hasobject:
         return False
     contiguous = isinstance(arg, DeviceArray) or arg.flags.c_contiguous

@@ -1,4 +1,4 @@
-"""One launch, checked."""
+"""Checks one launch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tilewright.simt.run.nested import device_of, run_with_launches
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory
 from tilewright.simt.run.variables import keeps_variables, loaded
 
-#: What a launch takes besides its arrays, with the unused memory between, and then some.
+#: Memory for a launch besides its arrays and the unused memory between them, with some margin.
 _ROOM_BYTES = 1 << 20
 
 
@@ -39,18 +39,18 @@ def check(
     ignore: Sequence[str] = (),
     **options: Unpack[LaunchOptions],
 ) -> Findings:
-    """Run a kernel on the simulated GPU, and say what is wrong with it.
+    """Run a kernel on the simulated GPU and report its defects.
 
     Parameters
     ----------
     kernel, grid, block
         As for :func:`tilewright.simt.launch`.
     args : sequence
-        NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
-        there is unused memory around each; a `DeviceArray` stays in place if its memory has no room for a copy.
-        One that `Memory.empty` made and nothing has been put into counts as never written.
+            NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back if the kernel ran to its end, so that
+            there is unused memory around each. A `DeviceArray` stays in place if its memory has no room for a copy. One
+            from `Memory.empty` counts as never written until something is stored in it.
     ignore : sequence of str
-        Codes that are not wanted.
+            Codes to suppress.
     **options
         `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
         :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
@@ -58,15 +58,15 @@ def check(
     Returns
     -------
     Findings
-        A tuple of :class:`Finding`, in the order of the source; empty where nothing was found. `str()` and notebooks
-        show it as `tilewright check` does. Comments `tilewright: ignore[CODE]` are heeded.
+            A tuple of :class:`Finding`, in source order; empty if nothing was found. `str()` and notebooks show it as
+            `tilewright check` does. Comments `tilewright: ignore[CODE]` apply.
 
     Raises
     ------
     ArgumentValueError
         There is no such code or GPU.
     TilewrightError
-        As :func:`tilewright.simt.launch`, where the error is no finding: a limit, `trap`, arguments that do not fit.
+            As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `trap`, arguments that do not fit.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def check(
 
 
 def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = "", apart: bool = False) -> None:
-    """Check a launch, which has a number and a line in a program; one that is refused does not run.
+    """Check one launch of a program, with its number and source line; a rejected one does not run.
 
-    `apart`: arguments and memory are as before, and an error that is a finding is raised like any other.
+    With `apart`, arguments and memory are restored, and an error that is a finding is raised like any other.
 
     Raises TilewrightError: as :func:`check`.
     """
@@ -122,7 +122,7 @@ def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = 
 
 
 def _refused(about: Launch, asked: Asked) -> list[Finding]:
-    """What is wrong with a launch before it runs."""
+    """The defects of a launch that are known before it runs."""
     wrong = launches.findings(about, about.gpu)
     wrong += launches.fewer_dimensions(about, asked.grid, asked.block, values_of(about))
     if about.cooperative and not wrong:
@@ -131,7 +131,7 @@ def _refused(about: Launch, asked: Asked) -> list[Finding]:
 
 
 def _shape(name: str, grid: Extents, block: Extents) -> tuple[extent.Extent, extent.Extent]:
-    """Extents as three numbers each, also where a GPU would refuse them for their size."""
+    """Extents as three numbers each, even if a GPU would reject their size."""
     try:
         return extent.checked(name, grid, block)
     except LaunchError:
@@ -143,7 +143,7 @@ def _shape(name: str, grid: Extents, block: Extents) -> tuple[extent.Extent, ext
 
 
 class _CheckedScene(Scene):
-    """The memory of one launch, with the checks that hear of it."""
+    """The memory of one launch, whose events go to the checks."""
 
     def __init__(self, checks: Checks, memory: Memory) -> None:
         super().__init__(memory)
@@ -152,7 +152,7 @@ class _CheckedScene(Scene):
             checks.allocated(address, size)
 
     def stage(self, args: Sequence[Any]) -> StagedArguments:
-        """Put arguments into memory; by the argument's id."""
+        """Copy arguments into memory; the result is keyed by the argument's id."""
         plain = [arg for arg in flat(args) if not isinstance(arg, SpacedArray)]
         on_device = [arg for arg in plain if isinstance(arg, DeviceArray)]
         held = {}
@@ -164,7 +164,7 @@ class _CheckedScene(Scene):
             held[address, size] = within, written
         staged = stage(plain, self)
         for place, (arrays, written) in held.items():
-            if arrays and place[0] not in self.memory.modules.values():  # variables stay where the kernel names them
+            if arrays and place[0] not in self.memory.modules.values():  # variables stay where kernels name them
                 self._guard(staged, arrays, place, written=written)
         for arg in args:
             if isinstance(arg, SpacedArray) and id(arg) not in staged:
@@ -174,7 +174,7 @@ class _CheckedScene(Scene):
     def _guard(
         self, staged: StagedArguments, arrays: list[DeviceArray], place: tuple[int, int], *, written: bool
     ) -> None:
-        """Let arrays of one allocation lie in a copy of it, with unused memory around, where there is room for one."""
+        """Copy arrays of one allocation together, with unused memory around the copy, if there is room."""
         if self.memory.allocated_bytes + 2 * place[1] + _ROOM_BYTES > self.memory.capacity_bytes:
             return
         copy = self.allocate(place[1], written=written)
@@ -195,7 +195,7 @@ class _CheckedScene(Scene):
         return Staged(address, host, device, (address, arg.span_bytes))
 
     def allocate(self, size_bytes: int, *, written: bool = True) -> int:
-        """Memory for this launch only, which the host has written or not."""
+        """Memory for this launch only; `written`: the host has written it."""
         address = super().allocate(size_bytes)
         self.checks.allocated(address, size_bytes)
         if written:
@@ -203,7 +203,7 @@ class _CheckedScene(Scene):
         return address
 
     def launch(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
-        """Run the kernel; results stay in memory."""
+        """Run the kernel; the results stay in simulated memory."""
         values = about.program.marshal(args, staged.address_of)
         base = self.variables(about.program)
         placed = Placed(self.memory, base, 0, self.workspace(about.cooperative))
@@ -214,7 +214,7 @@ class _CheckedScene(Scene):
         run_with_launches(about, values, device_of(placed, about.program.ptx, run, [self.checks]))
 
     def launch_to_end(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
-        """Run the kernel and copy results back; an error that is a finding ends here."""
+        """Run the kernel and copy results back; suppress an error that is a finding."""
         try:
             self.launch(about, args, staged)
         except (KernelError, LaunchError) as error:

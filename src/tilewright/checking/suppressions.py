@@ -1,6 +1,7 @@
-"""Findings that the user has looked at and wants to hear no more of.
+"""Suppressions: findings that the user has looked at and no longer wants to see.
 
 By a comment at the end of the finding's line, in Python or C++::
+
 
     total += x[i]  # tilewright: ignore[TW601]
     total += x[i];  // tilewright: ignore[TW601, TW604]
@@ -25,14 +26,14 @@ _COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One code that is not wanted: at a line of a file, or (line 0) anywhere."""
+    """One suppressed code: at a line of a file, or anywhere if `line` is 0."""
 
     code: str
     source: str = ""
     line: int = 0
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is meant."""
+        """Whether this suppresses a finding."""
         return finding.code == self.code and (
             not self.line or (finding.source, finding.line) == (self.source, self.line)
         )
@@ -41,27 +42,27 @@ class Suppression:
         return f"{self.source}:{self.line}: ignore[{self.code}]" if self.line else f"--ignore {self.code}"
 
 
-#: Package and group of codes of what is wrong with a library's own kernels, whatever they are given: numba-cuda's
-#: reductions name lanes in a mask that are elsewhere. What stands at a library's line has no caller on the GPU: where a
-#: user's kernel calls a library, it stands at the user's line.
+#: Package and group of codes of known defects in a library's own kernels: numba-cuda's reductions name lanes in a mask
+#: that are elsewhere. A finding at a library's line has no user's line on the GPU: if a user's kernel calls a library,
+#: the finding is at the user's line.
 _LIBRARIES = (("numba_cuda", "TW4"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """Findings after suppressions."""
+    """Findings, divided by the suppressions."""
 
-    findings: tuple[Finding, ...]  #: What is left.
-    suppressed: tuple[Finding, ...]  #: What is not.
-    unused: tuple[Suppression, ...]  #: Suppressions that nothing was found for.
-    #: What is wrong with comments that name no code, each with its line and the form that is meant.
+    findings: tuple[Finding, ...]  #: Not suppressed.
+    suppressed: tuple[Finding, ...]  #: Suppressed.
+    unused: tuple[Suppression, ...]  #: Suppressions that match no finding.
+    #: Errors of comments without a valid code, each with its line and the form to use.
     wrong: tuple[str, ...] = ()
 
 
 def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
-    """Codes as a user gave them, each once.
+    """The given codes, each once.
 
-    Raises ArgumentValueError: something is no code; the message says where it stands, and which codes there are.
+    Raises ArgumentValueError: one is no code; the message says where it was given, and lists the codes.
 
     >>> checked(["TW601", " TW604", "TW601"])
     ('TW601', 'TW604')
@@ -76,7 +77,7 @@ def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
 
 
 def comments(files: Iterable[str]) -> tuple[list[Suppression], list[str]]:
-    """The comments of files that can be read, and what is wrong with those that name no code, or one there is not."""
+    """The suppressions in comments of the readable files, and the errors of comments without a valid code."""
     found, wrong = [], []
     for file in dict.fromkeys(files):
         for number, line in enumerate(linecache.getlines(file), start=1):
@@ -98,13 +99,13 @@ def _complaint(name: str) -> str:
 
 
 def _is_of_a_library(finding: Finding) -> bool:
-    """Whether a finding is one that a library's own kernels are known for."""
+    """Whether a finding is a known defect of a library's own kernels."""
     name = Path(package(finding.details.get("defined_at", finding.source))).name
     return any(name == library and finding.code.startswith(group) for library, group in _LIBRARIES)
 
 
 def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = ()) -> Sifted:
-    """Take out the findings that suppressions cover, and those of a library's own kernels that no user can mend.
+    """Divide findings by the suppressions, and drop those of a library's own kernels, which no user can mend.
 
     >>> rows = [Finding(code=c, kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
     >>> sifted = sift(rows, [Suppression("TW601", "a.py", 3), Suppression("TW101")])

@@ -1,1 +1,1 @@
-"""What the text of a kernel says: where values come from, how far indices go, and what is wrong by the text alone."""
+"""Analyses of a kernel's PTX: where values come from, how far indices go, and defects that the text alone shows."""

@@ -1,6 +1,6 @@
-"""How far a kernel means to go, by its text: what it compares its indices with, adds to them, and takes them from.
+"""How far a kernel's indices are meant to go, from its PTX: what they are compared with, and what is added to them.
 
-Parameters have the values of a launch, so `i + taps <= n` is a bound of `n - taps`.
+Parameters have the values of a launch, so `i + taps <= n` gives the bound `n - taps`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tilewright.simt.isa import Linear, Role
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.translate.graph import Op
 
-#: Registers in which threads differ.
+#: Special registers that differ between threads.
 _INDICES = ("%tid.", "%ctaid.")
-#: How results follow from sources; of `mul` the low half, or all of it.
+#: How to compute a result from its sources; of `mul` the low half, or the whole product.
 _ARITHMETIC: dict[Linear | Role, Callable[..., int]] = {
     Linear.MOVE: int, Linear.CVT: int, Linear.ADD: operator.add, Linear.SUB: operator.sub,
     Linear.MUL: operator.mul, Linear.MUL_WIDE: operator.mul,
@@ -29,22 +29,22 @@ _ARITHMETIC: dict[Linear | Role, Callable[..., int]] = {
     Linear.SHL: lambda a, b: a << min(b, 64), Linear.SHR: lambda a, b: a >> min(b, 64),
     Role.LEAST: min, Role.GREATEST: max,
 }  # fmt: skip
-#: Most operators that are followed: a text that is made to be long is not evaluated.
+#: Deepest chain of operators that is evaluated; it bounds the time for unusual PTX.
 _DEEPEST = 64
-#: State spaces whose contents a launch is given, and no thread changes.
+#: State spaces that the host fills and no thread changes.
 _GIVEN = (".param", ".const")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the text of a kernel says of a launch's indices."""
+    """What a kernel's PTX says of the indices of one launch."""
 
     launch: Launch
     values: Values
 
     @functools.cached_property
     def compared(self) -> frozenset[int | None]:
-        """What the kernel compares its indices with; None for what is not known before the launch."""
+        """The values that the kernel compares its indices with; None for one that is not known before the launch."""
         found = set()
         for op in self.values.ops:
             if op.form.row.role is Role.COMPARE:
@@ -57,12 +57,12 @@ class Bounds:
         return frozenset(found)
 
     def ends_at(self, reached: int) -> bool:
-        """Whether the kernel's own guard ends at an index, whether it is written `i < n` or `i <= n - 1`."""
+        """Whether the kernel's own guard ends at an index, written as `i < n` or as `i <= n - 1`."""
         return reached in self.compared or reached - 1 in self.compared
 
     @functools.cached_property
     def begins_where_given(self) -> bool:
-        """Whether a number among the arguments is added to an index: such a kernel is launched for parts."""
+        """Whether the kernel adds a numeric argument to an index: such a kernel is launched for parts of an array."""
         given = {name for name, (fact, field) in self._parameters.items() if fact.dtype is None and field == 0}
         for op in self.values.ops:
             if op.form.row.linear in SUMS:
@@ -77,14 +77,14 @@ class Bounds:
         return False
 
     def by_data(self, argument: ArgumentFact) -> bool:
-        """Whether all that writes an array takes its index from memory: what lies there says how far it goes."""
+        """Whether every write to an array takes its index from memory: then the data decides how far it goes."""
         address = {name for name, each in self._parameters.items() if each[0] is argument and each[1] == DATA}
         by_data = [self._loaded(ops) for ops in self._writes() if address & {self._parameter(op) for op in ops}]
         return bool(by_data) and all(by_data)
 
     @property
     def shares_work(self) -> bool:
-        """Whether threads find what to do by an atomic's result, or by where they run, rather than by their index."""
+        """Whether threads get their work from the result of an atomic, or from where they run."""
         read = {name for op in self.values.ops for name in op.reads}
         return any(
             (op.form.row.access == "atomic" and not read.isdisjoint(op.writes))
@@ -93,7 +93,7 @@ class Bounds:
         )
 
     def _writes(self) -> Iterator[list[Op]]:
-        """What the addresses of stores and atomics are computed from; those of the same registers once."""
+        """The instructions that compute the addresses of stores and atomics, once for each set of registers."""
         stores = (op for op in self.values.ops if op.form.row.stores)
         for registers in dict.fromkeys(tuple(self.values.address_registers(op)) for op in stores):
             yield list(self.values.origins(registers))
@@ -118,12 +118,12 @@ class Bounds:
         )
 
     def _writer(self, side: tree.Operand) -> Op | None:
-        """The one instruction that computes a register."""
+        """The only instruction that computes a register; None if there are several."""
         writers = self.values.writers.get(side.name, []) if isinstance(side, tree.Register) else []
         return writers[0] if len(writers) == 1 and writers[0].guard is None else None
 
     def _passed(self, side: tree.Operand) -> str:
-        """The parameter that a register holds as it is, "" for none."""
+        """The parameter whose value a register holds unchanged; "" for none."""
         for _ in range(_DEEPEST):
             op = self._writer(side)
             if op is not None and op.form.row.access == "load":
@@ -134,7 +134,7 @@ class Bounds:
         return ""
 
     def _number(self, side: tree.Operand, depth: int = 0) -> int | None:
-        """What an operand is in this launch, where that follows from its parameters alone."""
+        """The value of an operand in this launch; None unless it follows from the parameters alone."""
         if isinstance(side, tree.Immediate):
             return side.value if side.kind == "int" else None
         if side not in self._numbers:
@@ -143,7 +143,7 @@ class Bounds:
 
     @functools.cached_property
     def _numbers(self) -> dict[tree.Operand, int | None]:
-        """What operands are, as far as was asked; a register may be the source of many."""
+        """Cache of `_number`: a register may be the source of many operands."""
         return {}
 
     def _computed(self, op: Op | None, depth: int) -> int | None:
@@ -161,7 +161,7 @@ class Bounds:
         return result if abs(result) < 1 << 63 else None
 
     def _added(self, side: tree.Operand) -> int:
-        """What is added to the index that an operand holds."""
+        """The constant that is added to the index in an operand."""
         total = 0
         for _ in range(_DEEPEST):
             op = self._writer(side)
@@ -182,7 +182,7 @@ class Bounds:
 
     @staticmethod
     def _parameter(op: Op) -> str:
-        """The parameter that an instruction loads, "" for none."""
+        """The parameter that an instruction loads; "" for none."""
         if op.form.row.access != "load" or not op.sources or not isinstance(op.sources[0], tree.Address):
             return ""
         address = op.sources[0]
@@ -190,7 +190,7 @@ class Bounds:
 
     @functools.cached_property
     def _parameters(self) -> dict[str, tuple[ArgumentFact, int]]:
-        """The argument that each parameter of the text belongs to, and its place among that argument's parameters."""
+        """For each parameter of the PTX, its argument and its index among that argument's parameters."""
         return parameters(self.launch)
 
     @functools.cached_property

@@ -1,9 +1,9 @@
-"""Which of its y and z indices a kernel uses as indices of their own, and not only as a part of a linear rank.
+"""Which of its y and z indices a kernel uses in addresses by themselves, and not only as part of a linear rank.
 
-Reading `threadIdx.y` in a launch of one dimension is legal, and gives 0. A kernel for one dimension does so where it
-numbers its threads through, whatever the shape of block and grid (`thread_rank` of cooperative groups): there y is
-multiplied by an extent in x, and z by one in x or y. A kernel for two dimensions addresses memory by y itself. Where it
-goes on by an extent in y after each element (a grid-stride loop), one row of threads does all rows, which is legal too.
+To read `threadIdx.y` in a one-dimensional launch is legal, and gives 0. A one-dimensional kernel does so to compute a
+linear rank for any shape of block and grid (`thread_rank` of cooperative groups): it multiplies y by an extent in x,
+and z by one in x or y. A two-dimensional kernel uses y itself in addresses. If it then advances y by an extent in y (a
+grid-stride loop), one row of threads processes all rows, which is legal too.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tilewright.ptx import tree
 from tilewright.simt.isa import Role
 from tilewright.simt.translate.graph import Op
 
-#: Spaces of a thread's own, where no index of the grid is meant.
+#: State spaces private to a thread, whose addresses need no index of the grid.
 _OWN_SPACES = ("local", "param")
 _PRODUCTS = (Role.PRODUCT, Role.MULTIPLY_ADD)
 _AXES = "xyz"
 
 
 def own_axes(values: Values) -> frozenset[str]:
-    """Those of "y" and "z" whose index addresses memory by itself.
+    """Those of "y" and "z" whose index is used by itself in addresses.
 
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
@@ -46,7 +46,7 @@ def _is_own(values: Values, axis: str) -> bool:
 
 
 def _carriers(values: Values, axis: str) -> set[str]:
-    """Registers that hold the index, or something computed from it that is no rank through all axes."""
+    """Registers that hold the index, or a value computed from it that is not a linear rank."""
     reads = {f"%tid.{axis}", f"%ctaid.{axis}"}
     carried: set[str] = set()
     waiting = [op for op in values.ops if reads & set(values.special(op))]
@@ -64,7 +64,7 @@ def _carriers(values: Values, axis: str) -> set[str]:
 
 
 def _passes_on(values: Values, op: Op, carried: set[str], axis: str) -> bool:
-    """Whether a result is still an index of that axis: no load's, no comparison's, no product's with a lower extent."""
+    """Whether a result is still an index of that axis, not a load, a comparison, or a product with a lower extent."""
     row = op.form.row
     if row.access or row.role in (Role.COMPARE, Role.CALL):
         return False
@@ -72,19 +72,19 @@ def _passes_on(values: Values, op: Op, carried: set[str], axis: str) -> bool:
         return True
     factors = [source.name for source in op.sources[:2] if isinstance(source, tree.Register)]
     if not any(factor in carried for factor in factors):
-        return True  # it is what a product is added to
+        return True  # the index is the addend
     lower = _AXES[: _AXES.index(axis)]
     return not any(_is_extent(values, factor, lower) for factor in factors if factor not in carried)
 
 
 def _is_extent(values: Values, register: str, axes: str) -> bool:
-    """Whether a factor is computed from the block's or the grid's extent on one of the axes."""
+    """Whether a factor is computed from the block's or grid's extent on one of the axes."""
     extents = {f"%{of}.{axis}" for of in ("ntid", "nctaid") for axis in axes}
     return register in extents or any(not extents.isdisjoint(values.special(op)) for op in values.origins([register]))
 
 
 def _strides(values: Values, axis: str, carried: set[str]) -> bool:
-    """Whether the index goes on by an extent of its axis: some sum of both is where the index comes from again."""
+    """Whether the index advances by an extent of its axis: a sum of both feeds back into the index."""
     for op in values.ops:
         if op.form.row.linear not in SUMS or not set(op.writes) & carried:
             continue

@@ -1,8 +1,8 @@
-"""TW602: which 32-bit arithmetic feeds addresses of global memory, and what is found where it wraps around.
+"""TW602: the 32-bit arithmetic that feeds addresses of global memory, and the findings where it wraps around.
 
-From the address of each access back through 64-bit arithmetic to where a 32-bit value is widened, and from there back
-through sums and products of 32 bits. A value that is widened with its sign is read as signed, else as unsigned. What
-goes through a remainder, a mask or a shift to the right is a hash, not an index, and may wrap.
+The analysis follows each address back through 64-bit arithmetic to where a 32-bit value is widened, and from there
+through 32-bit sums and products. A sign-extended value is read as signed, any other as unsigned. A value that goes
+through a remainder, a mask or a right shift is a hash, not an index, and may wrap.
 
 Source: PTX ISA, 9.7.1.3 (mul), 9.7.1.4 (mad), 9.7.9.22 (cvt).
 """
@@ -19,12 +19,12 @@ from tilewright.simt.isa import Linear, Role
 from tilewright.simt.translate.graph import Op
 
 _OTHER_SPACES = ("shared", "local", "param", "const")
-#: What an index goes through on its way to an address in 64 bits; what 32 bits compute is the instrument's.
+#: Operations between a 64-bit address and the widened index; the instrument watches the 32-bit ones.
 _PASSING = (Linear.ADD, Linear.SUB, Linear.MUL, Linear.MAD, Linear.SHL, Linear.OR, Linear.MOVE, Linear.CVT)
 
 
 def lines(values: Values) -> dict[int, bool]:
-    """PTX lines of the arithmetic -> whether its result is read as signed; those that are read both ways are left out.
+    """PTX lines of 32-bit arithmetic -> whether its result is read as signed; without those read both ways.
 
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
@@ -49,7 +49,7 @@ def lines(values: Values) -> dict[int, bool]:
 
 
 def findings(values: Values, kernel: str, rows: tuple[WraparoundRow, ...], signs: dict[int, bool]) -> list[Finding]:
-    """A finding for each instruction that wrapped."""
+    """A finding for each instruction that wrapped around."""
     found = []
     for row in rows:
         op, signed = values.at_sites[row.site.ptx_line, row.site.opcode], signs[row.site.ptx_line]
@@ -59,7 +59,7 @@ def findings(values: Values, kernel: str, rows: tuple[WraparoundRow, ...], signs
 
 
 def _widenings(values: Values) -> Iterator[tuple[Op, bool]]:
-    """The instructions that widen part of an address of global memory, and whether they do with its sign."""
+    """The instructions that widen part of a global address, and whether they sign-extend."""
     bases = []
     for op in values.ops:
         elsewhere = any(op.form.has(space) for space in _OTHER_SPACES) and not op.form.has("global")  # copies have both
@@ -71,7 +71,7 @@ def _widenings(values: Values) -> Iterator[tuple[Op, bool]]:
 
 
 def _widened(op: Op) -> str:
-    """The type that an instruction makes 64 bits of, where that has 32; "" for any other instruction."""
+    """The 32-bit type that an instruction widens to 64 bits; "" for any other instruction."""
     form = op.form
     source, result = form.type_of("a"), form.type_of("d")
     known = form.row.linear in (Linear.MUL_WIDE, Linear.MAD_WIDE, Linear.CVT) and not form.has("sat")

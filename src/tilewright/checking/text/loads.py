@@ -1,8 +1,8 @@
-"""TW418: registers that `tcgen05.ld` fills, used where the warp never waits for its loads.
+"""TW418: uses of registers that `tcgen05.ld` fills, in a warp that never waits for its loads.
 
-A load gives its registers some time after it was issued; `tcgen05.wait::ld` waits for all loads of the warp. No operand
-ties the wait to the load, so compilers move what uses the registers before it (Triton's stores stand there), and the
-vendor's assembler has them wait all the same. So a use counts where no wait can follow the load at all.
+A load fills its registers some time after it is issued; `tcgen05.wait::ld` waits for all loads of the warp. No operand
+connects the wait with the load, so compilers move uses of the registers before the wait (Triton's stores are there),
+and the vendor's assembler makes those uses wait. So a use counts only if no wait can follow the load at all.
 
 Source: PTX ISA, 9.7.16.8.3 (tcgen05.ld), 9.7.16.8.5 (tcgen05.wait); machine code of ptxas 13.5 for sm_100a, whose LDTM
 sets a scoreboard that the first use waits for.
@@ -14,12 +14,12 @@ from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.simt.translate.graph import Op
 
-#: Registers that a finding names.
+#: Most registers that a finding names.
 _SHOWN = 4
 
 
 def findings(values: Values, kernel: str) -> list[Finding]:
-    """A finding for each use of a load's registers that nothing waits for."""
+    """A finding for each use of a load's registers before any wait."""
     loads = [(b, op) for b, block in enumerate(values.graph.blocks) for op in block.ops if _is_load(op)]
     found: list[Finding] = []
     for number, load in loads:
@@ -35,7 +35,7 @@ def findings(values: Values, kernel: str) -> list[Finding]:
 
 
 def _is_awaited(values: Values, number: int, load: Op) -> bool:
-    """Whether a wait can follow a load of a block."""
+    """Whether a wait can follow a load in its block."""
     blocks = values.graph.blocks
     own = blocks[number].ops
     if any(map(_is_wait, own[own.index(load) :])):

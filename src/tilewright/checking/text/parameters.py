@@ -1,4 +1,4 @@
-"""Which argument of a launch a parameter of the kernel's text belongs to."""
+"""Maps the parameters of a kernel's PTX to the arguments of a launch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tilewright.simt.observer import ArgumentFact, Launch
 
 
 def parameters(launch: Launch) -> dict[str, tuple[ArgumentFact, int]]:
-    """By name, the argument that a parameter is of, and its place among that argument's; empty where they do not fit.
+    """For each parameter, its argument and its index among that argument's parameters; empty if they do not match.
 
-    An array of numba-cuda is several parameters; of C it is a pointer, whose place is then `DATA` too.
+    An array of numba-cuda is several parameters. An array in C is one pointer; its index is `DATA` too.
     """
     facts, names = launch.arguments, [parameter.name for parameter in launch.program.parameters]
     if len(names) == len(facts):

@@ -1,13 +1,13 @@
-"""TW601 and TW604: float64 where the kernel's arrays are float32, and float64 data kept as float32.
+"""TW601 and TW604: float64 arithmetic in a kernel of float32 arrays, and float64 data stored as float32.
 
-Both are read off the kernel's text. What is asked is where a float64 value comes from:
+Both follow from the kernel's PTX. The rule depends on where a float64 value comes from:
 
-- from no float64 memory and no float64 argument: then a constant, a Python float or an accumulator made it so, and
-  arithmetic on it is TW601;
-- from float64 data: then that is what the caller wants, and narrowing it into a float32 tile is TW604. What goes to a
-  global array is the caller's choice of dtype, and not reported.
+- From no float64 memory and no float64 argument: a constant, a Python float or an accumulator made it float64, and
+  arithmetic on it is TW601.
+- From float64 data: the caller wants float64, and narrowing it into a float32 tile is TW604. The dtype of a global
+  array is the caller's choice, so a store to it is not reported.
 
-Comparisons are no arithmetic here. Neither is what a library does inside, on lines of its own or in a known idiom.
+Comparisons do not count as arithmetic. Neither does the inner code of a library, on its own lines or in a known idiom.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tilewright.simt.isa import Role
 from tilewright.simt.translate.graph import Op, registers_of
 
 _ARITHMETIC = (Role.SUM, Role.PRODUCT, Role.MULTIPLY_ADD, Role.FUNCTION, Role.LEAST, Role.GREATEST)
-#: Constants by which libdevice's float32 functions multiply in float64, where no accuracy is to be lost: pi / 2^65 in
-#: the reduction of large angles (sinf, cosf, tanf, sincosf). Source: the PTX of these functions, libdevice.10.bc.
+#: float64 constants that libdevice's float32 functions multiply by, to lose no accuracy: pi / 2^65, for the reduction
+#: of large angles (sinf, cosf, tanf, sincosf). Source: the PTX of these functions, libdevice.10.bc.
 _LIBRARY_CONSTANTS = (0x3BF921FB54442D19,)
 _NAMES = {f".{record.ptx}": record.name for record in DTYPES if record.ptx and record.is_float and record.bytes < 8}
 _TILES = ("shared", "local")
@@ -36,7 +36,7 @@ _TILES = ("shared", "local")
 def findings(values: Values, kernel: str, dtypes: Sequence[np.dtype[Any]], file: str = "") -> list[Finding]:
     """The findings of a kernel launched with arrays of these dtypes.
 
-    `file` has the kernel: it is the user's even where it lies among installed packages.
+    `file` defines the kernel: it counts as the user's even inside an installed package.
     """
     kinds = {part for dtype in dtypes for part in _parts(dtype)}
     found = _narrowed(values, kernel)
@@ -46,7 +46,7 @@ def findings(values: Values, kernel: str, dtypes: Sequence[np.dtype[Any]], file:
 
 
 def _parts(dtype: np.dtype[Any]) -> set[str]:
-    """The kinds of number in a dtype: `f4` of complex64 too, and those of a record's fields."""
+    """The number types in a dtype: for complex64 also `f4`, for a record those of its fields."""
     if dtype.subdtype is not None:
         return _parts(dtype.subdtype[0])
     if dtype.names:
@@ -57,7 +57,7 @@ def _parts(dtype: np.dtype[Any]) -> set[str]:
 
 
 def _arithmetic(values: Values, kernel: str, dtypes: Sequence[str], file: str) -> list[Finding]:
-    """TW601, one finding a line."""
+    """TW601, one finding for each line."""
     lines: dict[tuple[str, int], list[Op]] = {}
     for op in values.ops:
         if _is_double(op) and not _is_library(values, op, file) and not _from_data(values, op.reads):
@@ -75,7 +75,7 @@ def _is_double(op: Op) -> bool:
 
 
 def _is_library(values: Values, op: Op, file: str) -> bool:
-    """Whether an instruction is a library's own affair."""
+    """Whether an instruction is part of a library."""
     if any(isinstance(s, tree.Immediate) and s.value in _LIBRARY_CONSTANTS for s in op.sources):
         return True
     return package(next(iter(values.frames(op)), "")) not in ("", package(file))
@@ -90,7 +90,7 @@ def _from_data(values: Values, registers: Iterable[str]) -> bool:
 
 
 def _narrowed(values: Values, kernel: str) -> list[Finding]:
-    """TW604, one finding a line: float64 data narrowed and stored in shared or local memory."""
+    """TW604, one finding for each line: float64 data narrowed and stored in shared or local memory."""
     found: dict[tuple[str, int], Finding] = {}
     for op in values.ops:
         space = next((space for space in _TILES if op.form.has(space)), "")

@@ -1,10 +1,10 @@
-"""TW413: registers of a warpgroup's products that are touched while the products may be in flight, or without a fence.
+"""TW413: accesses to registers of a `wgmma` while it may be in flight, or without a `wgmma.fence`.
 
-A product reads and writes its registers until a wait covers its group. Who writes them before the product needs a
-`wgmma.fence` in between. Copies do not count: compilers copy at the turns of a loop, and behind a fence, and the
-assembler makes one register of them. They move constants behind a fence too. So a constant counts only where no fence
-can have stood behind it in the source: where none has come on any way from the kernel's beginning, or where a product
-has used the register since the last one, which no compiler moves the constant across.
+A `wgmma` reads and writes its registers until a wait covers its group. A write to them before it needs a `wgmma.fence`
+in between. Copies do not count: compilers copy at the back edge of a loop and after a fence, and the assembler merges
+both registers. Compilers also move constants past a fence. So a constant counts only if no fence can have preceded the
+write in the source: if no path from the kernel's beginning has a fence, or if a `wgmma` has used the register since the
+last fence, because no compiler moves the constant across that use.
 
 Source: PTX ISA, 9.7.15.7.1 (wgmma.fence), 9.7.15.7.3 (wgmma.wait_group), 9.7.15.4 (async proxy).
 """
@@ -21,9 +21,9 @@ from tilewright.simt.isa import Role
 from tilewright.simt.isa.warpgroup import is_sparse
 from tilewright.simt.translate.graph import Op, registers_of
 
-#: Of products that no commit has put into a group.
+#: Group of products that no `wgmma.commit_group` has closed.
 _UNCOMMITTED = -1
-#: Registers that a finding names.
+#: Most registers that a finding names.
 _SHOWN = 4
 
 
@@ -31,26 +31,26 @@ _SHOWN = 4
 class _Flight:
     """A register in flight."""
 
-    age: int  #: Groups committed since its own; the youngest group has 0.
-    ptx_line: int  #: Of the product.
-    sums: bool  #: The product adds to it; else it only reads it.
+    age: int  #: Groups committed since the register's own; the youngest group has 0.
+    ptx_line: int  #: Line of the product.
+    sums: bool  #: The product accumulates into the register; otherwise it only reads it.
 
 
 @dataclass(slots=True)
 class _State:
-    """What may hold at a place: registers in flight, and those that something wrote since the last fence."""
+    """What may hold at a point of the program: registers in flight, and registers written since the last fence."""
 
     flying: dict[str, _Flight] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)  #: Registers of products since the last fence.
-    fenced: bool = False  #: Whether a fence has come, on some way.
+    used: set[str] = field(default_factory=set)  #: Registers that products used since the last fence.
+    fenced: bool = False  #: Whether some path here has a fence.
     constants: frozenset[str] = frozenset()  #: Registers that never hold anything but constants.
 
     def copy(self) -> _State:
         return replace(self, flying=dict(self.flying), written=dict(self.written), used=set(self.used))
 
     def join(self, other: _State) -> bool:
-        """Add what may hold on another way here; whether that was more."""
+        """Add what may hold on another path to here; return whether that added anything."""
         before = dict(self.flying), dict(self.written), set(self.used), self.fenced
         for register, flight in other.flying.items():
             self.flying[register] = min(flight, self.flying.get(register, flight))
@@ -62,7 +62,7 @@ class _State:
 
 
 def findings(values: Values, kernel: str) -> list[Finding]:
-    """A finding for each instruction that comes too early, or without a fence."""
+    """A finding for each instruction that accesses such a register too early, or without a fence."""
     if not any(_is_product(op) for op in values.ops):
         return []
     found: dict[int, Finding] = {}
@@ -82,7 +82,7 @@ def _ops(ops: Iterable[Op], end: Op | None) -> Iterator[Op]:
 
 
 def _at_blocks(values: Values) -> list[_State]:
-    """For each block what may hold where it begins, to a fixed point."""
+    """For each block, what may hold at its beginning, computed to a fixed point."""
     blocks = values.graph.blocks
     constants = _constants(values)
     states = [_State(constants=constants) for _ in blocks]
@@ -99,7 +99,7 @@ def _at_blocks(values: Values) -> list[_State]:
 
 
 def _constants(values: Values) -> frozenset[str]:
-    """Registers that nothing writes but copies of constants."""
+    """Registers that are only ever set to constants."""
     sources: dict[str, set[str]] = {}
     for op in values.ops:
         copied = _sources(op) if op.form.row.role is Role.COPY else []
@@ -116,17 +116,17 @@ def _is_product(op: Op) -> bool:
 
 
 def _fragment(op: Op) -> list[str]:
-    """A's registers, where it does not lie in shared memory, and that of its metadata, where it is sparse."""
+    """A's registers if A is not in shared memory, and the metadata register if A is sparse."""
     held = registers_of(op.sources[1]) if isinstance(op.sources[1], tree.Vector) else []
     return held + (registers_of(op.named["e"]) if is_sparse(op.form) else [])
 
 
 def _wrong(op: Op, state: _State) -> Iterator[tuple[str, set[str], int]]:
-    """What is wrong with an instruction: how, with which registers, and the PTX line of the other side."""
+    """What is wrong with an instruction: the rule, the registers, and the PTX line of the other access."""
     if _is_product(op):
         used = {*op.writes, *_fragment(op)}
         unfenced = used & state.written.keys()
-        # Sums that products of one kind add to follow each other; what is read must be complete.
+        # Products that accumulate into the same registers run in order; a register that is read must be complete.
         early = {r for r in _fragment(op) if r in state.flying and state.flying[r].sums}
         if unfenced:
             yield "unfenced", unfenced, min(state.written[r] for r in unfenced)
@@ -140,7 +140,7 @@ def _wrong(op: Op, state: _State) -> Iterator[tuple[str, set[str], int]]:
 
 
 def _follow(op: Op, state: _State) -> None:
-    """What an instruction changes."""
+    """Apply the effect of an instruction to the state."""
     if _is_product(op):
         line = op.instruction.ptx_line
         state.flying |= {r: _Flight(_UNCOMMITTED, line, sums=False) for r in _fragment(op)}
@@ -157,9 +157,9 @@ def _follow(op: Op, state: _State) -> None:
 
 
 def _copy(op: Op, state: _State) -> None:
-    """A register that is copied is in flight, or written, as what it is copied from.
+    """Give a copy the state of its source: in flight, or written.
 
-    A constant is written where the fence that it needs cannot have been left before it by a compiler.
+    A constant counts as written only if no compiler can have moved it past a fence that stood before it.
     """
     pairs = list(zip(op.destinations, _sources(op), strict=True))
     flying = {to: state.flying[source] for to, source in pairs if source in state.flying}
@@ -177,13 +177,13 @@ def _copy(op: Op, state: _State) -> None:
 
 
 def _sources(op: Op) -> list[str]:
-    """The registers that a copy copies; "" for a constant."""
+    """The source registers of a copy; "" for a constant."""
     items = [x for s in op.sources for x in (s.items if isinstance(s, tree.Vector) else (s,))]
     return [x.name if isinstance(x, tree.Register) else "" for x in items]
 
 
 def _order(op: Op, state: _State) -> None:
-    """A fence, the end of a group, or a wait for all but the youngest groups."""
+    """Apply a fence, the end of a group, or a wait for all but the youngest groups."""
     if op.form.has("fence"):
         state.written.clear()
         state.used.clear()

@@ -1,4 +1,4 @@
-"""How far a launch reaches in an array, and what explains that it leaves the rest out."""
+"""How far a launch reaches in an array, and why it leaves the rest out."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tilewright.simt.isa import Role
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.translate.graph import Op
 
-#: Most elements that a thread is taken to do on one axis.
+#: Most elements on one axis that one thread is assumed to process.
 _THREAD_ELEMENTS = 64
-#: Most elements that a stencil is taken to leave out at an end of an axis.
+#: Most elements that a stencil is assumed to leave out at one end of an axis.
 _EDGE_ELEMENTS = 16
-#: What leaves something behind besides stores and atomics of memory that outlives the kernel.
+#: Effects outside the kernel besides stores and atomics to global memory.
 _LEAVING = (Role.CALL, Role.TRAP, Role.SLEEP)
 _Mask = npt.NDArray[np.bool_]
 
 
 def without_result(launch: Launch, values: Values) -> list[Finding]:
-    """TW501 of a kernel that is given arrays, and in whose text nothing is left that writes, prints or traps."""
+    """TW501 for a kernel that gets arrays, and whose PTX contains no write, print or trap."""
     given = [fact.name for fact in launch.arguments if fact.dtype is not None]
     if not given or any(_leaves_something(op) for op in values.ops):
         return []
@@ -47,10 +47,10 @@ def _leaves_something(op: Op) -> bool:
 def left_out(
     launch: Launch, argument: ArgumentFact, part: _Mask, access: str, values: Values | None, alike: bool
 ) -> Iterator[Finding]:
-    """A finding where what is left out of an array is explained.
+    """A finding, if something explains what is left out of an array.
 
-    `part` says which elements were touched: written, or read where `access` is "read"; `alike` whether other arrays of
-    this shape are touched in the very same part.
+    `part` marks the touched elements: those written, or those read if `access` is "read". `alike` says whether the
+    launch touched exactly the same part of the other arrays of this shape.
     """
     address = argument.given[0] if argument.given else argument.address
     bounds = None if values is None else Bounds(launch, values)
@@ -62,7 +62,7 @@ def left_out(
         return
     touched = np.nonzero(part)
     reached = [int(axis.max()) + 1 for axis in touched]
-    edges = [int(axis.min()) for axis in touched]  # a stencil leaves out as much at both ends
+    edges = [int(axis.min()) for axis in touched]  # a stencil leaves out the same number at both ends
     short = [axis for axis, extent in enumerate(argument.shape) if reached[axis] < extent - edges[axis]]
     if not short or int(part.sum()) != int(np.prod(np.subtract(reached, edges))):
         return
@@ -83,9 +83,9 @@ def left_out(
 
 
 def _made_for_another(launch: Launch, array: ArgumentFact, reached: int, bounds: Bounds | None) -> bool:
-    """Whether the kernel's guard, an array of another shape or a number among the arguments ends there too.
+    """Whether the kernel's guard, an array of another shape or a numeric argument also ends there.
 
-    A guard of another axis of the array itself, which happens to be as long, explains nothing.
+    A guard for another axis of the same array that happens to have this extent explains nothing.
     """
     guarded = bounds is not None and reached not in array.shape and bounds.ends_at(reached)
     return guarded or any(
@@ -95,7 +95,7 @@ def _made_for_another(launch: Launch, array: ArgumentFact, reached: int, bounds:
 
 
 def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
-    """Threads of a block and elements of each by which the threads on some axis of the launch reach so far."""
+    """Threads of a block, and elements for each thread, with which some axis of the launch ends exactly there."""
     for blocks, threads in zip(launch.grid, launch.block, strict=True):
         each, rest = divmod(reached, blocks * threads)
         if blocks * threads > 1 and not rest and each <= _THREAD_ELEMENTS:
@@ -103,15 +103,15 @@ def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
 
 
 def _by_floor(launch: Launch, reached: int, extent: int) -> bool:
-    """Whether a grid from floor division reaches so far: less than a block's share is missing."""
+    """Whether a grid size that was rounded down ends there: less than one block's share is missing."""
     return any(threads > 1 and extent - reached < threads * each for threads, each in _by_threads(launch, reached))
 
 
 def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None, alike: bool) -> bool:
-    """Whether the grid is just too small, for the kernel is meant for the whole array.
+    """Whether the grid is too small for a kernel that is meant for the whole array.
 
-    It compares its index with the array's extent, which no thread has come near; or, where it compares it with nothing,
-    several arrays of this shape are all done to the same element.
+    Either the kernel compares its index with the array's extent, and no thread comes near it; or it compares it with
+    nothing, and several arrays of this shape end at the same element.
     """
     if bounds is None or all(each > 1 for _, each in _by_threads(launch, reached)):
         return False
@@ -119,7 +119,7 @@ def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None,
 
 
 def _unread(launch: Launch, values: Values) -> dict[str, Any]:
-    """An axis on which the launch has several threads or blocks, and whose index the kernel does not read."""
+    """An axis with several threads or blocks whose index the kernel does not read."""
     read = {name for op in values.ops for name in values.special(op)}
     if any(name.startswith(("%laneid", "%warpid")) for name in read):
         read |= {f"%tid.{axis}" for axis in "xyz"}
@@ -132,14 +132,14 @@ def _unread(launch: Launch, values: Values) -> dict[str, Any]:
 
 
 def _by_blocks(launch: Launch, reached: int) -> bool:
-    """Whether so many tiles as the grid has blocks on some axis reach so far."""
+    """Whether one tile for each block of some axis of the grid ends there."""
     return any(b * t == reached and b * t > 1 for b, t in itertools.product(launch.grid, launch.block))
 
 
 def _lacks_dimension(
     launch: Launch, reached: list[int], argument: ArgumentFact, short: list[int], bounds: Bounds
 ) -> bool:
-    """Whether a launch of one dimension did one row (column) of an array that a kernel of two is for."""
+    """Whether a one-dimensional launch processed one row (or column) of an array for a two-dimensional kernel."""
     one = launch.grid[1:] == (1, 1) == launch.block[1:]
     rows = [axis for axis in short if reached[axis] == 1]
     return (
@@ -158,7 +158,7 @@ def _lacks_dimension(
 
 
 def _blocks_bound_a_loop(values: Values) -> bool:
-    """Whether the grid's number of blocks decides when some loop ends."""
+    """Whether the grid's number of blocks decides when a loop ends."""
     for block in values.graph.blocks:
         in_loop = any(header <= block.index <= tail for tail, header in values.graph.back_edges)
         if in_loop and block.kind == "branch":

@@ -1,7 +1,7 @@
-"""TW405: which shuffles a kernel's stores depend on, so that the instrument need not follow every register.
+"""TW405: the shuffles that a kernel's stores depend on, so that the instrument need not follow every register.
 
-Only shuffles count whose result is used by every lane that gets it: where the code chooses (`selp`, a guarded
-instruction, a value that is set on two paths), a lane may leave alone what it should not use.
+A shuffle counts only if every lane that gets its result also uses it. After a choice (`selp`, a guarded instruction, a
+value set on two paths), a lane may ignore a result that it should not use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewright.simt.translate.graph import Block, Op
 
 
 def instrument(values: Values, kernel: str) -> Shuffles | None:
-    """The instrument for a kernel; None where no shuffle's result is stored."""
+    """The instrument for a kernel; None if no shuffle's result is stored."""
     moves = [op for op in values.ops if op.form.row.role is Role.SHUFFLE]
     if not moves:
         return None
@@ -40,7 +40,7 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
 
 
 def _moved(op: Op) -> tuple[str, ...]:
-    """The register whose value a shuffle moves."""
+    """The register that a shuffle reads from other lanes."""
     source = op.sources[0]
     return (source.name,) if isinstance(source, tree.Register) else ()
 
@@ -50,7 +50,7 @@ def _shuffles_behind(values: Values, registers: tuple[str, ...]) -> set[int]:
 
 
 def _chains(moves: list[Op], before: dict[int, set[int]]) -> dict[int, int]:
-    """A number for each shuffle: those that take each other's results have the same."""
+    """A number for each shuffle; shuffles that read each other's results share one."""
     groups: list[set[int]] = []
     for op in moves:
         joined = {id(op)} | before[id(op)]
@@ -60,7 +60,7 @@ def _chains(moves: list[Op], before: dict[int, set[int]]) -> dict[int, int]:
 
 
 class _Uses:
-    """Who reads a register, and which code every lane comes to."""
+    """The uses of each register, and the code that every lane reaches."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
@@ -68,7 +68,7 @@ class _Uses:
         self._certain = _post_dominators(values)
 
     def always(self, move: Op) -> bool:
-        """Whether what a shuffle gives reaches other shuffles or stores, and no instruction chooses on the way."""
+        """Whether a shuffle's result reaches other shuffles or stores with no choice on the way."""
         here, waiting, seen, sinks = self._block[id(move)], list(move.destinations[:1]), {id(move)}, 0
         while waiting:
             for op in self._values.readers.get(waiting.pop(), ()):
@@ -93,7 +93,7 @@ def _instructions(values: Values) -> Iterator[tuple[Block, Op]]:
 
 
 def _post_dominators(values: Values) -> list[int]:
-    """For each block those that every way from it to the end goes through, as bits; to a fixed point."""
+    """For each block, a bit set of the blocks on every path from it to the end, computed to a fixed point."""
     blocks = values.graph.blocks
     every = (1 << len(blocks)) - 1
     found = [every if block.successors else 1 << block.index for block in blocks]

@@ -1,7 +1,7 @@
-"""TW204: registers that hold no value on any path to where they are read.
+"""TW204: registers that no path sets before they are read.
 
-A value that is only copied is not used yet: compilers copy what a variable holds before it is set wherever that costs
-nothing. So a result counts as set as soon as one path can set it, and what is reported was never set on any.
+A copy alone is no use: compilers copy a variable before it is set wherever that costs nothing. A result counts as set
+as soon as one path can set it, so a reported register is set on no path.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tilewright.ptx import tree
 from tilewright.simt.isa import Role
 from tilewright.simt.translate.graph import Op, registers_of
 
-#: Instructions that pass a value on, or may choose another one: their result is set as soon as one source is.
+#: Instructions that copy a value or choose between values: their result is set as soon as one source is.
 _PASSING = (Role.COPY, Role.CHOOSE, Role.PIECE)
 
 
 def findings(values: Values, kernel: str) -> list[Finding]:
-    """A finding for each first use of a register that nothing has set before.
+    """A finding for each first use of a register that nothing has set.
 
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
@@ -34,7 +34,7 @@ def findings(values: Values, kernel: str) -> list[Finding]:
     tainted = {register for op, _ in used.values() for register in op.writes}
     found = []
     for op, unset in used.values():
-        # What follows from another use is not reported again; a sum that is never set begins with itself.
+        # A use of a result that is itself unset is not reported again; an unset accumulator depends on itself.
         follows = [o for r in unset & tainted for o in values.origins([r]) if id(o) in used and o is not op]
         if any(other.instruction.ptx_line < op.instruction.ptx_line for other in follows):
             continue
@@ -43,7 +43,7 @@ def findings(values: Values, kernel: str) -> list[Finding]:
 
 
 def _uses(values: Values) -> Iterator[tuple[Op, set[str]]]:
-    """Instructions that do something with registers that hold no value there, and these registers."""
+    """Instructions that use unset registers, with these registers."""
     known = _known_at_blocks(values)
     for block in values.graph.blocks:
         here = set(known[block.index])
@@ -55,7 +55,7 @@ def _uses(values: Values) -> Iterator[tuple[Op, set[str]]]:
 
 
 def _known_at_blocks(values: Values) -> list[set[str]]:
-    """For each block the registers that some path to it has set, to a fixed point."""
+    """For each block, the registers that some path to it has set, computed to a fixed point."""
     blocks = values.graph.blocks
     known: list[set[str]] = [set() for _ in blocks]
     waiting = list(range(len(blocks)))[::-1]
@@ -73,7 +73,7 @@ def _known_at_blocks(values: Values) -> list[set[str]]:
 
 
 def _follow(op: Op, known: set[str]) -> None:
-    """Add what an instruction sets."""
+    """Add the registers that an instruction sets."""
     sources = [r for r in _used(op) if op.guard is None or r != op.guard.register.name]
     missing = [r for r in sources if r not in known]
     if not missing or (_passes(op) and len(missing) < len(set(sources))):
@@ -81,7 +81,7 @@ def _follow(op: Op, known: set[str]) -> None:
 
 
 def _used(op: Op) -> tuple[str, ...]:
-    """The registers whose values count: a product of a warpgroup may begin a sum, and the sum before does not then."""
+    """The registers whose values an instruction needs: not the accumulators of a `wgmma` that starts a new sum."""
     if op.form.row.kind != "warpgroup" or not op.form.row.writes:
         return op.reads
     given = op.named
@@ -96,7 +96,7 @@ def _passes(op: Op) -> bool:
 
 
 def speculated(values: Values, ptx_line: int) -> bool:
-    """Whether a load's results are only chosen from by `selp`: compilers load ahead what they may not need."""
+    """Whether only `selp` uses a load's results: compilers load ahead values that they may not need."""
     for load in values.ops:
         if load.instruction.ptx_line == ptx_line and load.writes:
             readers = [op for register in load.writes for op in values.readers.get(register, ())]

@@ -1,7 +1,7 @@
-"""What the PTX of a kernel says of its values: who computes them, and from what.
+"""Data flow of a kernel's PTX: which instructions compute a value, and from what.
 
-The questions are asked of the flow graph that the machine runs, with device functions inlined. They do not depend on
-the order of instructions: a register stands for all that is ever written to it.
+The analysis uses the flow graph that the machine runs, with device functions inlined. It ignores the order of
+instructions: a register means every value that is ever written to it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from tilewright.simt.isa import Linear
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.graph import Op
 
-#: What adds its last operand to what the others give.
+#: Instructions that add their last operand to the result of the others.
 SUMS = (Linear.ADD, Linear.MAD, Linear.MAD_WIDE)
 
 
 @dataclass(frozen=True)
 class Values:
-    """The instructions of a kernel, and which of them write a register."""
+    """The instructions of a kernel, and the registers that each writes and reads."""
 
     module: tree.Module = field(repr=False)
     graph: graph.Graph = field(repr=False)
-    #: Every instruction that can be reached, in the graph's order; a block's end is one too.
+    #: Every reachable instruction, in the graph's order; the end of a block is one too.
     ops: tuple[Op, ...] = field(repr=False)
 
     @functools.cached_property
     def writers(self) -> dict[str, list[Op]]:
-        """The instructions that write a register; a register that nothing writes is missing."""
+        """For each register, the instructions that write it; a register that nothing writes is missing."""
         return self._by_register(lambda op: op.writes)
 
     @functools.cached_property
     def readers(self) -> dict[str, list[Op]]:
-        """The instructions that read a register; a register that nothing reads is missing."""
+        """For each register, the instructions that read it; a register that nothing reads is missing."""
         return self._by_register(lambda op: op.reads)
 
     def _by_register(self, registers: Callable[[Op], Iterable[str]]) -> dict[str, list[Op]]:
@@ -51,17 +51,17 @@ class Values:
 
     @functools.cached_property
     def at_sites(self) -> dict[tuple[int, str], Op]:
-        """The instructions by PTX line and name, as instruments' sites have them."""
+        """The instructions by PTX line and name, which identify an instrument's site."""
         return {(op.instruction.ptx_line, op.instruction.name): op for op in self.ops}
 
     def origins(self, registers: Iterable[str], through: Callable[[Op], bool] = lambda op: True) -> Iterator[Op]:
-        """Every instruction whose result can reach one of the registers; what `through` refuses is not looked behind.
+        """Every instruction whose result can reach one of the registers.
 
-        Memory is not looked through: a load is where a value comes from.
+        The search stops at instructions that `through` rejects. Memory is not followed: a value comes from its load.
         """
         seen: set[int] = set()
         waiting = list(dict.fromkeys(registers))
-        looked_at = set(waiting)  # each once: many instructions may read a register, and many write it
+        looked_at = set(waiting)  # each register once: many instructions may read or write it
         while waiting:
             for op in self.writers.get(waiting.pop(), ()):
                 if id(op) not in seen:
@@ -73,39 +73,39 @@ class Values:
 
     @staticmethod
     def bases(op: Op) -> list[tree.Register | tree.Symbol]:
-        """What the addresses of an instruction begin with."""
-        operands = dict.fromkeys((*op.sources, *op.instruction.operands))  # an atomic's stands behind its result
+        """The bases of an instruction's addresses."""
+        operands = dict.fromkeys((*op.sources, *op.instruction.operands))  # for an atomic, after its result
         return [o.base for o in operands if isinstance(o, tree.Address) and o.base is not None]
 
     def address_registers(self, op: Op) -> list[str]:
-        """The registers that they begin with."""
+        """The registers among `bases`."""
         return [base.name for base in self.bases(op) if isinstance(base, tree.Register)]
 
     def type_of(self, register: str) -> str:
-        """A register's declared type without its dot, or "" of a special register."""
+        """A register's declared type without its dot; "" for a special register."""
         return self.graph.registers.get(register, "").lstrip(".")
 
     def special(self, op: Op) -> list[str]:
-        """The special registers that an instruction reads, `%tid.x` and the like."""
+        """The special registers that an instruction reads, such as `%tid.x`."""
         names = [source.name for source in op.sources if isinstance(source, tree.Register)]
         return [name for name in names if name not in self.graph.registers]
 
     def place(self, op: Op) -> tuple[str, int]:
-        """The user's file and line that an instruction is reported at, ("", 0) where it has none."""
+        """The user's file and line to report for an instruction; ("", 0) if it has none."""
         return split(users_line(self.frames(op)))
 
     def where(self, ptx_line: int) -> str:
-        """The user's line of an instruction, or that of the PTX."""
+        """The user's line of an instruction, or else its PTX line."""
         op = next(op for op in self.ops if op.instruction.ptx_line == ptx_line)
         file, line = self.place(op)
         return f"{file}:{line}" if file else f"line {ptx_line} of the PTX"
 
     def frames(self, op: Op) -> tuple[str, ...]:
-        """`file:line` of an instruction, and of each line that it was inlined at."""
+        """`file:line` of an instruction, then of each call site that it was inlined at."""
         return frames(op.instruction.location, self.module.files)
 
     def key(self, op: Op) -> tuple[str, int]:
-        """What instructions of one line share: their file and line, or the PTX line where there is no line table."""
+        """A key for the instructions of one line: file and line, or the PTX line without a line table."""
         place = self.place(op)
         return place if place[0] else ("", op.instruction.ptx_line)
 
@@ -120,9 +120,9 @@ class Values:
 
 @functools.lru_cache(maxsize=64)
 def of_kernel(ptx: str, entry: str) -> Values:
-    """Read a kernel.
+    """Analyse a kernel.
 
-    Raises PtxError: the kernel has an instruction that the machine does not know, or is malformed.
+    Raises PtxError: the PTX is malformed, or has an instruction that the machine does not support.
     """
     module = parsed(ptx)
     built = graph.build(inline.inline_calls(module, module.functions[entry]), module.path)
