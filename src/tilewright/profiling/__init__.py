@@ -1,8 +1,8 @@
-"""What a launch did, line by line, and what bounds it on a GPU: :func:`profile`, and its records.
+"""What a launch did, line by line, and what bounds it on a GPU: :func:`profile` and its records.
 
-`counts` names what is counted, `record` holds a profile, `gathering` sums instruments' results, `caching` says where
-sectors were found, `units` bounds times, `products` says what tensor cores do, `verdict` says what bounds a launch, and
-`programs` follows whole programs.
+`counts` defines what is counted, `record` holds a profile, `gathering` sums the results of instruments, `caching`
+computes where sectors are found, `units` bounds times, `products` covers tensor cores, `verdict` names the bound of a
+launch, and `programs` profiles whole programs.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
-"""Where the sectors that a launch asks for are found: a stated, deterministic model of a GPU's two levels of cache.
+"""Where the sectors that a launch requests are found: a deterministic model of a GPU's two levels of cache.
 
-The model, of which nothing is fitted to a measurement:
+No part of the model is fitted to a measurement:
 
-- **Order.** Blocks enter in their order, one to each multiprocessor in turn until each holds as many as occupancy
-  lets it; the place of a block that has ended is taken by the next one. The multiprocessors have their turns one after
-  the other, and in a turn each live warp makes one request, the lowest first: warps advance side by side. Barriers are
-  not modelled; neither is time.
-- **First level**, one a multiprocessor: what shared memory leaves of the unified data cache, which is set to the
-  smallest size that holds the resident blocks' shared memory. `L1_SETS` sets. A cached load that misses brings its
-  sector in; a store writes through, brings nothing in, and leaves what is there where it is; an atomic is done at the
-  second level, and the first forgets the sector.
-- **Second level**, one for all: `L2_WAYS` ways. Loads and atomics that miss read their sector from memory; a store
-  takes a place without reading; what was written goes back to memory when its line is replaced.
+- **Order.** Blocks start in order, one on each multiprocessor in turn, until each holds as many as its occupancy
+  allows. The next block takes the place of one that has ended. Multiprocessors take turns. In a turn each live warp
+  makes one request, the lowest warp first, so warps advance together. Barriers and time are not modelled.
+- **First level**, one for each multiprocessor: the part of the unified data cache that shared memory leaves, where
+  shared memory takes the smallest size that holds the resident blocks. `L1_SETS` sets. A cached load that misses fills
+  its sector. A store writes through, allocates nothing and keeps a present sector. An atomic runs at the second level
+  and invalidates the sector in the first.
+- **Second level**, shared by all: `L2_WAYS` ways. Loads and atomics that miss read their sector from memory. A store
+  allocates without reading. Dirty sectors are written back when their line is replaced.
 - **Both**: lines of 128 bytes, filled by sectors of 32. A line's set is its number modulo the sets, without hashing.
-  The line that was not used for longest is replaced. Both are empty when the launch begins.
+  Replacement is least recently used. Both levels are empty when the launch begins.
 
-What is known to differ: hardware hashes addresses, replaces by rules that are not published, splits the second level of
-large GPUs in two halves, and runs warps as latencies have it.
+Known differences: hardware hashes addresses, uses unpublished replacement, divides the second level of large GPUs in
+two halves, and schedules warps by latency.
 
 Sources: CUDA Programming Guide, appendix "Compute Capabilities", on each architecture's unified data cache and on how
 the driver chooses its split; Nsight Compute, Profiling Guide, "Memory Tables" (lines, sectors, and caches flushed
@@ -59,15 +58,15 @@ LOAD, LOAD_L2, STORE, ATOMIC = (_NUMBERS[f"TW_CACHE_{name}"] for name in ("LOAD"
 #: Columns of the counts. All but the first are sectors.
 OUTCOMES = tuple(_SHARED.structs["tw_cache_counts"].offsets)
 
-#: A line has so many bits for the number of its set: `SET_SHIFT` of `cache.c`.
+#: Bits for the number of a line's set: `SET_SHIFT` of `cache.c`.
 _MOST_SETS = 1 << 24
 _MOST_WARPS, _LANES = _NUMBERS["TW_CACHE_WARPS"], _NUMBERS["TW_CACHE_LANES"]
 _REGION_LINES = 1 << _NUMBERS["TW_CACHE_REGION_BITS"]
-#: Words between looks at Ctrl-C: less than a tenth of a second.
+#: Words between two checks for Ctrl-C: less than a tenth of a second.
 _SLICE = 1 << 20
-#: Places of the directory of regions, at first; half of them hold 2 MiB of addresses each.
+#: Initial places of the directory of regions; half full, each holds 2 MiB of addresses.
 _DIRECTORY = 1 << 12
-#: Most bytes of what first levels hold, where that is a byte a line, for each word that is asked for.
+#: Most bytes of the first levels, at one byte for each line, per requested word.
 _PRESENT_BYTES = 16
 
 Words = npt.NDArray[np.uint64]
@@ -75,7 +74,7 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What the model knows of a GPU.
+    """The model's parameters for a GPU.
 
     Examples
     --------
@@ -85,9 +84,9 @@ class Caches:
     """
 
     multiprocessors: int
-    #: `l1_bytes`, `l1_sets`: first level of one multiprocessor.
+    #: `l1_bytes`, `l1_sets`: the first level of one multiprocessor.
     l1_bytes: int
-    #: `l2_bytes`, `l2_ways`: second level of all.
+    #: `l2_bytes`, `l2_ways`: the second level.
     l2_bytes: int
     l1_sets: int = L1_SETS
     l2_ways: int = L2_WAYS
@@ -108,7 +107,7 @@ class Caches:
 
     @classmethod
     def of(cls, gpu: Gpu, *, shared_bytes: int, resident_blocks: int) -> Caches:
-        """A GPU's caches beside a kernel.
+        """A GPU's caches while a kernel runs.
 
         Parameters
         ----------
@@ -116,7 +115,7 @@ class Caches:
         shared_bytes : int
             Shared memory of one block, static and dynamic.
         resident_blocks : int
-            Blocks that a multiprocessor holds, from its occupancy.
+                Blocks that a multiprocessor holds, from the occupancy.
         """
         taken = shared_memory(gpu, resident_blocks * allocated_shared(gpu, shared_bytes), carveout=0)
         return cls(gpu.multiprocessors, gpu.unified_bytes - taken, gpu.l2_bytes)
@@ -124,11 +123,11 @@ class Caches:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Where the sectors of a launch were found."""
+    """Where the sectors of a launch are found."""
 
     counts: Words
-    written_sectors: int  #: Sectors that went back to memory during the launch.
-    #: Sectors of the second level that were written and have not gone back at the launch's end.
+    written_sectors: int  #: Sectors written back to memory during the launch.
+    #: Sectors of the second level that are still dirty when the launch ends.
     dirty_sectors: int
 
     def of(self, site: int, outcome: str) -> int:
@@ -154,14 +153,15 @@ def simulate(
     warps_per_block: int,
     resident_blocks: int,
 ) -> Traffic:
-    """Follow every sector that a launch asked for.
+    """Simulate every sector that a launch requests.
 
     Parameters
     ----------
     buffers : sequence of ndarray of uint64
-        Requests, in any order but that of each warp, which holds within a buffer and from one to the next: a header
-        `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line (address
-        divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp of the block.
+            Requests. Those of one warp must be in order, within a buffer and from one buffer to the next. A request is
+            a header `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line
+            (address divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp
+            of the block.
     kinds : array_like of int, shape (sites,)
         `LOAD`, `LOAD_L2`, `STORE` or `ATOMIC` for each site.
     caches : Caches
@@ -177,7 +177,7 @@ def simulate(
 
     Examples
     --------
-    Two warps of a block read the same four sectors; the second finds them.
+    Two warps of a block read the same four sectors; the second one hits.
 
     >>> words = np.array([0 << 24 | 1, 2 << 4 | 15, 1 << 24 | 1, 2 << 4 | 15], np.uint64)
     >>> traffic = simulate([words], [LOAD], Caches(1, 4096, 65536), blocks=1, warps_per_block=2, resident_blocks=1)
@@ -201,9 +201,9 @@ def simulate(
 
 
 def _followed(caches: Caches, asked: _Filled, words: int, fields: dict[str, Any]) -> Traffic:
-    """Let the multiprocessors make their requests."""
+    """Run the multiprocessors until the launch has ended."""
     lines, many = int(asked.record["lines"]), fields["many"]
-    # Most launches fill no first level; where one is filled, all begins again in the way that knows what to replace.
+    # Most launches fill no first level. If one is filled, the run starts again with a replacement order.
     roomy = many * lines <= _PRESENT_BYTES * words
     while True:
         levels = _Levels(caches, many, int(asked.record["regions"]), words, roomy=roomy)
@@ -223,7 +223,7 @@ def _followed(caches: Caches, asked: _Filled, words: int, fields: dict[str, Any]
 
 
 def code() -> Any:
-    """The model's functions."""
+    """The compiled functions of the model."""
     return functions("tw_cache_", *_SOURCES)
 
 
@@ -244,8 +244,8 @@ def _checked_words(buffer: Any) -> Words:
 
 
 def _linked(buffers: Sequence[Words], warps: int, sites: int) -> _Filled:
-    """All requests, linked warp by warp, and their lines, numbered by region."""
-    slots, most = _DIRECTORY, sum(map(len, buffers)) // 2  # a request has two words or more
+    """All requests, linked by warp, and their lines, numbered by region."""
+    slots, most = _DIRECTORY, sum(map(len, buffers)) // 2  # a request has at least two words
     while True:
         asked = _Filled(
             _REQUESTS, requests=np.empty(1 + most, _REQUEST), warps=np.zeros(warps, _WARP), warp_count=warps,
@@ -264,7 +264,7 @@ def _linked(buffers: Sequence[Words], warps: int, sites: int) -> _Filled:
 
 
 class _Filled:
-    """A record of `cache.h` in memory, and the arrays that it points to."""
+    """A record of `cache.h` in memory, and the arrays that its pointers refer to."""
 
     def __init__(self, kind: np.dtype[Any], **fields: Any) -> None:
         self.record, self._held = np.zeros((), kind), fields
@@ -275,14 +275,14 @@ class _Filled:
 
 
 class _Levels:
-    """The caches: first levels, second level and its shadow; none holds more lines than the launch has words."""
+    """The caches: first levels, second level and its shadow; none has more lines than the launch has words."""
 
     def __init__(self, caches: Caches, multiprocessors: int, regions: int, words: int, *, roomy: bool) -> None:
         l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
         l2_lines = caches.l2_bytes // LINE_BYTES
         l2_sets = l2_lines // caches.l2_ways
-        # A region gives each set no more lines than this. Where all have room, none is ever replaced: what was touched
-        # is there, and nothing else need be known.
+        # A region gives a set at most this many lines. If every set has room, no line is ever replaced, and the model
+        # only needs to know what was touched.
         self.endless = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
         self.roomy = roomy and self.endless and _LANES % caches.l1_sets == 0
         self.first = _caches(0 if self.roomy else multiprocessors, caches.l1_sets, l1_ways, words)
@@ -290,26 +290,26 @@ class _Levels:
         self.shadow = None if self.endless else _caches(1, 1, l2_sets * caches.l2_ways, words)
 
     def fields(self, lines: int) -> dict[str, Any]:
-        """Those of a launch's record, whose regions have so many lines."""
+        """Fields of the launch's record, for this many lines in all regions."""
         levels = {"first": self.first, "second": self.second, "shadow": self.shadow}
         found: dict[str, Any] = {name: level for name, level in levels.items() if level}
         if self.roomy:
-            found["present"] = np.empty(lines + _LANES, np.uint8)  # zero beyond the lines
+            found["present"] = np.empty(lines + _LANES, np.uint8)  # zero after the lines
             found["present"][lines:] = 0
         if self.endless:
             found["touches"] = np.full(lines * LINE_SECTORS, np.iinfo(np.int64).max)
         return found
 
     def written(self, soiled: int) -> tuple[int, int]:
-        """Sectors written back, and those that became dirty, which an endless second level has counted apart."""
+        """Sectors written back, and sectors still dirty; a second level without replacement counts the latter apart."""
         return (int(self.second.record["written"]), int(self.second.record["soiled"])) if self.second else (0, soiled)
 
 
 def _caches(many: int, sets: int, ways: int, words: int) -> _Filled:
-    """The record of equal caches, which are empty."""
+    """The record of equal caches, all empty."""
     heads, lines = many * sets, min(many * sets * ways, words)
     bits = max(1, (lines - 1).bit_length())
-    room = np.empty(heads + lines, _LINE)  # a line is written whole when it is taken
+    room = np.empty(heads + lines, _LINE)  # a line is written whole when it is allocated
     room[:heads] = 0
     room["prev"][:heads] = room["next"][:heads] = np.arange(heads)
     mask = sets - 1 if sets & (sets - 1) == 0 and sets <= _REGION_LINES else (1 << 64) - 1

@@ -1,4 +1,4 @@
-// What a launch asks for, warp by warp and region by region, and where and when its blocks run.
+// The requests of a launch, by warp and by region, and where and when its blocks run.
 
 #include "cache.h"
 
@@ -10,7 +10,7 @@ enum {
     PLACE_BITS = 32,                                    // of a key of the heap; above: a round
 };
 
-// The place of a region: its own, or the free one that it may take.
+// The place of a region: its own, or the free one that it can take.
 static struct tw_cache_region *place_of(struct tw_cache_region *directory, uint64_t mask, uint64_t region)
 {
     uint64_t key = region + 1, i = (key * 0x9e3779b97f4a7c15) >> 32;  // as for buckets, see `cache.c`
@@ -19,7 +19,7 @@ static struct tw_cache_region *place_of(struct tw_cache_region *directory, uint6
     return &directory[i & mask];
 }
 
-// Finds a region's number, which they have as they appear. Returns 0 where the directory is half full.
+// Finds a region's number; regions are numbered in order of appearance. Returns 0 if the directory is half full.
 uint32_t tw_cache_number(struct tw_cache_requests *asked, struct tw_cache_hint *hint, uint64_t region)
 {
     struct tw_cache_region *place = place_of(asked->directory, asked->mask, region);
@@ -35,8 +35,8 @@ uint32_t tw_cache_number(struct tw_cache_requests *asked, struct tw_cache_hint *
     return 1;
 }
 
-// Links the requests of a buffer to those of the same warps before them, and numbers the regions of their lines, so that
-// what is known of lines is a plain array. Returns `TW_CACHE_LINKED`, or why it did not.
+// Links the requests of a buffer to earlier ones of the same warps, and numbers the regions of their lines, so that
+// the data of lines are a plain array. Returns `TW_CACHE_LINKED`, or the reason why it did not.
 uint32_t tw_cache_link(struct tw_cache_requests *asked, const uint64_t *words, uint64_t n)
 {
     for (uint64_t i = 0; i < n;) {
@@ -62,7 +62,7 @@ uint32_t tw_cache_link(struct tw_cache_requests *asked, const uint64_t *words, u
     return TW_CACHE_LINKED;
 }
 
-// Puts the key at `i` below those that are lower.
+// Sifts the key at `i` down below lower ones.
 static void sink(uint64_t *heap, uint64_t many, uint64_t i)
 {
     uint64_t key = heap[i];
@@ -75,7 +75,7 @@ static void sink(uint64_t *heap, uint64_t many, uint64_t i)
     heap[i] = key;
 }
 
-// The rounds that a block needs: as many as its longest warp has requests.
+// The rounds that a block needs: the number of requests of its longest warp.
 static uint64_t rounds_of(const struct tw_cache_launch *launch, uint64_t block)
 {
     const struct tw_cache_warp *warps = launch->asked->warps + block * launch->warps;
@@ -85,7 +85,7 @@ static uint64_t rounds_of(const struct tw_cache_launch *launch, uint64_t block)
     return most;
 }
 
-// A block takes a place. Returns when it leaves it, and the place, as a key of the heap.
+// A block takes a place. Returns when it leaves, and the place, as a key of the heap.
 static uint64_t take_place(struct tw_cache_launch *launch, uint64_t block, uint64_t place, uint64_t start, uint64_t rounds)
 {
     struct tw_multiprocessor *m = &launch->multiprocessors[place / launch->resident];
@@ -95,8 +95,8 @@ static uint64_t take_place(struct tw_cache_launch *launch, uint64_t block, uint6
     return (start + rounds) << PLACE_BITS | place;
 }
 
-// When and where each block runs: the first ones one to each multiprocessor in turn, until all places are taken, and
-// each of the others where a block has ended. That depends on how many requests warps make alone.
+// When and where each block runs: the first blocks go to the multiprocessors in turn until all places are taken; each
+// later one goes where a block has ended. This depends only on how many requests each warp makes.
 void tw_cache_schedule(struct tw_cache_launch *launch)
 {
     uint64_t places = launch->many * launch->resident, taken = 0, *heap = launch->heap;

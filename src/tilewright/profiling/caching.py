@@ -1,4 +1,4 @@
-"""Where the sectors that a launch asked for were found, by the cache model."""
+"""Where the sectors that a launch requests are found, by the cache model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tilewright.profiling.record import Extent
 from tilewright.simt.events import Site
 from tilewright.simt.observer import Part
 
-#: Forms of loads that pass the first level by. Source: PTX ISA, "Cache Operators" and "Memory Consistency Model".
+#: Modifiers of loads that go past the first level. Source: PTX ISA, "Cache Operators" and "Memory Consistency Model".
 _PAST_L1 = ("cg", "cv", "volatile", "relaxed", "acquire", "mmio")
-#: A request's head: above these bits its warp, and in the lowest how many words follow.
+#: A request's header: the warp above these bits, the number of words that follow in the lowest ones.
 _WARP_SHIFT, _LENGTH = 24, 0xFF
 _KINDS = {"store": cache.STORE, "atomic": cache.ATOMIC}
 
@@ -49,20 +49,20 @@ def served(
     part: Part | None = None,
     cluster: Extent | None = None,
 ) -> tuple[tuple[Served, ...], int]:
-    """Where each row's sectors were found, and the sectors that were written to the second level.
+    """Where the sectors of each row are found, and the number of sectors written to the second level.
 
     Parameters
     ----------
     found : CoalescingResult
-        With its requests.
+            With the kept requests.
     gpu : Gpu
     grid, block : (int, int, int)
     shared_bytes : int
-        Of a block, in all.
+            Of a block, static and dynamic.
     resident_blocks : int
-        Blocks that a multiprocessor holds.
+            Blocks that a multiprocessor holds at once.
     part : Part, optional
-        The clusters that ran, where these are not all: one multiprocessor has their blocks in turn.
+            The clusters that ran, if not all; one multiprocessor runs their blocks in turn.
     cluster : (int, int, int), optional
         Blocks of a cluster along each axis.
     """
@@ -87,7 +87,7 @@ def served(
 
 
 def blocks_of(part: Part, grid: Extent, cluster: Extent | None = None) -> npt.NDArray[np.int64]:
-    """The numbers of a part's blocks in the grid, x first, in ascending order.
+    """The indices of a part's blocks in the grid, x first, in ascending order.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def blocks_of(part: Part, grid: Extent, cluster: Extent | None = None) -> npt.ND
 
 
 def numbered(buffer: cache.Words, ran: npt.NDArray[np.int64], warps: int, first: int = 0) -> cache.Words:
-    """The requests of the blocks that ran, of so many warps each, with the blocks numbered from `first` on.
+    """The requests of the blocks that ran, with `warps` warps each and the blocks renumbered from `first`.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def numbered(buffer: cache.Words, ran: npt.NDArray[np.int64], warps: int, first:
 
 
 def _heads(buffer: cache.Words) -> npt.NDArray[np.intp]:
-    """Where requests begin: each says how many words follow it. The heads known double at each step."""
+    """Where requests begin: each header says how many words follow. Each step doubles the known headers."""
     end = len(buffer)
     jump = np.append(np.minimum(np.arange(end) + 1 + (buffer & np.uint64(_LENGTH)).astype(np.intp), end), end)
     heads = np.zeros(min(1, end), np.intp)
@@ -135,6 +135,6 @@ def _heads(buffer: cache.Words) -> npt.NDArray[np.intp]:
 
 
 def _rows(rows: Sequence[CoalescingRow], traffic: cache.Traffic) -> tuple[Served, ...]:
-    """Each row's outcomes by name."""
+    """The outcomes of each row, by name."""
     names = [name for name in cache.OUTCOMES if name not in ("requests", "sectors")]
     return tuple(Served(**{name: traffic.of(index, name) for name in names}) for index, _ in enumerate(rows))

@@ -1,8 +1,8 @@
-"""What is counted, named and defined as Nsight Compute does; each quantity's docstring names the metric.
+"""What is counted, named and defined as in Nsight Compute; the docstring of each quantity names its metric.
 
-Every record here adds up with `+`, so a site's, a source line's and a launch's counts have one form. Instructions are
-PTX's, as the compiler emitted them; the vendor's assembler makes the machine's instructions of them, so counts of
-instructions are near Nsight Compute's, while requests, sectors and wavefronts of the accesses that remain are the same.
+All records here add up with `+`, so the counts of a site, a source line and a launch have one form. Instructions are
+those of the PTX. The vendor's assembler translates them to machine instructions, so counts of instructions are close to
+Nsight Compute's, while requests, sectors and wavefronts of the remaining accesses are equal.
 
 Source: Nsight Compute, Profiling Guide, "Metrics Reference" and "Metrics Decoder"; the source counters
 `memory_l2_theoretical_sectors_*` and `memory_l1_wavefronts_shared*`.
@@ -25,7 +25,7 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class Summable:
-    """A record of counts, all zero at first, which adds up field by field."""
+    """A record of counts, all zero by default, that adds up field by field."""
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
@@ -45,7 +45,7 @@ class Summable:
         for none, column in zip(zeros, zip(*map(fields_of, every), strict=True), strict=True):
             if isinstance(none, int):
                 sums.append(sum(column))
-            else:  # most parts count few things: what they leave out is the one record of zeros
+            else:  # most parts count few things; the others share one record of zeros
                 kept = [value for value in column if value is not none]
                 sums.append(type(none).total(kept) if kept else none)
         return cls(*sums)
@@ -60,7 +60,7 @@ class Summable:
 
 @functools.cache
 def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[Any, ...]]:
-    """What gives a record's fields in order, and what they are where nothing was counted."""
+    """A function that gives a record's fields in order, and their values if nothing was counted."""
     names: tuple[str, ...] = kind.__slots__
     fields_of = operator.attrgetter(names[0], *names[1:])
     return fields_of, fields_of(kind())
@@ -68,16 +68,16 @@ def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tup
 
 @dataclass(frozen=True, slots=True)
 class Served(Summable):
-    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.profiling.cache`."""
+    """Where sectors of global and local memory are found, by the model of :mod:`tilewright.profiling.cache`."""
 
     l1_hits: int = 0  #: `l1tex__t_sectors_lookup_hit`.
     l2_hits: int = 0  #: `lts__t_sectors_lookup_hit`.
-    #: `dram_compulsory`, `dram_capacity`, `dram_conflict`: sectors read from DRAM: touched for the first time, lost
-    #: because the second level is too small, or lost because of where it may keep them; together `dram__sectors_read`.
+    #: `dram_compulsory`, `dram_capacity`, `dram_conflict`: sectors read from DRAM because they were touched for the
+    #: first time, evicted as the second level is too small, or evicted from a full set; in total `dram__sectors_read`.
     dram_compulsory: int = 0
     dram_capacity: int = 0
     dram_conflict: int = 0
-    l2_allocated: int = 0  #: Sectors written that the second level made room for, without reading DRAM.
+    l2_allocated: int = 0  #: Written sectors that the second level allocated without reading DRAM.
 
     @property
     def dram_sectors(self) -> int:
@@ -95,16 +95,16 @@ class Sectors(Summable):
     """Accesses of one kind to global or local memory."""
 
     #: Instructions executed by warps with at least one active lane: `l1tex__t_requests_pipe_lsu_mem_global_op_ld` and
-    #: its like for `local`, `st`, `atom` and `red`.
+    #: the metrics for `local`, `st`, `atom` and `red`.
     requests: int = 0
-    lanes: int = 0  #: Active lanes, summed over the requests.
-    #: Distinct aligned 32-byte pieces, request by request: `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`.
+    lanes: int = 0  #: Active lanes, summed over requests.
+    #: Distinct aligned 32-byte pieces, summed over requests: `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`.
     sectors: int = 0
     #: Fewest sectors that hold the distinct bytes of each request. `memory_l2_theoretical_sectors_global_ideal`, except
-    #: that lanes which share bytes are not asked to move them twice.
+    #: that bytes shared by several lanes count once.
     ideal_sectors: int = 0
-    bytes_used: int = 0  #: Distinct bytes the lanes touched, request by request.
-    served: Served = Served()  #: Where the sectors were found; all zero where the caches were not modelled.
+    bytes_used: int = 0  #: Distinct bytes that lanes touched, summed over requests.
+    served: Served = Served()  #: Where the sectors were found; all zero if the caches were not modelled.
 
     @property
     def excess_sectors(self) -> int:
@@ -113,24 +113,24 @@ class Sectors(Summable):
 
     @property
     def sectors_per_request(self) -> float:
-        """`l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld`; 0 when nothing ran."""
+        """`l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld`; 0 if nothing ran."""
         return self.sectors / self.requests if self.requests else 0.0
 
     @property
     def ideal_per_request(self) -> float:
-        """What `sectors_per_request` would be at best; 0 when nothing ran."""
+        """The least possible `sectors_per_request`; 0 if nothing ran."""
         return self.ideal_sectors / self.requests if self.requests else 0.0
 
     @property
     def bytes_moved(self) -> int:
-        """32 bytes a sector: `l1tex__t_bytes_pipe_lsu_mem_global_op_ld`."""
+        """32 bytes for each sector: `l1tex__t_bytes_pipe_lsu_mem_global_op_ld`."""
         return SECTOR_BYTES * self.sectors
 
     @property
     def efficiency(self) -> float:
-        """Bytes used of the bytes moved: `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct`.
+        """Used bytes over moved bytes: `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct`.
 
-        0 when nothing ran.
+        0 if nothing ran.
         """
         return self.bytes_used / self.bytes_moved if self.sectors else 0.0
 
@@ -141,7 +141,7 @@ class Wavefronts(Summable):
 
     #: Instructions executed by warps with at least one active lane: `smsp__inst_executed_op_shared_ld`, `_st`.
     requests: int = 0
-    lanes: int = 0  #: Active lanes, summed over the requests.
+    lanes: int = 0  #: Active lanes, summed over requests.
     #: Cycles of work: `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`, `memory_l1_wavefronts_shared`.
     wavefronts: int = 0
     #: The same without bank conflicts, 1, 2 or 4 for full warps of 4-, 8- and 16-byte accesses:
@@ -155,12 +155,12 @@ class Wavefronts(Summable):
 
     @property
     def wavefronts_per_request(self) -> float:
-        """Mean wavefronts a request; 0 when nothing ran."""
+        """Mean wavefronts per request; 0 if nothing ran."""
         return self.wavefronts / self.requests if self.requests else 0.0
 
     @property
     def ideal_per_request(self) -> float:
-        """What `wavefronts_per_request` would be at best; 0 when nothing ran."""
+        """The least possible `wavefronts_per_request`; 0 if nothing ran."""
         return self.ideal_wavefronts / self.requests if self.requests else 0.0
 
 
@@ -168,15 +168,15 @@ class Wavefronts(Summable):
 class Remote(Summable):
     """Accesses of one kind to the shared memory of other blocks of the cluster.
 
-    What they cost there no source says, so there are no transactions. Lanes in the block's own memory count as shared.
+    No source states their cost, so transactions are not counted. Lanes that access their own block count as shared.
     """
 
-    #: Instructions executed by warps with at least one lane in another block: `smsp__inst_executed_op_shared_ld` and
-    #: its like do not tell them apart. Of a bulk copy a request is 512 bytes or a rest of it, for each block it goes
-    #: to; of a copy of a tensor 32 pieces of 16 bytes. What is done to an mbarrier there is an atomic of 8 bytes.
+    #: Instructions executed by warps with at least one lane in another block; `smsp__inst_executed_op_shared_ld` and
+    #: the similar metrics include them. A request is: 512 bytes (or the rest) of a bulk copy, for each target block; 32
+    #: pieces of 16 bytes of a tensor copy; an operation on another block's mbarrier (an atomic of 8 bytes).
     requests: int = 0
-    lanes: int = 0  #: Those lanes, summed over the requests; of a copy pieces of 16 bytes.
-    bytes: int = 0  #: What they read, write or combine.
+    lanes: int = 0  #: The lanes in other blocks, summed over requests; for a copy, pieces of 16 bytes.
+    bytes: int = 0  #: Bytes that they read, write or combine.
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ class Mix(Summable):
 class Operations(Summable):
     """Arithmetic operations of active lanes; a multiply-add is two, `sm__sass_thread_inst_executed_op_ffma_pred_on` x 2.
 
-    Additions, subtractions, multiplications and multiply-adds count, as Nsight Compute's roofline has them; comparisons,
-    conversions and approximations do not. Arithmetic of indices counts as `integer` too.
+    Additions, subtractions, multiplications and multiply-adds count, as in Nsight Compute's roofline; comparisons,
+    conversions and approximations do not. Index arithmetic counts as `integer` too.
     """  # noqa: E501
 
     float16: int = 0
@@ -213,42 +213,42 @@ class Operations(Summable):
 
     @property
     def floating(self) -> int:
-        """Of floating-point numbers."""
+        """Floating-point operations."""
         return self.float16 + self.float32 + self.float64
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Summable):
-    """All that is counted of a launch, a source line, or one PTX instruction."""
+    """All counts of a launch, a source line, or one PTX instruction."""
 
-    warp_instructions: int = 0  #: `smsp__inst_executed`, of PTX.
-    thread_instructions: int = 0  #: Active lanes, summed over the instructions: `smsp__thread_inst_executed`.
+    warp_instructions: int = 0  #: PTX instructions: `smsp__inst_executed`.
+    thread_instructions: int = 0  #: Active lanes, summed over instructions: `smsp__thread_inst_executed`.
     mix: Mix = Mix()  #: `warp_instructions` by class.
-    operations: Operations = Operations()  #: What the roofline counts.
+    operations: Operations = Operations()  #: The operations of the roofline.
     branches: int = 0  #: Conditional branches executed by warps: `smsp__sass_branch_targets`.
-    #: Those at which active lanes went different ways: `smsp__sass_branch_targets_threads_divergent`.
+    #: Those at which active lanes took different ways: `smsp__sass_branch_targets_threads_divergent`.
     divergent_branches: int = 0
     barriers: int = 0  #: Barriers at which warps arrived: `smsp__inst_executed_op_barrier`.
-    #: `global_loads`, `global_stores`, `global_atomics`, `local_loads`, `local_stores`: generic accesses count for the
-    #: space in which the address lies.
+    #: `global_loads`, `global_stores`, `global_atomics`, `local_loads`, `local_stores`: a generic access counts for the
+    #: space of its address.
     global_loads: Sectors = Sectors()
     global_stores: Sectors = Sectors()
     global_atomics: Sectors = Sectors()
     local_loads: Sectors = Sectors()
     local_stores: Sectors = Sectors()
-    #: `shared_loads`, `shared_stores`, `shared_atomics`: of the block's own shared memory.
+    #: `shared_loads`, `shared_stores`, `shared_atomics`: the block's own shared memory.
     shared_loads: Wavefronts = Wavefronts()
     shared_stores: Wavefronts = Wavefronts()
     shared_atomics: Wavefronts = Wavefronts()
-    #: `remote_loads`, `remote_stores`, `remote_atomics`: of that of other blocks of the cluster, by addresses (`mapa`)
-    #: and by copies.
+    #: `remote_loads`, `remote_stores`, `remote_atomics`: shared memory of other blocks of the cluster, through
+    #: addresses (`mapa`) and copies.
     remote_loads: Remote = Remote()
     remote_stores: Remote = Remote()
     remote_atomics: Remote = Remote()
 
     @property
     def active_lanes(self) -> float:
-        """Mean active lanes an instruction, 0 to 32: `smsp__thread_inst_executed_per_inst_executed.ratio`."""
+        """Mean active lanes per instruction, 0 to 32: `smsp__thread_inst_executed_per_inst_executed.ratio`."""
         return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
 
     @property
@@ -258,7 +258,7 @@ class Counts(Summable):
 
     @property
     def branch_efficiency(self) -> float:
-        """Branches that did not diverge, 0 to 1, 1 without branches.
+        """The share of branches that did not diverge, 0 to 1; 1 without branches.
 
         `smsp__sass_average_branch_targets_threads_uniform.pct`.
         """
@@ -266,7 +266,7 @@ class Counts(Summable):
 
     @property
     def moved(self) -> tuple[Sectors, ...]:
-        """All accesses to global and local memory, kind by kind."""
+        """All accesses to global and local memory, by kind."""
         return (self.global_loads, self.global_stores, self.global_atomics, self.local_loads, self.local_stores)
 
     @property

@@ -1,4 +1,4 @@
-"""From the instruments' results to counts by PTX instruction, by source line, and in all."""
+"""Sums the results of instruments: counts by PTX instruction, by source line, and for the launch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tilewright.programs.program import Program
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of, table
 
-#: Operations of one lane. Source: Nsight Compute, Profiling Guide, "Roofline Charts": additions and
-#: multiplications are one, multiply-adds two.
+#: Operations of one lane: one for an addition or multiplication, two for a multiply-add. Source: Nsight Compute,
+#: Profiling Guide, "Roofline Charts".
 _OPERATIONS = {Role.SUM: 1, Role.PRODUCT: 1, Role.MULTIPLY_ADD: 2}
-#: Field of Operations and elements a lane, by the PTX type that an instruction ends in.
+#: Field of Operations, and elements for each lane, by the PTX type at the end of an opcode.
 _KINDS = {
     "f16": ("float16", 1), "bf16": ("float16", 1), "f16x2": ("float16", 2), "bf16x2": ("float16", 2),
     "f32": ("float32", 1), "f32x2": ("float32", 2), "f64": ("float64", 1),
@@ -35,18 +35,18 @@ _ACCESSES = {
         ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
     )
 } | {("shared::cluster", access): f"remote_{access}s" for access in ("load", "store", "atomic")}  # fmt: skip
-#: What is counted by; the first knows every instruction.
+#: The instruments that count; the first has every instruction.
 _INSTRUMENTS = ("mix", "divergence", "coalescing", "banks")
-#: Which fields of Counts are records themselves.
+#: The fields of Counts that are records.
 _RECORDS = {f.name: type(f.default) for f in fields(Counts) if isinstance(f.default, Summable)}
-#: A part of what was counted: numbers by field of Counts, or by record and field with a dot between.
+#: Some of the counts: numbers by field of Counts, or by `record.field`.
 _Part = dict[str, Any]
 _Key = tuple[int, str, str]
 _Kind = tuple[str, str, int, bool]
 
 
 def operations(opcode: str) -> tuple[str, int]:
-    """The field of Operations that an instruction counts for, and how many a lane; ("", 0) for none.
+    """The field of Operations for an instruction, and how many operations each lane does; ("", 0) for none.
 
     Examples
     --------
@@ -61,22 +61,22 @@ def operations(opcode: str) -> tuple[str, int]:
 def gathered(
     results: Mapping[str, Any], program: Program, served: Sequence[Served] = ()
 ) -> tuple[tuple[SiteCounts, ...], tuple[LineCounts, ...], Counts]:
-    """Counts of each PTX instruction that ran or was asked to, of each source line, and in all.
+    """Counts of each PTX instruction that was executed or requested, of each source line, and in total.
 
-    Without a line table a line is one of the PTX text.
+    Without a line table, a line is one of the PTX.
 
     Parameters
     ----------
     results : mapping
         The results of a run's instruments, by name.
     program : Program
-        What ran.
+            The program that ran.
     served : sequence of Served
-        Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
+            Where the sectors of each row of `coalescing` were found; empty if unknown.
     """
     layout = _layout(program, *(tuple(row.site for row in results[name].rows) for name in _INSTRUMENTS))
     parts = list(_parts(results, layout.kinds, served))
-    alike: dict[tuple[int, ...], Counts] = {}  # instructions of a straight line that count the same have one record
+    alike: dict[tuple[int, ...], Counts] = {}  # equal instructions of a straight line share one record
     counts = []
     for numbers in layout.groups:
         which = tuple(id(parts[number]) for number in numbers)
@@ -87,7 +87,7 @@ def gathered(
         SiteCounts(line, opcode, source, counts[group], inner) for line, opcode, source, inner, group in layout.places
     )
     for file in {line.file for line in layout.lines}:
-        linecache.checkcache(file)  # another program of that name may have been here before
+        linecache.checkcache(file)  # an earlier program may have used this file name
     sums = [_sum((parts[number], times) for number, times in line.parts) for line in layout.lines]
     lines = tuple(
         LineCounts(line.file, line.line, line.text or _text(line.file, line.line), _counts(part), line.inner)
@@ -97,7 +97,7 @@ def gathered(
 
 
 def _sum(parts: Iterable[tuple[_Part, int]]) -> _Part:
-    """The sum of parts, each taken so many times."""
+    """The sum of parts, each multiplied by its factor."""
     found: _Part = {}
     for part, times in parts:
         for name, value in part.items():
@@ -107,7 +107,7 @@ def _sum(parts: Iterable[tuple[_Part, int]]) -> _Part:
 
 
 def _counts(part: _Part) -> Counts:
-    """A part as a record of records."""
+    """Convert a part to a Counts record."""
     found: dict[str, Any] = {}
     for name, value in part.items():
         record, _, field = name.partition(".")
@@ -121,7 +121,7 @@ def _counts(part: _Part) -> Counts:
 
 
 def _parts(results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served: Sequence[Served]) -> Iterator[_Part]:
-    """Fields of Counts that each instrument counted, in the order in which `_numbered` numbers them."""
+    """The counts of each instrument as parts, in the order of `_numbered`."""
     for row, of in zip(results["mix"].rows, kinds, strict=True):
         for kind in of:
             yield _executed(kind, row.executions, row.lanes)
@@ -152,28 +152,28 @@ def _parts(results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A source line, or one of the PTX text, which then has its `text`."""
+    """A source line, or a PTX line, which then has its `text`."""
 
     file: str
     line: int
     text: str
-    inner: tuple[str, ...]  #: The library's lines that it calls.
-    parts: tuple[tuple[int, int], ...]  #: Numbers of the parts that its instructions are counted by, and how often.
+    inner: tuple[str, ...]  #: The library lines that it calls.
+    parts: tuple[tuple[int, int], ...]  #: Indices of the parts that count for its instructions, and how often.
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Which parts of the instruments' results count for which instruction; launch by launch it is the same."""
+    """Which parts of the instruments' results count for which instruction; equal for all launches of a program."""
 
-    kinds: tuple[tuple[_Kind, ...], ...]  #: Of each straight line, those of its instructions.
-    groups: tuple[tuple[int, ...], ...]  #: Numbers of the parts that some instructions are counted by.
-    places: tuple[tuple[int, str, str, str, int], ...]  #: PTX line, opcode, source, library's line, and group.
-    lines: tuple[_Line, ...]  #: In the order of files and lines.
+    kinds: tuple[tuple[_Kind, ...], ...]  #: For each straight line, the kinds of its instructions.
+    groups: tuple[tuple[int, ...], ...]  #: Indices of the parts for a set of instructions.
+    places: tuple[tuple[int, str, str, str, int], ...]  #: PTX line, opcode, source, library line, and group.
+    lines: tuple[_Line, ...]  #: In order of file and line.
 
 
 @functools.lru_cache(maxsize=64)
 def _layout(program: Program, *rows: tuple[Site, ...]) -> _Layout:
-    """The layout for the sites of `_INSTRUMENTS`."""
+    """The layout for the sites of each instrument in `_INSTRUMENTS`."""
     kinds = tuple(tuple(dict.fromkeys(_kind(opcode) for _, opcode, _ in site.steps)) for site in rows[0])
     found: dict[_Key, list[int]] = {}
     for number, key in _numbered(kinds, *rows):
@@ -190,7 +190,7 @@ def _layout(program: Program, *rows: tuple[Site, ...]) -> _Layout:
 def _lines(
     places: Iterable[tuple[int, str, str, str, int]], groups: Sequence[tuple[int, ...]], ptx: Sequence[str]
 ) -> tuple[_Line, ...]:
-    """The lines that places are of."""
+    """The lines of some places."""
     parts: dict[tuple[str, int], Counter[int]] = {}
     inner: dict[tuple[str, int], set[str]] = {}
     for ptx_line, _, source, library, group in places:
@@ -207,21 +207,21 @@ def _lines(
 
 
 def _numbered(kinds: Sequence[Sequence[_Kind]], *rows: Sequence[Site]) -> Iterator[tuple[int, _Key]]:
-    """Each part's number, and the instructions that it counts for."""
+    """The index of each part, and the instructions that it counts for."""
     number = 0
     for site, of in zip(rows[0], kinds, strict=True):
         for key in site.steps:
             yield number + of.index(_kind(key[1])), key
         number += len(of)
     for site in itertools.chain(*rows[1:]):
-        if site.kind is EventKind.BRANCH or (site.space, site.access) in _ACCESSES:  # no generic atomic of local memory
+        if site.kind is EventKind.BRANCH or (site.space, site.access) in _ACCESSES:  # no generic local atomics
             yield number, (site.ptx_line, site.opcode, site.source)
             number += 1
 
 
 @functools.lru_cache(maxsize=4096)
 def _kind(opcode: str) -> _Kind:
-    """An instruction's unit, the field of Operations that it counts for and how many a lane, and whether it waits."""
+    """An instruction's unit, its field of Operations and operations per lane, and whether it is a barrier."""
     form = table().find(opcode)
     unit = form.row.cost if form is not None else "control"
     waits = form is not None and form.row.kind == "barrier" and form.row.members is None  # `bar.warp.sync` has members
@@ -229,7 +229,7 @@ def _kind(opcode: str) -> _Kind:
 
 
 def _executed(kind: _Kind, executions: int, lanes: int) -> _Part:
-    """An instruction of a kind that warps executed, with so many active lanes in all."""
+    """The counts of one kind of instruction, executed by warps, with the total of active lanes."""
     unit, computed, each, barrier = kind
     part = {"warp_instructions": executions, "thread_instructions": lanes, f"mix.{unit}": executions}
     if computed:
@@ -240,23 +240,23 @@ def _executed(kind: _Kind, executions: int, lanes: int) -> _Part:
 
 
 class _Places:
-    """What the line table of a kernel says besides the place that an instruction counts for."""
+    """Further places in a kernel's line table, besides the one that an instruction counts for."""
 
     def __init__(self, program: Program) -> None:
         self._lines = sorted(program.source_lines)
         self._sources, self._inner = program.source_lines, program.inner_lines
 
     def before(self, ptx_line: int) -> str:
-        """The source of the last line up to this one that has one, or "": for what the compiler gives none."""
+        """The source of the last line up to this one that has one, or "": for instructions without a line."""
         at = bisect.bisect_right(self._lines, ptx_line)
         return self._sources[self._lines[at - 1]] if at else ""
 
     def inner(self, ptx_line: int, source: str) -> str:
-        """The library's line that an instruction is of which counts for a line of the user's; else ""."""
+        """The library line of an instruction that counts for a user's line; else ""."""
         inner = self._inner.get(ptx_line, source)
         return inner if source and inner != source else ""
 
 
 def _text(file: str, line: int) -> str:
-    """A line of a file; "" where it cannot be read."""
+    """A line of a file; "" if it cannot be read."""
     return linecache.getline(file, line).rstrip("\n") if file else ""

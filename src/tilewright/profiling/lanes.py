@@ -1,7 +1,7 @@
-"""Which lanes of a warp are served together: by the banks of shared memory, wavefront by wavefront, and by sectors.
+"""Which lanes of a warp are served together: by shared-memory wavefront, and by sector.
 
-The models are those of :mod:`tilewright.instruments.banks` and :mod:`tilewright.instruments.sectors`, which count; here
-each lane has its place. Tests hold the sums to the counts.
+These are the models of :mod:`tilewright.instruments.banks` and :mod:`tilewright.instruments.sectors`, which only count;
+here each lane has its wavefront. Tests compare the sums with those counts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ BANKS = 32
 
 
 def wavefronts(addresses: Sequence[int], mask: int, size: int) -> list[int | None]:
-    """The wavefront, from 0, in which each lane of an access to shared memory is served; None where it is off.
+    """The wavefront, from 0, that serves each lane of an access to shared memory; None for an inactive lane.
 
-    Lanes go in groups of 128 bytes. In each, a wavefront serves one word of every bank: of several words in a bank,
-    that of the lowest lane first.
+    Lanes form groups of 128 bytes. In each group a wavefront serves one word of every bank; of several words in a bank,
+    the word of the lowest lane goes first.
 
     >>> wavefronts([4 * lane for lane in range(32)], 2**32 - 1, 4) == [0] * 32
     True
@@ -30,7 +30,7 @@ def wavefronts(addresses: Sequence[int], mask: int, size: int) -> list[int | Non
     found: list[int | None] = [None] * LANES
     before = 0
     for first in range(0, LANES, group):
-        in_bank: dict[int, list[int]] = {}  # bank, as wide as a lane -> its words, in the order of lanes
+        in_bank: dict[int, list[int]] = {}  # bank, as wide as a lane -> its words in lane order
         for lane in range(first, first + group):
             if mask >> lane & 1:
                 word = addresses[lane] // unit
@@ -43,7 +43,7 @@ def wavefronts(addresses: Sequence[int], mask: int, size: int) -> list[int | Non
 
 
 def ideal_wavefronts(mask: int, size: int) -> int:
-    """Wavefronts of an access without bank conflicts: one for each group of lanes with one that is on.
+    """Wavefronts of an access without bank conflicts: one for each group with an active lane.
 
     >>> ideal_wavefronts(2**32 - 1, 4), ideal_wavefronts(2**32 - 1, 16), ideal_wavefronts(1, 16)
     (1, 4, 1)
@@ -53,7 +53,7 @@ def ideal_wavefronts(mask: int, size: int) -> int:
 
 
 def sectors(addresses: Sequence[int], mask: int, size: int) -> tuple[int, int]:
-    """How many sectors of 32 bytes an access to global memory asks for, and how few would hold its bytes.
+    """The number of 32-byte sectors that an access to global memory requests, and the least that would hold its bytes.
 
     >>> sectors([128 * lane for lane in range(32)], 2**32 - 1, 4)
     (32, 4)

@@ -1,4 +1,4 @@
-"""One launch, profiled."""
+"""Profiles one launch."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from tilewright.simt.run.launch import Run, launched
 
 
 def instruments() -> tuple[Instrument, ...]:
-    """What a profile is made from; fresh ones for each launch."""
+    """New instruments for one profiled launch."""
     return Mix(), Divergence(), Coalescing(("global", "local"), record=True), Banks()
 
 
 def profile(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
 ) -> Profile:
-    """Run a kernel on the simulated GPU, and say what it did and what bounds it.
+    """Run a kernel on the simulated GPU, and report what it did and what bounds it.
 
     Parameters
     ----------
     kernel, grid, block, args
         As for :func:`tilewright.simt.launch`.
     **options
-        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there: the rates, caches and
-        limits of `gpu` are the model, and counts do not depend on `seed`.
+            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there. The model uses the
+            rates, caches and limits of `gpu`. Counts do not depend on `seed`.
 
     Returns
     -------
@@ -99,18 +99,18 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
 
 
 def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tuple[str, ...]]:
-    """The assembler's report, or why there is none; and for which GPU it is, if not for this one."""
+    """The assembler's report, or the reason why there is none; and its compute capability if that is not the GPU's."""
     cc = max(gpu.compute_capability, program.cc)
-    made_for = f"registers are those on compute capability {cc[0]}.{cc[1]}, which the PTX is made for"
+    made_for = f"registers are those on compute capability {cc[0]}.{cc[1]}, the target of the PTX"
     try:
         return program.resources(cc), (made_for,) * (cc != gpu.compute_capability)
     except (MissingExtraError, CompileError) as error:
         first = str(error).splitlines()[0]
-        return None, (f"registers, spills and occupancy are not known: {first}",)
+        return None, (f"registers, spills and occupancy are unknown: {first}",)
 
 
 def _demand(resources: Resources | None, run: Run, shared_bytes: int) -> Demand:
-    """What a block takes; as if registers set no limit where they are not known."""
+    """The resources of a block; unknown registers count as no limit."""
     return Demand(
         registers_per_thread=resources.registers_per_thread if resources else 0,
         shared_bytes=(resources.shared_bytes if resources else run.program.shared_bytes) + shared_bytes,
@@ -121,19 +121,19 @@ def _demand(resources: Resources | None, run: Run, shared_bytes: int) -> Demand:
 
 @functools.lru_cache(maxsize=64)
 def _occupancy(gpu: machine.Gpu, demand: Demand) -> Alternatives:
-    """How many blocks fit, and how many others would; remembered, as programs launch a kernel often."""
+    """How many blocks fit, and how many with other resources; cached, because programs repeat launches."""
     return alternatives(gpu, demand)
 
 
 def _served(
     run: Run, gpu: machine.Gpu, fit: Occupancy, shared_bytes: int
 ) -> tuple[tuple[Served, ...], int | None, tuple[str, ...]]:
-    """Where sectors were found, how many were written, and why that is not known."""
+    """Where sectors were found, how many were written, and why that is unknown."""
     asked = run.results["coalescing"]
     if not fit.active_blocks:
         return (), None, (f"caches are not modelled: no block of this kernel fits on {gpu.name}, by {fit.limiter}",)
     if not asked.requests.complete:
-        return (), None, ("caches are not modelled: the launch asks for more than is kept; profile a smaller one",)
+        return (), None, ("caches are not modelled: the launch requests more than is kept; profile a smaller one",)
     found, written = caching.served(
         asked, gpu, run.grid, run.block, shared_bytes=run.program.shared_bytes + shared_bytes,
         resident_blocks=fit.active_blocks, part=run.part, cluster=run.cluster,

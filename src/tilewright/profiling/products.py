@@ -1,4 +1,4 @@
-"""What tensor cores had to do for a launch: products of matrices by shape and format, and the least time of each."""
+"""What tensor cores multiply in a launch: products by shape and format, and the least time for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.profiling.record import Products, SiteCounts
 from tilewright.simt.isa import table
 from tilewright.simt.isa.table import Form
 
-#: Formats of elements, and what a GPU's record calls the rate of each.
+#: Formats of elements, and the field of a GPU's record with the rate of each.
 _RATES = {
     "f16": "f16", "bf16": "bf16", "tf32": "tf32", "f64": "f64", "s8": "s8", "u8": "s8", "e4m3": "f8", "e5m2": "f8",
     "e3m2": "f8", "e2m3": "f8", "e2m1": "f8",
@@ -18,9 +18,9 @@ _WARPGROUP = 4
 
 
 def products(gpu: Gpu, sites: Iterable[SiteCounts], blocks: int) -> tuple[Products, ...]:
-    """Of a launch by the instructions that ran, those that take longest first.
+    """The products of a launch, from the instructions that ran, the longest time first.
 
-    A block runs on one multiprocessor: fewer `blocks` than those leave the tensor cores of the others idle.
+    A block runs on one multiprocessor: with fewer `blocks` than multiprocessors, the other tensor cores are idle.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def products(gpu: Gpu, sites: Iterable[SiteCounts], blocks: int) -> tuple[Produc
 
 
 def _key(form: Form) -> tuple[str, str, bool, bool, int] | None:
-    """Shape, format of A, whether A is sparse, whether sums are float32 at its rate, warps; None of another form."""
+    """Shape, format of A, whether A is sparse, whether it has the rate of float32 sums, warps; None for others."""
     if form.row.cost != "tensor":
         return None
     words = form.name.split(".")
@@ -56,7 +56,7 @@ def _key(form: Form) -> tuple[str, str, bool, bool, int] | None:
     formats = [word for word in words if word in _RATES or word in ("f32", "s32", "s4", "u4", "b1")]
     if shape is None or not formats:
         return None
-    elements = formats[1] if len(formats) > 2 else "f16"  # of wmma with float16, only D and C are named
+    elements = formats[1] if len(formats) > 2 else "f16"  # wmma with float16 names only D and C
     warps = _WARPGROUP if words[0] == "wgmma" else 1
     if "kind::mxf4" in words or "kind::mxf4nvf4" in words:
         elements = "mxf4"

@@ -19,25 +19,25 @@ class Profiles(Observer):
     Parameters
     ----------
     gpu : str, optional
-        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
-        H100, by default.
+            The GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
+            `TILEWRIGHT_GPU`, or else the H100.
     kernel : str, optional
-        Only launches of kernels of this name; the others run as fast as without a profile.
+            Profile only launches of this kernel; the others run as fast as without a profile.
     launch : int, optional
-        Only the launch of this number, from 0.
+            Profile only the launch with this index, from 0.
     keep : bool
-        Whether the addresses of lanes are kept, of the launch that takes longest.
+            Whether to keep the addresses of lanes for the launch with the longest time.
 
     Attributes
     ----------
     profiles : list of Profile
-        In the order of launches.
+            In launch order.
     failed : list of (str, str)
-        Kernels whose launch ended with an error, and the error.
+            Kernels whose launch ended with an error, with the error.
     kept : Kept or None
-        The launch whose addresses are kept; None where that was not asked for, or nothing was profiled.
+            The launch with kept addresses; None if `keep` is false or nothing was profiled.
     kernels : tuple of str
-        Names of all kernels launched, profiled or not.
+            Names of all launched kernels, profiled or not.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Profiles(Observer):
         return tuple(self._kernels)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Those of a profile, for the launches that are wanted."""
+        """The profile's instruments, for the selected launches."""
         self.launches = max(self.launches, launch.index + 1)
         self._kernels[launch.name] = None
         if not self._wanted(launch):
@@ -77,7 +77,7 @@ class Profiles(Observer):
         return (*instruments(), *(recorders() if self._keep else ()))
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Keep the launch's profile, or its error."""
+        """Store the launch's profile, or its error."""
         if not self._wanted(launch):
             return
         if run is None:
@@ -95,7 +95,7 @@ class Profiles(Observer):
 
 
 def _operands(arguments: Sequence[ArgumentFact]) -> Iterator[Operand]:
-    """The arrays among a launch's arguments."""
+    """The array arguments of a launch."""
     for one in arguments:
         if one.dtype is not None:
             yield Operand(one.name, one.address, one.shape, one.strides, one.dtype.itemsize)

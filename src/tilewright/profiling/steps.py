@@ -1,7 +1,7 @@
-"""Which elements of A and B each block of a launch loaded in each step, from the addresses that its lanes had.
+"""The elements of A and B that each block of a launch loads in each step, from the addresses of its lanes.
 
-A step is what lies between two barriers of the block. Where the kernel has none, it is one turn of each warp's loop: it
-ends when the warp comes again to an instruction that it has executed in it.
+A step is the time between two barriers of the block. In a kernel without barriers it is one iteration of each warp's
+loop; it ends when the warp reaches an instruction that it has already executed in the step.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Rectangle = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a block loaded of one matrix in one step, or stored of C."""
+    """The elements of one matrix that a block loaded in one step, or stored to C."""
 
-    rectangles: tuple[Rectangle, ...]  #: They do not overlap, and hold each element that was touched.
-    elements: int  #: That were touched.
-    asked: int  #: Elements that lanes asked for: more where several lanes, or one several times, asked for the same.
+    rectangles: tuple[Rectangle, ...]  #: Disjoint; they cover each touched element.
+    elements: int  #: Number of touched elements.
+    asked: int  #: Accesses of lanes to elements: more than `elements` if lanes share them or repeat.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class BlockSteps:
     """One block of a launch."""
 
     block: tuple[int, int, int]
-    loaded: tuple[tuple[Touched, Touched], ...]  #: Of A and of B, step by step.
-    stored: Touched  #: Of C, in all.
+    loaded: tuple[tuple[Touched, Touched], ...]  #: Of A and of B, by step.
+    stored: Touched  #: Of C, in total.
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the blocks of a launch did of which accesses were kept."""
+    """The blocks of a launch whose accesses were kept."""
 
     blocks: tuple[BlockSteps, ...]
-    by_barriers: bool  #: Whether barriers part the steps; else turns of each warp's loop do.
+    by_barriers: bool  #: Whether barriers separate the steps; else iterations of each warp's loop.
 
 
 def steps(seen: Watched) -> Steps:
-    """Sort accesses to A, B and C by block and step."""
+    """Group the accesses to A, B and C by block and step."""
     kept = seen.kept.from_global
     barriers = {row for row, site in enumerate(kept.sites) if site.kind is EventKind.ARRIVE}
     rows = kept.records["row"]
@@ -66,7 +66,7 @@ def _blocks(kept: AddressesResult) -> list[int]:
 
 
 def _by_barriers(kept: AddressesResult, barriers: set[int]) -> npt.NDArray[np.int64]:
-    """Of each record, how many barriers its warp had come to."""
+    """For each record, the number of barriers that its warp had reached."""
     passed: defaultdict[tuple[int, int], int] = defaultdict(int)
     number = np.zeros(len(kept.records), np.int64)
     for i, (block, warp, row) in enumerate(_warps(kept)):
@@ -76,7 +76,7 @@ def _by_barriers(kept: AddressesResult, barriers: set[int]) -> npt.NDArray[np.in
 
 
 def _by_turns(kept: AddressesResult) -> npt.NDArray[np.int64]:
-    """Of each record, how often its warp had begun its loop again."""
+    """For each record, how often its warp had started its loop again."""
     turns: defaultdict[tuple[int, int], int] = defaultdict(int)
     executed: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     number = np.zeros(len(kept.records), np.int64)
@@ -129,13 +129,13 @@ def _touched(kept: AddressesResult, records: npt.NDArray[np.int64], matrix: Oper
 
 
 def rectangles(grid: npt.NDArray[np.bool_]) -> Sequence[Rectangle]:
-    """The elements that are set, as rectangles: runs of a row, joined with equal ones in the row above.
+    """The set elements as rectangles: runs of a row, merged with equal runs in the row above.
 
     >>> rectangles(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]], bool))
     [(0, 0, 2, 2), (2, 1, 1, 2)]
     """
     found: list[Rectangle] = []
-    above: dict[tuple[int, int], int] = {}  # first column and width -> which rectangle ends in the row above
+    above: dict[tuple[int, int], int] = {}  # first column, width -> index of a rectangle in the row above
     for row in np.flatnonzero(grid.any(axis=1)):
         edges = np.flatnonzero(np.diff(grid[row].astype(np.int8), prepend=0, append=0)).tolist()
         here: dict[tuple[int, int], int] = {}

@@ -1,7 +1,7 @@
-"""How long each unit of a GPU must work for a launch at least, and where the launch stands under the roofline.
+"""The least time that each unit of a GPU needs for a launch, and the launch's position under the roofline.
 
-Only what is known is bounded: a unit whose rate the GPU's record lacks is left out. The longest of these times is the
-bound; a GPU reaches it when everything else hides behind that unit.
+Only known rates give a bound: a unit without a rate in the GPU's record is left out. The longest of these times is the
+bound of the launch; a GPU reaches it if that unit hides all other work.
 
 Source: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009; Nsight Compute, Profiling Guide, "GPU Speed Of Light
 Throughput".
@@ -16,27 +16,27 @@ from tilewright.machine import Gpu, roofline as roofs
 from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts, Served
 from tilewright.profiling.record import Position, Traffic, Unit
 
-#: The unit that shared memory and the first-level cache have in common.
+#: Shared memory and the first-level cache are one unit.
 L1 = "shared memory and L1"
 L2, DRAM, ISSUE = "L2", "DRAM", "instruction issue"
 ARITHMETIC = ("float32 arithmetic", "float64 arithmetic", "float16 arithmetic", "integer arithmetic")
-#: Fields of Operations, and the dtype whose peak rate is its roof.
+#: Fields of Operations, and the dtype whose peak rate is the roof.
 _ROOFS = {"float32": "float32", "float64": "float64", "float16": "float16", "integer": "int32"}
 
 
 def shared_bytes(counts: Counts) -> int:
-    """Bytes by wavefronts of shared memory, full ones or not."""
+    """Bytes by wavefronts of shared memory: 128 for each, full or not."""
     kinds = (counts.shared_loads, counts.shared_stores, counts.shared_atomics)
     return WAVEFRONT_BYTES * sum(kind.wavefronts for kind in kinds)
 
 
 def l1_bytes(counts: Counts) -> int:
-    """Bytes that global and local memory ask of the first level."""
+    """Bytes that accesses to global and local memory request from the first level."""
     return sum(kind.bytes_moved for kind in counts.moved)
 
 
 def _beyond(counts: Counts, sectors: Callable[[Served], int]) -> int:
-    """Bytes that pass the first level by, of its kind; 0 where the caches were not modelled."""
+    """Bytes that go past the first level, counted by `sectors`; 0 if the caches were not modelled."""
     return SECTOR_BYTES * sum(sectors(kind.served) for kind in counts.moved)
 
 
@@ -51,15 +51,15 @@ def dram_read_bytes(counts: Counts) -> int:
 
 
 def _first_stored_bytes(counts: Counts) -> int:
-    """Bytes of stores' first touches: whose a line's share of what is written back is, which nobody knows better."""
+    """Bytes of stores that touched a sector first: they share the write-backs, whose cause is unknown."""
     return _beyond(counts, lambda served: served.l2_allocated)
 
 
 def written_back(gpu: Gpu, touched_bytes: float, written_bytes: float) -> float:
-    """Of the bytes that a launch writes, those that memory takes while it is repeated: none, or all.
+    """The bytes that memory takes when a launch is repeated, out of those that it writes: none, or all.
 
-    The second level keeps them where all that the launch touches fits in it, and the next launch writes there again.
-    Else each is pushed out before that.
+    If all that the launch touches fits in the second level, the data stay there until the next launch writes them
+    again. Otherwise they are evicted before that.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def written_back(gpu: Gpu, touched_bytes: float, written_bytes: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A unit: what it has to do for some counts, in `of`, and the seconds a GPU takes for so much; None: not known."""
+    """A unit: its work for some counts, in the unit `of`, and the seconds a GPU needs for it; None if unknown."""
 
     name: str
     of: str
@@ -82,19 +82,19 @@ class _Row:
 
 
 def _moved(level: str) -> Callable[[Gpu, int, Counts], float | None]:
-    """Seconds that a level of memory takes."""
+    """The seconds that a level of memory needs."""
     return lambda gpu, amount, counts: roofs.seconds(gpu, level, amount)
 
 
 def _first_level(gpu: Gpu, amount: int, counts: Counts) -> float | None:
-    """Shared memory and the first-level cache deliver through one pipe, one after the other."""
+    """Shared memory and the first-level cache share one data pipe."""
     shared, cached = roofs.seconds(gpu, "shared", shared_bytes(counts)), roofs.seconds(gpu, "l1", l1_bytes(counts))
     assert shared is not None
     return shared + (roofs.seconds(gpu, "shared", l1_bytes(counts)) or 0.0 if cached is None else cached)
 
 
 def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
-    """Arithmetic: instructions of whole warps, whatever lanes are active."""
+    """A unit of arithmetic: it takes whole-warp instructions, however many lanes are active."""
     name = "integer" if unit == "int32" else unit
     field = {"float32": "float", "float64": "double", "float16": "half", "int32": "integer"}[unit]
 
@@ -109,11 +109,11 @@ def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
 
 
 def _clocks(gpu: Gpu) -> float:
-    """Clocks a second of all multiprocessors together."""
+    """Clocks per second of all multiprocessors together."""
     return gpu.multiprocessors * gpu.boost_mhz * 1e6
 
 
-#: The units that may bound a launch.
+#: The units that can bound a launch.
 UNITS = (
     _Row(DRAM, "bytes", dram_read_bytes, _moved("dram")),
     _Row(L2, "bytes", l2_bytes, _moved("l2")),
@@ -130,10 +130,10 @@ UNITS = (
 
 
 def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, ...]:
-    """The units of a GPU that had something to do, the slowest first.
+    """The units of a GPU that have work in a launch, the slowest first.
 
-    A block runs on one multiprocessor: fewer `blocks` than those leave the units of the others idle. Where the caches
-    were not modelled nobody knows the least that L2 and DRAM do: they are left out.
+    A block runs on one multiprocessor: with fewer `blocks` than multiprocessors, the units of the others are idle.
+    Without modelled caches the least work of L2 and DRAM is unknown, so they are left out.
     """
     busy = min(1.0, blocks / gpu.multiprocessors)
     amounts = {row.name: row.amount(totals) for row in UNITS}
@@ -149,14 +149,14 @@ def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, 
 
 
 def work(unit: str, moved: Traffic) -> Callable[[Counts], int]:
-    """What a unit has to do for some counts of a launch that moved so much."""
+    """The work of a unit for some counts, in a launch with this traffic."""
     if unit == DRAM and moved.dram_kept_bytes == 0:
         return lambda counts: dram_read_bytes(counts) + _first_stored_bytes(counts)
     return next(row.amount for row in UNITS if row.name == unit)
 
 
 def traffic(gpu: Gpu, totals: Counts, written_sectors: int | None = None) -> Traffic:
-    """Bytes by level of memory; `written_sectors` were written to the second level, None where that is not known."""
+    """Bytes by level of memory; `written_sectors` were written to the second level, None if that is unknown."""
     near = Traffic(shared_bytes(totals), l1_bytes(totals))
     if written_sectors is None:
         return near
@@ -177,9 +177,9 @@ def traffic(gpu: Gpu, totals: Counts, written_sectors: int | None = None) -> Tra
 
 
 def position(gpu: Gpu, totals: Counts, moved: Traffic) -> Position | None:
-    """Operations, and what each level of memory allows of them; None where nothing was computed.
+    """Operations, and the rate that each level of memory allows; None if nothing was computed.
 
-    Floating-point operations go before integers, which addresses are made of.
+    Floating-point operations take precedence over integer ones, which compute addresses.
     """
     counted = {name: int(getattr(totals.operations, name)) for name in _ROOFS}
     name = max(("float32", "float64", "float16"), key=lambda field: counted[field])

@@ -1,8 +1,8 @@
-"""What bounds a launch, in words, and the lines that cause it: a small table of rules.
+"""Rules that name what bounds a launch, and the lines that cause it.
 
-The slowest unit (:mod:`tilewright.profiling.units`) is the bound. The first rule that holds says why it has so much to
-do; a cause is the line that makes most of its work. Findings TW701 and TW702 name every line with too much excess,
-whatever bounds the launch.
+The slowest unit (:mod:`tilewright.profiling.units`) is the bound. The first rule that holds gives the reason for its
+work; a cause is the line with most of that work. Findings TW701 and TW702 report every line with too much excess,
+whatever the bound.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Traffic, Unit, Verdict
 from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2, work
 
-#: Share of a launch's work that must be excess for it to be the reason of the bound.
+#: Least share of excess in a launch's work that makes it the reason of the bound.
 EXCESS = 0.25
-#: Excess of what an access moves from which it is a finding. Bank conflicts: the least of them is one wavefront in two
-#: or three. Sectors: more than rows of 16 words or more cost that start off their alignment, one in three; a stride of
-#: two words costs one in two.
+#: Least excess of an access for a finding. Bank conflicts: the smallest is one wavefront in two or three. Sectors: this
+#: is above the cost of unaligned rows of 16 or more words (one in three), and below that of a stride of two words (one
+#: in two).
 CONFLICTS, SPREAD = 0.25, 0.4
-#: Share of the work from which a second line is named.
+#: Least share of the work for which a second line is named.
 _SECOND = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What rules look at."""
+    """The input of the rules."""
 
     gpu: Gpu
     grid: Extent
@@ -44,12 +44,12 @@ class Evidence:
 
     @property
     def blocks(self) -> int:
-        """Of the grid."""
+        """Blocks of the grid."""
         return math.prod(self.grid)
 
     @property
     def excess_sectors(self) -> float:
-        """Share of global memory's sectors that no ideal access would move."""
+        """Share of global memory's sectors that ideal accesses would not move."""
         moved = self.totals.in_global
         return moved.excess_sectors / moved.sectors if moved.sectors else 0.0
 
@@ -61,22 +61,22 @@ class Evidence:
 
     @property
     def local_share(self) -> float:
-        """Share of the sectors that are local memory's."""
+        """Local memory's share of the sectors."""
         local, other = self.totals.in_local.sectors, self.totals.in_global.sectors
         return local / (local + other) if local else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: when it holds, what it says, and where its threshold is from."""
+    """A rule: when it holds, its sentence, and the source of its threshold."""
 
     name: str
-    threshold: float  #: What `measure` must pass.
+    threshold: float  #: The value that `measure` must exceed.
     source: str
-    measure: Callable[[Evidence], float]  #: Of the evidence; 0 where the rule does not apply.
-    #: With `{bound}`, `{value}` (what was measured, in percent), `{blocks}` and `{multiprocessors}`.
+    measure: Callable[[Evidence], float]  #: Measures the evidence; 0 if the rule does not apply.
+    #: With `{bound}`, `{value}` (the measure, in percent), `{blocks}` and `{multiprocessors}`.
     sentence: str
-    #: What of a line's counts causes it; the slowest unit's work by default.
+    #: The part of a line's counts that causes the bound; by default the slowest unit's work.
     weight: Callable[[Counts], int] | None = None
 
 
@@ -85,11 +85,11 @@ _ISSUED = (ISSUE, *ARITHMETIC)
 
 
 def _where(bounds: Sequence[str], measure: Callable[[Evidence], float]) -> Callable[[Evidence], float]:
-    """A measure that applies only where one of these units is the bound."""
+    """A measure that applies only if one of these units is the bound."""
     return lambda evidence: measure(evidence) if evidence.bound in bounds else 0.0
 
 
-#: The first that holds speaks; the last one always does.
+#: The first rule that holds applies; the last one always holds.
 RULES = (
     Rule(
         "few blocks", 0.0, "CUDA C++ Best Practices Guide, Thread and Block Heuristics",
@@ -129,7 +129,7 @@ RULES = (
 
 
 def verdict(evidence: Evidence, lines: Sequence[LineCounts]) -> Verdict | None:
-    """The bound and the one or two lines that cause it; None where nothing ran."""
+    """The bound, and the one or two lines that cause it; None if nothing ran."""
     if not evidence.units:
         return None
     rule, value = next((rule, value) for rule in RULES if (value := rule.measure(evidence)) > rule.threshold)
@@ -151,10 +151,10 @@ def verdict(evidence: Evidence, lines: Sequence[LineCounts]) -> Verdict | None:
 
 
 def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
-    """TW701 and TW702, one a line and code, at the access that moves most more than it needs."""
+    """TW701 and TW702, one for each line and code, at the access with most excess."""
     worst: dict[tuple[str, str | int], tuple[int, SiteCounts, dict[str, float]]] = {}
     lanes: dict[tuple[str, str | int], int] = {}
-    known = {id(site.counts): site.counts for site in sites}  # many sites have one record
+    known = {id(site.counts): site.counts for site in sites}  # many sites share one record
     faults = {which: tuple(_faults(counts)) for which, counts in known.items()}
     for site in sites:
         for fault, excess, count in faults[id(site.counts)]:
@@ -176,7 +176,7 @@ def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Fin
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A code, and the figures behind it."""
+    """A code with its figures."""
 
     code: str
     moved: float
@@ -184,12 +184,12 @@ class _Fault:
 
     @property
     def details(self) -> dict[str, float]:
-        """What the code's sentence says."""
+        """The details of the finding."""
         return {"moved": self.moved, "ideal": self.ideal}
 
 
 def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
-    """What is amiss with accesses, how much of what they move is excess, and their lanes."""
+    """The faults of accesses, their excess, and their lanes."""
     for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
         if way.requests and way.excess_wavefronts > CONFLICTS * way.wavefronts:
             fault = _Fault("TW701", way.wavefronts_per_request, way.ideal_per_request)
@@ -201,7 +201,7 @@ def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
 
 
 def _fault(counts: Counts) -> tuple[str, str]:
-    """The code and figures of a line's worst access, or two empty texts."""
+    """The code and figures of a line's worst access, or two empty strings."""
     found = max(_faults(counts), key=lambda fault: fault[1], default=None)
     if found is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""A small launch of a kernel of the catalogue of which every access is kept, beside its profile: for pictures."""
+"""A small launch of a catalogue kernel that keeps every access, with its profile: for pictures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tilewright.programs.program import OLDEST_CC
 from tilewright.simt.run.launch import Run, launch
 from tilewright.simt.run.memory import DeviceArray, Memory
 
-#: Of how many blocks, from the first, accesses to global memory are kept at most; to shared memory of the first alone.
+#: Most blocks, from the first, whose global accesses are kept; shared accesses are kept for the first block only.
 MOST_BLOCKS = 64
-#: Operands that a launch may have at most, in elements: it runs on a simulated GPU, and fills a page.
+#: Most elements of a launch's operands: it runs on a simulated GPU, and its picture fills one page.
 _MOST_ELEMENTS = 1 << 22
-#: A product has at least this k, so that there are steps to see.
+#: Least k of a product, so that the picture has several steps.
 _LEAST_K = 64
 
 
@@ -33,13 +33,13 @@ class Operand:
     """One array of a launch, in the simulated GPU's memory."""
 
     name: str
-    address: int  #: Of element [0, 0, ...].
+    address: int  #: Address of element [0, 0, ...].
     shape: tuple[int, ...]
     strides: tuple[int, ...]  #: In bytes.
     element_bytes: int
 
     def holds(self, address: int) -> bool:
-        """Whether a byte lies between its first element and its last."""
+        """Whether a byte is between the first and the last element."""
         reaches = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
         first = self.address + sum(reach for reach in reaches if reach < 0)
         last = self.address + sum(reach for reach in reaches if reach > 0)
@@ -48,7 +48,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A launch with the addresses of its lanes."""
+    """A launch with the addresses that its lanes accessed."""
 
     profile: Profile
     operands: tuple[Operand, ...]
@@ -56,18 +56,18 @@ class Kept:
     from_shared: AddressesResult = field(repr=False)
 
     def holds(self, address: int) -> bool:
-        """Whether a byte is an operand's."""
+        """Whether a byte belongs to an operand."""
         return any(operand.holds(address) for operand in self.operands)
 
     @classmethod
     def of(cls, run: Run, profile: Profile, operands: Sequence[Operand]) -> Kept:
-        """A run with the instruments of :func:`recorders`."""
+        """From a run with the instruments of :func:`recorders`."""
         return cls(profile, tuple(operands), run.results["addresses.global"], run.results["addresses.shared"])
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a launch of a kernel of the catalogue did, access by access; its operands are A, B and C."""
+    """What a launch of a catalogue kernel did, access by access; its operands are A, B and C."""
 
     record: Record
     extents: tuple[int, int, int]  #: m, n and k.
@@ -76,12 +76,12 @@ class Watched:
 
 
 def recorders(blocks: int = 1) -> tuple[Addresses, Addresses]:
-    """What keeps addresses: of global memory those of so many blocks, of shared memory those of the first."""
+    """The instruments: addresses in global memory for this many blocks, in shared memory for the first block."""
     return Addresses("global", blocks), Addresses("shared")
 
 
 def usual_extents(record: Record) -> tuple[int, int, int]:
-    """A product of three by three blocks, as S3's picture has it.
+    """A product of three by three blocks, as in the picture of S3.
 
     >>> from tilewright import catalogue
     >>> usual_extents(catalogue.find("block_partitioned_16"))
@@ -91,7 +91,7 @@ def usual_extents(record: Record) -> tuple[int, int, int]:
 
 
 def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watched:
-    """Launch a kernel for C of shape (m, n) from A of (m, k) and B of (k, n), and keep what its warps accessed.
+    """Launch a kernel for C of shape (m, n) from A of (m, k) and B of (k, n), and keep the accesses of its warps.
 
     Raises ArgumentValueError: the kernel does not take the product, or it is too large for a picture.
     MissingExtraError: the compilers are not installed.
@@ -101,8 +101,8 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
         raise ArgumentValueError(f"kernel {record.name!r} {refused}; `tilewright kernels` lists what each takes")
     if max(m * n, m * k, n * k) > _MOST_ELEMENTS:
         raise ArgumentValueError(
-            f"a product whose accesses are kept must have matrices of at most {_MOST_ELEMENTS:,} elements (got m, n, k "
-            f"= {m}, {n}, {k}); give a smaller one, which shows the same"
+            f"a watched product must have matrices of at most {_MOST_ELEMENTS:,} elements "
+            f"(got m, n, k = {m}, {n}, {k}); choose a smaller one, which shows the same"
         )
     program = record.program(dtype, max(gpu.compute_capability, OLDEST_CC))
     random, memory = np.random.default_rng(0), Memory()
@@ -124,7 +124,7 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
 
 
 def _placed(argument: Any, on_device: Mapping[int, DeviceArray]) -> Any:
-    """An argument with the device's array in place of the host's; a matrix that was copied for its map stays so."""
+    """The argument with the device's array for the host's; a matrix that was copied for its tensor map stays."""
     if isinstance(argument, TensorMap):
         array: Any = on_device.get(id(argument.array), argument.array)
         return replace(argument, array=array)

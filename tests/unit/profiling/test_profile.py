@@ -145,14 +145,14 @@ def test_without_the_assembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("tilewright.programs.assembler.resources", nothing)
     seen = of_record("tiled", 16, 16, 16, "float32")
     assert seen.resources is None and seen.occupancy is None
-    assert seen.notes == ("registers, spills and occupancy are not known: no ptxas; install tilewright[gpu]",)
+    assert seen.notes == ("registers, spills and occupancy are unknown: no ptxas; install tilewright[gpu]",)
 
 
 def test_registers_of_another_gpu_are_told_as_such() -> None:
     record = catalogue.find("tiled")
     a = np.zeros((16, 16), np.float32)
     seen = profile(record.program("float32", (8, 6)), 1, (16, 16), (a, a, a.copy()), gpu="a100")
-    assert seen.notes == ("registers are those on compute capability 8.6, which the PTX is made for",)
+    assert seen.notes == ("registers are those on compute capability 8.6, the target of the PTX",)
     assert profile(record.program("float32", (8, 0)), 1, (16, 16), (a, a, a.copy()), gpu="a100").notes == ()
 
 
