@@ -2,7 +2,6 @@
 
 By a comment at the end of the finding's line, in Python or C++::
 
-
     total += x[i]  # tilewright: ignore[TW601]
     total += x[i];  // tilewright: ignore[TW601, TW604]
 

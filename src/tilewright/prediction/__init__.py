@@ -1,1 +1,1 @@
-"""How long a launch takes on a GPU that is not there."""
+"""Predicts the time of a launch on a GPU that is not present."""

@@ -1,4 +1,4 @@
-"""The paths that warps of a cluster take: one for all, or one for each role, with what is done to mbarriers on it."""
+"""The paths of a cluster's warps: one for all, or one for each role, with the operations on mbarriers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import Alone
 from tilewright.simt.translate.state import RANK_SHIFT
 
-#: Numbers of a deed: what it does, the mbarrier's number, the operand, lanes, whether the instruction does more.
+#: Fields of a deed: the operation, the mbarrier's number, the operand, lanes, whether the instruction has more deeds.
 _FIELDS = 5
 _OFFSETS = (1 << RANK_SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """What the warps of a cluster do; of a block, where each is a cluster of its own.
+    """What the warps of a cluster do, or those of a block without clusters.
 
     Examples
     --------
@@ -37,21 +37,21 @@ class Crew:
     (0, 0)
     """
 
-    paths: tuple[walk.Path, ...]  #: Of each role: numbers of instructions, in order.
-    deeds: tuple[npt.NDArray[np.uint32], ...]  #: Of each role, one for each instruction that may do one, in order.
+    paths: tuple[walk.Path, ...]  #: For each role, instruction numbers in order.
+    deeds: tuple[npt.NDArray[np.uint32], ...]  #: For each role, one per instruction for mbarriers, in order.
     of_warp: tuple[int, ...]  #: The role of each warp of a cluster, block by block.
-    #: Arrivals that each phase of an mbarrier takes, by the mbarrier's number: those of a block have numbers in a row.
+    #: Arrivals for each phase of an mbarrier, by its number; the mbarriers of a block have consecutive numbers.
     expected: tuple[int, ...] = ()
-    blocks: int = 1  #: Of the cluster.
+    blocks: int = 1  #: Blocks of the cluster.
 
     @classmethod
     def alike(cls, path: walk.Path, warps: int, blocks: int = 1) -> Crew:
-        """All take one path: so many warps of each block."""
+        """All warps of each block take one path."""
         return cls((path,), (np.zeros((0, _FIELDS), np.uint32),), (0,) * (warps * blocks), blocks=blocks)
 
     @property
     def block_warps(self) -> int:
-        """Warps of a block."""
+        """Number of warps of a block."""
         return len(self.of_warp) // self.blocks
 
     @classmethod
@@ -63,7 +63,7 @@ class Crew:
         ptx: Mapping[int, str],
         deadline: Deadline,
     ) -> Crew:
-        """Each role takes the path that its counts speak for, in full.
+        """Each role takes the whole path that agrees with its counts.
 
         Raises CompileError: as :func:`tilewright.prediction.walk.walk`.
         """
@@ -91,60 +91,60 @@ class Crew:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the warps of a launch's first cluster did, where they have roles; of the first block without clusters."""
+    """What the warps of a launch's first cluster (or first block) did, if they have roles."""
 
     roles: tuple[Role, ...]
-    memory_bytes: int  #: Of all arrays of the launch.
+    memory_bytes: int  #: Size of all arrays of the launch.
     cluster_blocks: int
 
     def far(self, blocks: int) -> float:
-        """Of what bulk copies of so many blocks ask of the second level, the part that memory gives: each byte once."""
+        """The fraction of bulk copies' second-level requests that memory serves, each byte once."""
         asked = blocks * self.copied_bytes
         return min(1.0, self.memory_bytes / asked) if asked else 0.0
 
     @property
     def copied_bytes(self) -> float:
-        """That bulk copies of a block ask of the second level, which a multicast copy asks once."""
+        """Bytes that a block's bulk copies request from the second level; a multicast copy requests them once."""
         each = (deed.number * lanes for deed, lanes in self._deeds if deed.does is Does.COPIES)
         return sum(each) / self.cluster_blocks
 
     @property
     def deeds(self) -> Iterator[Deed]:
-        """What each role did, once."""
+        """What each role did, once per role."""
         return (deed for deed, _ in self._deeds)
 
     @property
     def _deeds(self) -> Iterator[tuple[Deed, int]]:
-        """What each role did, and the number of its warps."""
+        """What each role did, with the number of its warps."""
         for role in self.roles:
             for told in role.deeds.values():
                 yield from ((deed, len(role.warps)) for deed in itertools.chain(*told))
 
 
 def watched(alone: Alone) -> Watched | None:
-    """What a launch's first cluster does, which runs for it; None where warps wait for no mbarrier.
+    """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier.
 
     Raises
     ------
     KernelError
-        A block went wrong.
+            A block failed.
     LimitError
-        It does more than is kept.
+            The block does more than can be recorded.
     """
     if not _waits(alone.launch.program.ptx):
         return None
     found: RolesResult = alone.run(Part(0), (Roles(),)).results["roles"]
     if not found.complete:
         raise LimitError(
-            f"{alone.launch.name}: a predicted block must do no more than is kept of it, 256 MiB (got more); predict a "
-            "smaller product"
+            f"{alone.launch.name}: the record of a predicted block must fit 256 MiB (got more); predict a smaller "
+            "product"
         )
     return Watched(found.roles, alone.memory_bytes, alone.cluster_blocks)
 
 
 @bounded(64)
 def _waits(ptx: str) -> bool:
-    """Whether anything there waits for mbarriers; asked at every launch of a program."""
+    """Whether the PTX waits for mbarriers; called at every launch of a program."""
     functions = parsed(ptx).functions.values()
     names = {item.name for function in functions for item in function.body if isinstance(item, tree.Instruction)}
     return any((form := table().find(name)) is not None and form.row.kind == "await" for name in names)
@@ -153,9 +153,9 @@ def _waits(ptx: str) -> bool:
 def _deeds(
     code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
 ) -> npt.NDArray[np.uint32]:
-    """What the instructions of a path do, in its order: as often as the machine saw each line do something.
+    """What the instructions of a path do to mbarriers, in order, as often as the machine saw each line do something.
 
-    An instruction with a predicate does nothing where the machine saw its line do something only behind later waits.
+    A predicated instruction does nothing if the machine saw its line act only after later waits.
     """
     may = np.array([bool(opcodes.row(one.name).deed) for one in code])
     left = {line: list(reversed(told)) for line, told in role.deeds.items()}

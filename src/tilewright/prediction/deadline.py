@@ -1,4 +1,4 @@
-"""How long a prediction may take."""
+"""The time limit of a prediction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.simt.run.limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """So many seconds of the host from now on.
+    """A number of host seconds from now on.
 
     Examples
     --------
@@ -25,17 +25,17 @@ class Deadline:
 
     @classmethod
     def of(cls, limits: Limits | None) -> Deadline:
-        """That of a launch's limits: as long as its run may take."""
+        """From a launch's limits: a prediction may take as long as its run."""
         return cls() if limits is None or limits.seconds is None else cls(float(limits.seconds))
 
     def left(self) -> float:
-        """Seconds, not negative."""
+        """Seconds left, not negative."""
         return max(0.0, self.began + self.seconds - time.monotonic())
 
     def check(self) -> None:
-        """Raise LimitError where none are left."""
+        """Raise LimitError if none are left."""
         if not self.left():
             raise LimitError(
-                f"a prediction must be made within {self.seconds:g} s (took longer); raise `limits.seconds`, or "
+                f"a prediction must take at most {self.seconds:g} s (took longer); raise `limits.seconds`, or "
                 "predict a simpler kernel"
             )

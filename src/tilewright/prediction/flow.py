@@ -1,11 +1,11 @@
-"""How often each part of the machine code runs.
+"""Estimates how often each part of the machine code runs.
 
-The SIMT machine runs PTX and counts each of its instructions. The assembler says which line of PTX each machine
-instruction comes from; it unrolls loops, duplicates and moves code. So how often a block of machine code runs is
-estimated: the flow through the graph of blocks that agrees best with the counts of the instructions that stand for one
-of PTX each. Differences count as they are, not squared, so the few that the assembler merged do not matter. Where
-several flows agree, as with a loop that is kept unrolled and as it was, the one of the fewest instructions is taken:
-code is unrolled to be used. What a warp's path is then, :mod:`tilewright.prediction.walk` says.
+The SIMT machine runs PTX and counts each of its instructions. The assembler says which PTX line each machine
+instruction comes from; but it unrolls loops, and duplicates and moves code. So the frequency of a machine-code block is
+an estimate: the flow through the block graph that agrees best with the counts of those instructions that correspond to
+one PTX instruction each. Differences count linearly, not squared, so the few that the assembler merged do not matter.
+If several flows agree, for example for a loop kept both unrolled and rolled, the one with the fewest instructions wins:
+the unrolled code is there to be used. :mod:`tilewright.prediction.walk` turns the flow into a warp's path.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.linear import Equation, least
 from tilewright.programs.disassembler import Instruction
 
-#: What differences cost: of an instruction counted one each, and of another; and what an instruction costs.
+#: Cost of a difference: for an instruction counted one to one, and for another; and the cost of each instruction.
 _COUNTED, _NEAR, _SHORT = 1.0, 0.03, 1e-6
-#: So much of it counts for lines that stand in several blocks, as copies or as parts that follow one another.
+#: Factor of these for lines in several blocks, as copies or as parts that follow one another.
 _SPLIT = 0.05
-#: What going back costs: of two flows that agree equally well, a warp enters a loop wherever it comes by.
+#: Cost of a back edge: of two flows that agree equally, this chooses the loop entry on the warp's way.
 _BACK = 1e-8
-NONE = 1e-6  #: Less is no flow.
+NONE = 1e-6  #: Smaller values count as no flow.
 END = -1
-#: Of all work, the part that warps may have done which count as idle.
+#: Largest share of the work of warps that count as idle.
 _IDLE = 0.1
 _LEAVES = ("branch", "call", "exit", "return")
 
@@ -41,28 +41,28 @@ Flow = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Blocks of machine code, and the ways between them."""
+    """Blocks of machine code, and the edges between them."""
 
-    blocks: tuple[tuple[int, int], ...]  #: First instruction, and one past the last.
-    edges: tuple[tuple[int, int], ...]  #: Numbers of blocks; `END` where the warp ends.
-    calls: MappingProxyType[int, int]  #: Blocks that call, and those to which their callees return.
-    callees: frozenset[int]  #: Blocks that return.
+    blocks: tuple[tuple[int, int], ...]  #: First instruction, and the one after the last.
+    edges: tuple[tuple[int, int], ...]  #: Block numbers; `END` if the warp ends.
+    calls: MappingProxyType[int, int]  #: Blocks that call, with the block to which the callee returns.
+    callees: frozenset[int]  #: Blocks that end with a return.
 
     def out(self, block: int) -> list[int]:
-        """Numbers of the edges that leave a block."""
+        """Indices of the edges that leave a block."""
         return [number for number, (source, _) in enumerate(self.edges) if source == block]
 
     def into(self, block: int) -> list[int]:
-        """Numbers of the edges that lead to a block."""
+        """Indices of the edges that enter a block."""
         return [number for number, (_, target) in enumerate(self.edges) if target == block]
 
 
 def graph(code: Sequence[Instruction]) -> Graph:
-    """The blocks of machine code, in its order."""
+    """The graph of machine code, with blocks in code order."""
     heads = {0}
     for number, one in enumerate(code):
         if opcodes.row(one.name).flow == "indirect":
-            raise CompileError(f"a predicted kernel must branch to known places (got {one.opcode}); avoid jump tables")
+            raise CompileError(f"a predicted kernel must branch to known targets (got {one.opcode}); avoid jump tables")
         if opcodes.row(one.name).flow in _LEAVES:
             heads |= {number + 1} if one.target is None else {number + 1, one.target}
     firsts = sorted(head for head in heads if head < len(code))
@@ -93,7 +93,7 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
 
 
 def _returns(code: Sequence[Instruction], ret: int) -> list[int]:
-    """Where a return may go: behind each call of the code that it stands in, which begins at the last target before."""
+    """The targets of a return: after each call of its function, which begins at the last call target before it."""
     calls = [
         (one.target, number + 1)
         for number, one in enumerate(code)
@@ -112,7 +112,7 @@ def frequencies(
 ) -> npt.NDArray[np.float64]:
     """How often a warp takes each edge.
 
-    Loops that turn and that no way leads to are entered: a warp comes into each at least once.
+    A loop with iterations that no other flow leads to still gets an entry: a warp enters each loop at least once.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def frequencies(
     executed : mapping of int to float
         How often a warp executes the PTX instruction of each line.
     ptx : mapping of int to str
-        The opcode that stands on each line, without modifiers: which machine instruction is one of its kind, and not a
-        part of a division.
+            The opcode on each line, without modifiers. It decides which machine instructions correspond to one PTX
+            instruction, and which are part of a division, for example.
     deadline : Deadline
     """
     wanted = list(_wanted(code, ways, executed, ptx))
@@ -142,10 +142,10 @@ def frequencies(
 
 
 def working(ways: Graph, flow: Flow) -> tuple[float, Flow]:
-    """Which share of the warps does not end at the kernel's guard, and how often one of these takes each edge.
+    """The share of warps that do not end at the kernel's guard, and how often one of these takes each edge.
 
-    A mean of warps that work and of warps that have nothing to do would be neither. The guard is what leaves the kernel
-    before any loop; where what ends there has done a good part of all work, it is none.
+    The mean of working and idle warps would describe neither. The guard is an exit before any loop; an exit after a
+    good part of all work is no guard.
 
     Examples
     --------
@@ -175,13 +175,13 @@ def working(ways: Graph, flow: Flow) -> tuple[float, Flow]:
     return share, found
 
 
-_Wanted = tuple[Mapping[int, float], float, float]  # factors of edges, their sum, and what a difference of 1 costs
+_Wanted = tuple[Mapping[int, float], float, float]  # factors of edges, their sum, cost of a difference of 1
 
 
 def _wanted(
     code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> Iterator[_Wanted]:
-    """What the counts say of the edges."""
+    """What the counts require of the edges."""
     outs = [ways.out(block) for block in range(len(ways.blocks))]
     one_each, near = _places(code, ways, executed, ptx)
     for places, weight in ((one_each, _COUNTED), (near, _NEAR)):
@@ -193,7 +193,7 @@ def _wanted(
 
 
 def _agreeing(ways: Graph, wanted: Sequence[_Wanted], deadline: Deadline) -> npt.NDArray[np.float64]:
-    """The flow whose differences from what is wanted cost least."""
+    """The flow that differs from the requirements at least cost."""
     costs = [
         _SHORT * (ways.blocks[source][1] - ways.blocks[source][0]) + _BACK * (target != END and target <= source)
         for source, target in ways.edges
@@ -204,7 +204,7 @@ def _agreeing(ways: Graph, wanted: Sequence[_Wanted], deadline: Deadline) -> npt
         factors = {edge: 1.0 if edge in leaves else -1.0 for edge in leaves ^ comes}
         equations.append((factors, float(block == 0)))
     for parts, total, weight in wanted:
-        equations.append(({**parts, len(costs): 1.0, len(costs) + 1: -1.0}, total))  # what is missing, or too much
+        equations.append(({**parts, len(costs): 1.0, len(costs) + 1: -1.0}, total))  # shortfall, or excess
         costs += [weight, weight]
     return least(costs, equations, deadline)[: len(ways.edges)]
 
@@ -215,9 +215,9 @@ _Places = dict[int, dict[int, float]]
 def _places(
     code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> tuple[_Places, _Places]:
-    """By line of PTX, how many of its copies stand in each block: of instructions one each, and of the others.
+    """For each PTX line, how many copies each block has: of one-to-one instructions, and of the others.
 
-    Of the others only lines of which no block is unrolled.
+    The others only include lines that no block unrolls.
     """
     one_each: _Places = {}
     near: _Places = {}
@@ -236,7 +236,7 @@ def _places(
 
 
 def _alike(places: _Places, executed: Mapping[int, float]) -> list[tuple[dict[int, float], list[float]]]:
-    """The counts of lines that stand in the same blocks equally often, together."""
+    """Merge the counts of lines that are in the same blocks equally often."""
     groups: dict[tuple[tuple[int, float], ...], list[float]] = {}
     for line, parts in places.items():
         groups.setdefault(tuple(sorted(parts.items())), []).append(executed[line])

@@ -1,7 +1,7 @@
-"""What the blocks of a grid read from memory through a second level, from what a few neighbours read.
+"""What a grid's blocks read from memory through the second level, from what a few neighbours read.
 
-A block that starts finds what its neighbours have read, if the second level has it still. So what counts is which
-sectors a block has that its neighbours along each axis do not have. Blocks start in order, x first.
+A new block hits on what its neighbours have read, if the second level still has it. So the traffic depends on the
+sectors of a block that its neighbours along each axis do not have. Blocks start in order, x first.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Extent = tuple[int, int, int]
-#: Powers of two of the distances along a grid of one axis at which blocks may share something.
+#: Neighbours in a grid of one axis at distances up to this power of two may share sectors.
 _STEPS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes that a block has for itself, given its neighbours: alike for all blocks of the grid.
+    """The bytes of a block that its neighbours do not have; equal for all blocks of the grid.
 
     Examples
     --------
-    Blocks of a product: those side by side share the panel of A, 100 bytes, those below each other that of B, 60.
+    Blocks of a product: those side by side share a panel of A (100 bytes), those below each other a panel of B (60).
 
     >>> product = Footprint.of_panels(shared=100, own=60)
     >>> product.union((1, 1, 1)), product.union((8, 4, 1))
     (160.0, 880.0)
     """
 
-    #: By the axes, as bits from x on, along which a block has neighbours that came before it: bytes that none of them
-    #: has. [0] is all of a block's own, and [1] what its neighbour along x does not have.
+    #: Indexed by a bit set of axes, x first, along which the block has an earlier neighbour: bytes that none of these
+    #: neighbours has. [0] is everything a block reads; [1] is what its neighbour along x does not have.
     fresh: tuple[float, ...]
 
     @classmethod
     def of_panels(cls, *, shared: float, own: float) -> Footprint:
-        """Of a product, whose blocks along x share one operand's panel, and those along y the other's."""
+        """For a product whose blocks along x share one operand's panel, and those along y the other's."""
         return cls((shared + own, own, shared, 0, 0, 0, 0, 0))
 
     @classmethod
     def of_groups(cls, *, rows: float, columns: float) -> Footprint:
-        """Of a product taken in groups of rows of tiles: down a column of a group, along the group, the next group.
+        """For a product in groups of rows of tiles: down a column of a group, along the group, then the next group.
 
-        Two groups of two rows, and three columns: four panels of A, 100 bytes each, and three of B, 10 bytes each.
+        Two groups of two rows, and three columns: four panels of A (100 bytes each), and three of B (10 bytes each).
 
         >>> Footprint.of_groups(rows=100, columns=10).union((2, 3, 2))
         430.0
@@ -51,9 +51,9 @@ class Footprint:
 
     @classmethod
     def of_neighbours(cls, grid: Extent, union: Callable[[Sequence[Extent]], float]) -> Footprint:
-        """Measured at 2 x 2 x 2 blocks, by their places beside the first; `union` says what some of them have in all.
+        """Measured on 2 x 2 x 2 blocks, at offsets from the first; `union` gives the bytes of several together.
 
-        A grid of one axis may stand for tiles of several: what blocks 1, 2, 4 and up to 64 before have not.
+        A grid of one axis may have tiles of several: bytes that the blocks 1, 2, 4 and up to 64 earlier do not have.
 
         >>> panels = {(0, 0, 0): {1, 2}, (1, 0, 0): {1, 3}, (0, 1, 0): {4, 2}, (1, 1, 0): {4, 3}}
         >>> Footprint.of_neighbours((2, 2, 1), lambda some: len(set().union(*(panels[at] for at in some)))).fresh
@@ -74,18 +74,18 @@ class Footprint:
         return cls(tuple(fresh))
 
     def union(self, grid: Extent) -> float:
-        """Of all blocks of a grid: what memory must give once."""
+        """Bytes of all blocks of a grid, each counted once."""
         found = 0.0
         for bits, fresh in enumerate(self.fresh):
             found += fresh * math.prod(extent - 1 for axis, extent in enumerate(grid) if bits >> axis & 1)
         return found
 
     def read(self, grid: Extent, filling: int, l2_bytes: int, stored: Footprint | None = None) -> float:
-        """What is read from memory, where so many blocks run at the same time.
+        """Bytes read from memory if `filling` blocks run at the same time.
 
-        The first filling starts together, side by side. The later ones start as places come free: a block is as far
-        behind its neighbour along x as that started before it, and what the block above had is there still if what was
-        read since then, a row of blocks, fits the second level; likewise for planes. What blocks have `stored` takes
+        The first filling starts together. Later blocks start as places become free: one block starts as long after its
+        neighbour along x as that started before it. Data of the block above are still present if what was read since
+        then, a row of blocks, fits in the second level; the same holds for planes. Data that blocks have `stored` take
         room there too.
 
         >>> product = Footprint.of_panels(shared=100, own=100)
@@ -108,7 +108,7 @@ class Footprint:
         return self.union(grid)
 
     def _first(self, grid: Extent, filling: int) -> float:
-        """Of the first blocks in order, as whole rows or planes."""
+        """Bytes of the first blocks in order, as whole rows or planes."""
         x, y, z = grid
         if filling >= x * y:
             return self.union((x, y, min(z, -(-filling // (x * y)))))

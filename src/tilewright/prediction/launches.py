@@ -1,4 +1,4 @@
-"""The predicted time of a launch: of one to be made, of one that was profiled, of one whose work is known."""
+"""The predicted time of a launch: of a new one, of a profiled one, or of a workload."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
 from tilewright.waiting import announced
 
-#: What most published times are of predicted ones. Source: `benchmarks/prediction.py`.
+#: Most published times are within these multiples of the predicted ones. Source: `benchmarks/prediction.py`.
 BAND = (0.75, 1.35)
-#: A stage that works for so much of the time is what limits.
+#: A stage that works for this share of the time is the limiter.
 _BUSY = 0.85
 
 
@@ -41,25 +41,25 @@ def predict(
     all_blocks: bool = False,
     **options: Unpack[LaunchOptions],
 ) -> Prediction:
-    """How long a launch takes on a GPU that need not be there.
+    """The time of a launch on a GPU that need not be present.
 
-    The launch is profiled on the simulated GPU; the vendor's assembler makes the machine code that the GPU would run.
-    Of a large grid some blocks run that stand for the others, and arguments stay as they are.
+    The launch is profiled on the simulated GPU, and the vendor's assembler makes the GPU's machine code. For a large
+    grid, some blocks run and represent the others; then the arguments do not change.
 
     Parameters
     ----------
     kernel, grid, block, args
         As for :func:`tilewright.simt.launch`.
     clock_mhz : int, optional
-        The clock that its multiprocessors sustain; the vendor's boost clock by default.
+            The clock that the multiprocessors sustain; by default the vendor's boost clock.
     all_blocks : bool
-        Whether all blocks run, whose results are in the arguments then. They do in any case where the grid is small,
-        where blocks wait for others, print or change global memory atomically, and where those that ran differ.
+            Whether all blocks run; then their results are in the arguments. All run in any case if the grid is small,
+            if blocks wait for others, print or change global memory atomically, or if the sampled blocks differ.
     **options
-        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
-        :func:`tilewright.simt.launch`. A GPU older than compute capability 7.5, which the assembler makes no code for,
-        runs that of 7.5; the model's own work may take `limits.seconds` too. Clusters that the launch alone names count
-        where warps wait for mbarriers; elsewhere each block is predicted by itself.
+            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
+            :func:`tilewright.simt.launch`. A GPU older than compute capability 7.5, for which the assembler makes no
+            code, gets that of 7.5. The model itself may also take `limits.seconds`. Clusters given only at the launch
+            count if warps wait for mbarriers; otherwise each block is predicted alone.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-        The machine code has what the model does not know: tensor memory, textures, bulk reductions, jump tables. Or the
-        PTX is made for a newer compute capability than the GPU's.
+            The model does not support the machine code: tensor memory, textures, bulk reductions, jump tables. Or the
+            PTX targets a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -114,11 +114,10 @@ def of_profile(
     *,
     changes: bool = True,
 ) -> Prediction:
-    """The time of a launch that was profiled; what a change would give takes as long again for each, if wanted.
+    """The time of a profiled launch. With `changes`, each change takes as long again.
 
-    `roles` is what its first block was seen to do, where warps have roles.
+    `roles` says what the first block's warps did, if they have roles.
 
-    Raises MissingExtraError: the assembler or the disassembler is not installed.
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
@@ -132,7 +131,7 @@ def of_sample(
     found: Sampled, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None,
     roles: Watched | None = None,
 ) -> Prediction:  # fmt: skip
-    """The time of a launch of which some blocks were profiled."""
+    """The time of a launch from the profile of some blocks."""
     work = replace(found.work, bulk_far=roles.far(found.work.blocks) if roles else 0.0)
     model = Model.of(program, work, gpu, Deadline.of(limits), roles)
     time = of_work(found.seen, model, work, found.seen.grid, clock_mhz)
@@ -148,7 +147,7 @@ def of_work(
     *,
     changes: bool = True,
 ) -> Prediction:
-    """The prediction of a workload, whose kernel was profiled in a launch of this or another grid."""
+    """The prediction for a workload whose kernel was profiled, in a launch of this or another grid."""
     gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
     with announced("predicting", seen.kernel):
         time = model.time(work, mhz)
@@ -186,7 +185,7 @@ def of_work(
 
 
 def _limiter(found: multiprocessor.Simulated) -> str:
-    """The stage that always works, else issue where it takes most clocks, else what was waited for most."""
+    """The stage that is always busy; else issue, if it takes most clocks; else the most frequent wait."""
     stage = max(found.busy, key=lambda name: found.busy[name])
     if found.busy[stage] >= _BUSY:
         return {"requests": "memory instructions", "data": "shared memory and L1 bandwidth"}.get(stage, stage)
@@ -197,11 +196,11 @@ def _limiter(found: multiprocessor.Simulated) -> str:
 
 def _notes(model: Model) -> tuple[str, ...]:
     unknown = opcodes.unknown(one.name for one in model.code)
-    return (f"taken as integer arithmetic, for the model does not know them: {', '.join(unknown)}",) * bool(unknown)
+    return (f"treated as integer arithmetic, being unknown to the model: {', '.join(unknown)}",) * bool(unknown)
 
 
 def _others(work: Workload, gpu: machine.Gpu) -> list[tuple[str, Workload]]:
-    """The workload with one thing different each time."""
+    """Workloads that each differ in one thing."""
     found = []
     most = gpu.warps_per_multiprocessor // work.block_warps
     for blocks in (work.resident_blocks - 1, work.resident_blocks + 1):

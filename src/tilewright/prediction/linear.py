@@ -1,4 +1,4 @@
-"""The least of a sum in numbers that are not negative and obey equations: a linear program, solved by HiGHS.
+"""Minimises a linear cost of non-negative numbers under linear equations: a linear program, solved by HiGHS.
 
 Source: Huangfu, Hall, Parallelizing the Dual Revised Simplex Method, Mathematical Programming Computation 10, 2018.
 """
@@ -18,21 +18,21 @@ Equation = tuple[Mapping[int, float], float]  #: Factors by number, and their su
 
 
 def least(costs: Sequence[float], equations: Sequence[Equation], deadline: Deadline) -> npt.NDArray[np.float64]:
-    """The x >= 0 for which the sum of costs is least.
+    """The x >= 0 with the least cost.
 
     Parameters
     ----------
     costs : sequence of float
-        Of each number.
+            Cost of each number.
     equations : sequence of (mapping of int to float, float)
     deadline : Deadline
 
     Raises
     ------
     CompileError
-        No x obeys the equations.
+            No x satisfies the equations.
     LimitError
-        It takes longer.
+            The solver did not finish before the deadline.
     MissingExtraError
         The solver is not installed.
 
@@ -64,7 +64,7 @@ def least(costs: Sequence[float], equations: Sequence[Equation], deadline: Deadl
         deadline.check()
     if status != highs.HighsModelStatus.kOptimal:
         raise CompileError(
-            f"a predicted kernel must come to its end (got code of which no way does: {status.name[1:]}); leave out "
-            "what waits for ever"
+            f"a predicted kernel must end (got code in which no path does: {status.name[1:]}); leave out what waits "
+            "for ever"
         )
     return np.array(solver.getSolution().col_value)

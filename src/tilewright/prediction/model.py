@@ -1,4 +1,4 @@
-"""The model of a kernel on a GPU: its machine code, a warp's path through it, and how long a launch takes."""
+"""The model of a kernel on a GPU: its machine code, a warp's path through it, and the time of a launch."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tilewright.prediction.workload import Workload
 from tilewright.programs.disassembler import Instruction, disassembled
 from tilewright.programs.program import OLDEST_CC, Program
 
-#: How often all places of a multiprocessor are filled at most.
+#: Most times that all places of a multiprocessor are filled in a simulation.
 _FILLINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Of one launch."""
+    """The time of one launch."""
 
     seconds: float
-    simulated: multiprocessor.Simulated  #: The multiprocessor that has most blocks.
+    simulated: multiprocessor.Simulated  #: The multiprocessor with most blocks.
 
 
 def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
-    """The compute capability whose machine code is predicted: the GPU's, or the oldest that has an assembler.
+    """The compute capability whose machine code is predicted: the GPU's, or the oldest that the assembler supports.
 
-    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of.
+    Raises CompileError: the PTX targets a newer compute capability, so the assembler makes no code for this one.
     """
     cc = max(gpu.compute_capability, OLDEST_CC)
     if program.cc > cc:
@@ -44,19 +44,19 @@ def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A kernel's machine code, and the path of a warp through it."""
+    """A kernel's machine code, and the paths of its warps."""
 
     code: tuple[Instruction, ...]
-    crew: Crew  #: The paths of a cluster's warps, of those that do not end at the kernel's guard.
-    longer: tuple[tuple[float, Crew], ...]  #: With more turns of a loop, and how often these are left out.
+    crew: Crew  #: The paths of a cluster's warps, without those that end at the kernel's guard.
+    longer: tuple[tuple[float, Crew], ...]  #: With more iterations of a loop, and how many `crew` leaves out.
     gpu: Gpu
     deadline: Deadline
 
     @classmethod
     def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline, roles: Watched | None = None) -> Model:
-        """The paths that the counts of a launch speak for: one of all warps, or that of each role.
+        """The paths that agree with the counts of a launch: one for all warps, or one for each role.
 
-        Raises CompileError: as :func:`machine_cc`, or the code has what the model does not know.
+        Raises CompileError: as :func:`machine_cc`, or the model does not support the code.
         """
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways = flow.graph(code)
@@ -64,7 +64,7 @@ class Model:
             return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline)
         if any(opcodes.row(one.name).deed for one in code):
             raise CompileError(
-                f"{program.name} waits for mbarriers, so a block of it must run to be predicted (got counts alone); "
+                f"{program.name} waits for mbarriers, so a prediction must run one of its blocks (got only counts); "
                 "use `tilewright predict` or `tilewright.predict`"
             )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
@@ -74,9 +74,10 @@ class Model:
         return cls(code, Crew.alike(paths.shortened, warps, blocks), longer, gpu, deadline)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:
-        """How long a launch takes: that of the multiprocessor which has most blocks, and of those of its cluster.
+        """The time of a launch: that of the multiprocessor with most blocks, with those of its cluster.
 
-        Of many blocks the first few fillings are simulated; each further one takes the mean of those but the first.
+        Of many blocks only the first few fillings are simulated; each later one takes the mean of those after the
+        first.
         """
         cluster = self.crew.blocks
         each = -(-(work.blocks // cluster) // (self.gpu.multiprocessors // cluster))
@@ -88,7 +89,7 @@ class Model:
         return Time(found.clocks / (clock_mhz * 1e6) + timing(self.gpu).launch_us * 1e-6, found)
 
     def _blocks(self, work: Workload, blocks: int, clock_mhz: int) -> multiprocessor.Simulated:
-        """So many blocks on one multiprocessor, while the others have blocks too."""
+        """Simulate blocks on one multiprocessor while the others are busy too."""
 
         def run(crew: Crew) -> multiprocessor.Simulated:
             active = min(self.gpu.multiprocessors, work.blocks)

@@ -1,30 +1,31 @@
-"""The blocks of a launch on one multiprocessor, clock by clock: a stated model, nothing of which is fitted.
+"""The blocks of a launch on one multiprocessor, simulated clock by clock, with no fitted number.
 
-- **Issue.** Warps are dealt to four partitions in turn. A partition issues an instruction a clock: of the warp that
-  issued last, else of that with the highest number that can, which is the youngest until a block is replaced. The
-  compiler's control bits say when a warp can: after its stall count, and once the dependence counters that the
-  instruction waits for are free.
-- **Pipes** take an instruction every one or more clocks (:mod:`tilewright.prediction.pipes`). The operands of
-  instructions of fixed latency pass two banks of registers with a port each, in a window of three clocks, but for those
-  that the compiler keeps in the operand cache.
-- **Memory.** A partition holds five memory instructions, and works out an address every four clocks. A multiprocessor
-  takes a request of all partitions every one or two clocks, in the order of issue. Shared memory then takes a clock a
-  wavefront. The first level looks up a line a clock, and moves 128 bytes. What it has not comes from the second level
-  or from memory, at this multiprocessor's share of their rates, after their latency.
-- **Copies** to shared memory take what a load takes and what a store there takes. The warp goes on; it waits where it
-  waits for a group of copies.
-- **Tensor cores** take a product of matrices of one warp at a time. The compiler's stall counts say when its result is
-  there, but for float64. Those of a warpgroup wait in a queue of each partition, a warp's quarter each, and read
-  shared memory while they go on; a warp waits where it waits for a group of products.
-- **Bulk copies** come from the second level or from memory as loads do, and are written to shared memory 1 KiB at a
-  time. An mbarrier counts arrivals and bytes as they come; who waits for its phase goes on when it is over.
-- **Blocks.** A block's place is taken by the next one when its last warp has ended.
-- **Clusters.** The blocks of a cluster have a multiprocessor each, which run side by side; the next cluster begins when
-  all have ended. A multicast copy asks the second level once and is written in each block that it names. What a block
-  does to another one's mbarrier, and the cluster's barrier, take the way to another multiprocessor.
+- **Issue.** Warps go to four partitions in turn. A partition issues one instruction per clock: of the warp that issued
+  last, else of the ready warp with the highest number, which is the youngest until a block is replaced. The compiler's
+  control bits say when a warp is ready: after its stall count, when the dependence counters that the instruction waits
+  for are free.
+- **Pipes** take an instruction every one or more clocks (:mod:`tilewright.prediction.pipes`). Operands of fixed-latency
+  instructions pass two register banks with one port each, in a window of three clocks, except those that the compiler
+  keeps in the operand cache.
+- **Memory.** A partition queues five memory instructions, and computes an address every four clocks. The multiprocessor
+  accepts one request of its partitions every one or two clocks, in issue order. Shared memory then takes one clock per
+  wavefront. The first level looks up one line per clock, and moves 128 bytes. Misses go to the second level or to
+  memory, at this multiprocessor's share of their rates, and with their latency.
+- **Copies** to shared memory cost what the load and the store to shared memory cost. The warp continues; it waits where
+  it waits for a group of copies.
+- **Tensor cores** take one matrix product of a warp at a time. The compiler's stall counts say when its result is
+  ready, except for float64. Products of a warpgroup wait in a queue of each partition, a quarter in each, and read
+  shared memory while they run; a warp waits where it waits for a group of products.
+- **Bulk copies** come from the second level or from memory, as loads do, and are written to shared memory 1 KiB at a
+  time. An mbarrier counts arrivals and bytes as they come; a warp that waits for its phase continues when it completes.
+- **Blocks.** When a block's last warp has ended, the next block takes its place.
+- **Clusters.** Each block of a cluster has its own multiprocessor; these run side by side. The next cluster begins when
+  all blocks have ended. A multicast copy requests its data from the second level once, and is written in each block
+  that it names. Operations on another block's mbarrier, and the cluster's barrier, have the latency between
+  multiprocessors.
 
-Left out: instruction caches, constant caches, and paths that differ between lanes. Warps take one mean path but where
-they wait for mbarriers: there each role has its own (:mod:`tilewright.prediction.crew`).
+Left out: instruction caches, constant caches, and divergent paths. All warps take one mean path, except in kernels that
+wait for mbarriers: there each role has its own (:mod:`tilewright.prediction.crew`).
 
 Sources: Huerta, Abaie Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO
 2025; `machine/timing.toml` has that of each number.
@@ -61,52 +62,52 @@ _CODE, _WARP, _ROLE, _MBARRIER, _ARRIVAL, _MACHINE = (
 )
 _ARRIVALS = _NUMBERS["TW_SM_ARRIVALS"]
 ISSUE = "instruction issue"
-#: What clocks went to, by number.
+#: What the clocks were spent on, by number.
 CAUSES = (
     ISSUE, "dependent arithmetic", "arithmetic pipes", "register ports", "memory instructions",
     "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
     "products of a warpgroup", "mbarriers",
 )  # fmt: skip
 STAGES = ("requests", "first level", "data", "second level", "memory", "tensor cores")
-#: Issuing clocks between looks at Ctrl-C and at the deadline.
+#: Issuing clocks between two checks for Ctrl-C and the deadline.
 _SLICE = 1 << 18
 _WORD_BYTES = 4
 _WIDTH = re.compile(r"\.(128|64)\b")
-#: Of matrices of 8 x 8, which a warp loads up to four of: 4 bytes a lane each.
+#: Loads of 8 x 8 matrices, of which a warp loads up to four: 4 bytes per lane each.
 _MATRICES = re.compile(r"\.MT?88\.(\d)\b")
-#: Of the cluster's barrier.
+#: The halves of the cluster's barrier.
 _CLUSTER = {"UCGABAR_ARV": "TW_SM_CLUSTER_ARRIVE", "UCGABAR_WAIT": "TW_SM_CLUSTER_WAIT"}
 _REGISTER = re.compile(r"[-|~]*R(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Blocks on one multiprocessor."""
+    """The simulation of blocks on one multiprocessor."""
 
     clocks: float
-    went: npt.NDArray[np.float64]  #: What the clocks of all partitions went to, in the order of `CAUSES`.
-    worked: npt.NDArray[np.float64]  #: For how many clocks each of `STAGES` worked.
-    waits: int = 0  #: For copies.
-    flying: float = 0.0  #: Groups of copies, or phases with bytes to come, when a warp came to such a wait: their sum,
-    most_flying: int = 0  #: and the most.
+    went: npt.NDArray[np.float64]  #: Clocks of all partitions, by what they were spent on, in the order of `CAUSES`.
+    worked: npt.NDArray[np.float64]  #: Clocks in which each of `STAGES` worked.
+    waits: int = 0  #: Number of waits for copies.
+    flying: float = 0.0  #: Sum over these waits of the copy groups, or phases with missing bytes, in flight;
+    most_flying: int = 0  #: and the largest number at one wait.
 
     @property
     def instructions(self) -> float:
-        """Issued, of all partitions."""
+        """Instructions issued by all partitions."""
         return float(self.went[_NUMBERS["TW_SM_ISSUED"]])
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of the partitions' clocks, by `CAUSES`."""
+        """Shares of the partitions' clocks, by `CAUSES`."""
         return dict(zip(CAUSES, map(float, self.went / (self.clocks * _NUMBERS["TW_SM_PARTITIONS"])), strict=True))
 
     @property
     def busy(self) -> dict[str, float]:
-        """Shares of the clocks that each of `STAGES` worked."""
+        """Shares of the clocks in which each of `STAGES` worked."""
         return dict(zip(STAGES, map(float, self.worked / self.clocks), strict=True))
 
     def plus(self, times: float, more: Simulated, less: Simulated) -> Simulated:
-        """Itself, and so many times what `more` takes beyond `less`."""
+        """The result itself, plus `times` the difference between `more` and `less`."""
         return Simulated(
             self.clocks + times * (more.clocks - less.clocks),
             np.maximum(self.went + times * (more.went - less.went), 0.0),
@@ -128,18 +129,18 @@ def run(
     deadline: Deadline,
     clock_mhz: int | None = None,
 ) -> Simulated:
-    """Let a multiprocessor run `blocks` blocks, while `active` multiprocessors share the second level and memory.
+    """Simulate `blocks` blocks on a multiprocessor while `active` multiprocessors share the second level and memory.
 
-    Where blocks come in clusters, as many multiprocessors as a cluster has blocks run so many each; what is said is
-    their mean. Memory keeps its own pace where `clock_mhz` is not the boost clock.
+    For clusters, one multiprocessor for each block of a cluster runs `blocks` each; the result is their mean. Memory
+    keeps its own clock if `clock_mhz` is not the boost clock.
 
-    Raises CompileError: the control bits of the machine code wait for something that never comes.
+    Raises CompileError: the control bits of the machine code wait for something that never happens.
     """
     resident, mhz = min(work.resident_blocks, blocks), clock_mhz or gpu.boost_mhz
     held = _held(crew, resident)
     held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far, block_warps=crew.block_warps)
     machines = np.zeros(crew.blocks, _MACHINE)
-    for name in ("code", "roles"):  # which all share
+    for name in ("code", "roles"):  # shared by all
         machines[name] = held[name].ctypes.data
     for name in ("warps", "mbarriers", "arrivals", "arrived", "live"):
         machines[name] = [of_one.ctypes.data for of_one in held[name]]
@@ -154,11 +155,9 @@ def run(
     while (state := advance(machines.ctypes.data, _SLICE)) == 1:
         deadline.check()
     if state:
-        raise CompileError(
-            "a predicted kernel must come to its end (got code that waits for ever); predict one without such waits"
-        )
+        raise CompileError("a predicted kernel must end (got code that waits for ever); predict one without such waits")
     issued, went = float(machines["clock"][0]), machines["clocks"].mean(axis=0)
-    clocks = max(1.0, issued, machines["l2"].max(), machines["dram"].max())  # stores that nobody waits for end too
+    clocks = max(1.0, issued, machines["l2"].max(), machines["dram"].max())  # with stores that nothing waits for
     went[CAUSES.index("global memory latency")] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
     waits, flying, most = machines["flights"].T
     return Simulated(
@@ -167,7 +166,7 @@ def run(
 
 
 def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
-    """What the machines point to, of so many blocks at once: the roles, and a row of the rest for each machine."""
+    """The arrays that the machines point to: the roles, and for each machine a row of everything else."""
     warps = np.zeros((crew.blocks, resident, crew.block_warps), _WARP)
     warps["block"] = np.arange(resident)[:, None]
     warps["role"] = np.reshape(crew.of_warp, (crew.blocks, 1, crew.block_warps))
@@ -189,7 +188,7 @@ def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:
-    """The machine's own."""
+    """The numbers of the machine itself."""
     a_clock = gpu.memory_gb_per_s * 1e3 / clock_mhz / SECTOR_BYTES
     l2 = float(times.l2_sectors)
     if gpu.l2_bytes_per_clock:
@@ -213,7 +212,7 @@ def lower(
     far: float = 0.0,
     block_warps: int = 0,
 ) -> npt.NDArray[Any]:
-    """Machine code as the model reads it, a record an instruction; so much of bulk copies comes from memory."""
+    """Machine code as the model reads it, one record per instruction; `far` of bulk copies' bytes come from memory."""
     records = np.zeros(len(code), _CODE)
     records["operands"] = -1
     times = timing(gpu)
@@ -253,14 +252,14 @@ def lower(
 
 
 def _part(one: Instruction, block_warps: int) -> int:
-    """Warps of a barrier that takes a part of the block; 0 where it takes all, or a register says how many."""
+    """Warps of a barrier for a part of the block; 0 if it is for all, or if a register says how many."""
     threads = one.operands[1] if len(one.operands) > 1 else ""
     warps = int(threads, 16) // WARP_LANES if threads.startswith("0x") else 0
     return warps if warps < block_warps else 0
 
 
 def _never(one: Instruction, sites: Mapping[int, Requests]) -> bool:
-    """Whether its predicate is always false: the assembler's own, or where no lane asked memory for anything."""
+    """Whether the predicate is always false: the assembler's own, or no lane requested anything."""
     return one.guard == "@!PT" or bool(one.guard and one.ptx_line in sites and not sites[one.ptx_line].asked)
 
 
@@ -271,7 +270,7 @@ def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timi
     record["read_clocks"] = times.latency("read", opcodes.row(one.name).access, size) - times.lead
     wavefronts = max(
         site.wavefronts, size / _WORD_BYTES
-    )  # what all lanes share is still written to each one's registers
+    )  # a value shared by all lanes is still written to the registers of each
     record["wavefronts"] = wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
 
 
@@ -286,7 +285,7 @@ def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: 
     record["tags"] = site.lines
     moved = max(site.sectors * SECTOR_BYTES, size * WARP_LANES)
     record["wavefronts"] = moved / (gpu.l1_bytes_per_clock or WAVEFRONT_BYTES)
-    if access == "copy":  # written to shared memory, and past the first level (cp.async.cg) not read there
+    if access == "copy":  # it is written to shared memory; cp.async.cg does not read the first level
         written = site.wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
         record["wavefronts"] = written + (0.0 if ".BYPASS" in one.opcode else record["wavefronts"])
     record["l2_sectors"], record["dram_sectors"] = site.l2_sectors, site.dram_sectors
@@ -296,7 +295,7 @@ def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: 
 
 
 def _product(record: Any, one: Instruction, taken: pipes.Taken, times: Timing) -> None:
-    """Of matrices: by a counter where the compiler does not know its latency, as of float64."""
+    """A matrix product; it uses a counter if the compiler does not know its latency, as for float64."""
     if (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
         record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
         record["result_clocks"] = max(taken.interval, times.float64_product)
@@ -304,7 +303,7 @@ def _product(record: Any, one: Instruction, taken: pipes.Taken, times: Timing) -
 
 
 def _group_product(record: Any, one: Instruction, gpu: Gpu) -> None:
-    """Of a warpgroup, a quarter of it, which reads shared memory while it goes on; the last one of a group says so."""
+    """A quarter of a warpgroup's product, which reads shared memory as it runs; the last one of a group is marked."""
     record["kind"] = _NUMBERS["TW_SM_PRODUCT"]
     read = pipes.operand_bytes(one.opcode, a_in_memory=not _REGISTER.match(one.operands[1]))
     record["wavefronts"] = read / gpu.shared_bytes_per_clock
@@ -312,7 +311,7 @@ def _group_product(record: Any, one: Instruction, gpu: Gpu) -> None:
 
 
 def _deed(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int, far: float) -> None:
-    """What is done to an mbarrier is a request of shared memory; so is the order of a bulk copy, which then goes on."""
+    """An operation on an mbarrier or the start of a bulk copy (which runs by itself) is a request to shared memory."""
     times = timing(gpu)
     record["kind"] = _NUMBERS["TW_SM_DEED"]
     record["result_clocks"] = _result(times, "shared", _WORD_BYTES)
@@ -324,7 +323,7 @@ def _deed(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: in
 
 
 def _group(record: Any, one: Instruction, groups: set[int]) -> None:
-    """The end of a group of copies, or a wait for all but the newest few, on the counter that the ends name."""
+    """The end of a group of copies, or a wait for all but the newest few, on the counter that the ends use."""
     if opcodes.row(one.name).group == "commit":
         record["kind"] = _NUMBERS["TW_SM_COMMIT"]
     elif one.name == "WARPGROUP":
@@ -335,7 +334,7 @@ def _group(record: Any, one: Instruction, groups: set[int]) -> None:
 
 
 def _result(times: Timing, kind: str, size: int) -> int:
-    """From the request to the result, without the clocks of the data stage, which the measured latency has in it."""
+    """From the request to the result, without the data stage's clocks, which the measured latency includes."""
     return times.latency("result", kind, size) - times.lead - (size // _WORD_BYTES - 1)
 
 
@@ -347,7 +346,7 @@ def _lane_bytes(one: Instruction) -> int:
 
 
 def _registers(one: Instruction) -> list[int]:
-    """Registers of the three source operands in their places; -1 where there is none."""
+    """The registers of the three source operands by position; -1 for none."""
     skipped = 2 if one.name.endswith("SETP") else 1
     sources = [x for x in one.operands[skipped:] if not x.lstrip("!").startswith(("P", "UP"))]
     found = [int(match[1]) if (match := _REGISTER.match(x)) else -1 for x in sources[:3]]

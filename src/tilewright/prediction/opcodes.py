@@ -1,4 +1,4 @@
-"""What the model knows of machine instructions, by opcode: one row each, read from `opcodes.toml`."""
+"""What the model knows of machine instructions: one row for each opcode, from `opcodes.toml`."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from tilewright.native.once import once
 class Opcode:
     """A row of the table."""
 
-    pipe: str  #: What takes it.
-    access: str = ""  #: Of memory: `shared_load`, `shared_store`, `load`, `store` or `copy`.
-    elements: str = ""  #: Of tensor cores: the format of what is multiplied, where no modifier says another.
-    group: str = ""  #: Of asynchronous copies: `commit` ends a group, `wait` waits for some.
-    deed: bool = False  #: Whether it changes or tests an mbarrier, or is a bulk copy.
-    flow: str = (
-        ""  #: Where a warp goes on, if not behind it: `branch`, `indirect`, `call`, `return`, `exit`, `barrier`.
-    )
-    of: frozenset[str] = frozenset()  #: Opcodes of PTX of which each instruction is one of these.
+    pipe: str  #: The pipe that takes it.
+    access: str = ""  #: Kind of memory access: `shared_load`, `shared_store`, `load`, `store` or `copy`.
+    elements: str = ""  #: For tensor cores, the element format unless a modifier gives another.
+    group: str = ""  #: For asynchronous copies: `commit` ends a group, `wait` waits for some.
+    deed: bool = False  #: Whether it changes or tests an mbarrier, or starts a bulk copy.
+    flow: str = ""  #: How it ends a block: `branch`, `indirect`, `call`, `return`, `exit`, `barrier`.
+    of: frozenset[str] = frozenset()  #: PTX opcodes that translate to exactly this opcode.
 
 
-#: What an instruction is taken as of which there is no row.
+#: The row for an opcode without one.
 OTHER = Opcode(pipe="integer")
 
 
 def row(name: str) -> Opcode:
-    """What is known of an opcode, without modifiers.
+    """The row of an opcode without modifiers.
 
     Examples
     --------
@@ -42,7 +40,7 @@ def row(name: str) -> Opcode:
 
 
 def unknown(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of which there is no row, each once."""
+    """The opcodes without a row, each once."""
     return tuple(dict.fromkeys(name for name in names if name not in _rows()))
 
 

@@ -1,8 +1,8 @@
 """Which pipe of a multiprocessor's partition takes a machine instruction, and for how long.
 
-A pipe of 16 lanes takes a warp's instruction in two clocks. Where a GPU does 128 float32 multiply-adds a clock, each of
-its four partitions has two such pipes, of which one multiplies integers too. A tensor core takes a product of matrices
-for as long as its multiply-adds take at the GPU's rate for their formats.
+A pipe of 16 lanes takes a warp's instruction in two clocks. A GPU with 128 float32 multiply-adds per clock has two such
+pipes in each of its four partitions; one of them also multiplies integers. A tensor core takes a matrix product for as
+long as its multiply-adds need at the GPU's rate for their formats.
 
 Sources: the vendor's white papers (Volta, Turing, Ampere, Ada, Hopper, Blackwell: figures of the multiprocessor); CUDA
 C++ Best Practices Guide, "Throughput of Native Arithmetic Instructions"; Huerta and others, MICRO 2025, section 5.1.1.
@@ -21,7 +21,7 @@ from tilewright.prediction import opcodes
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
 MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR = range(9)
 _LANES = 16
-#: Their numbers, by what `opcodes.toml` calls them.
+#: The numbers by the names of `opcodes.toml`.
 _NUMBERS = {
     "float32": MULTIPLY, "multiply": MULTIPLY, "integer": INTEGER, "float64": DOUBLE, "special": SPECIAL,
     "uniform": UNIFORM, "branch": BRANCH, "float16": HALF, "tensor": TENSOR, "asynchronous tensor": TENSOR,
@@ -30,29 +30,29 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an instruction takes of a partition."""
+    """The use that an instruction makes of a partition."""
 
-    pipes: int  #: Those that can take it, a bit each; 0: none is needed.
-    interval: int  #: Clocks until the pipe takes another.
+    pipes: int  #: A bit for each pipe that can take it; 0 if it needs none.
+    interval: int  #: Clocks until the pipe takes the next instruction.
 
 
-#: Rows and depth of a product of matrices, whose columns are eight: 16816, 1688, 884, 16x8x16.
+#: Rows and depth of a matrix product; it has eight columns: 16816, 1688, 884, 16x8x16.
 _SHAPE = re.compile(r"(16|8)x?8x?(\d+)")
-#: Rows, columns and depth of a product of a warpgroup: 64x256x16. Each of its four warps has a quarter of the rows.
+#: Rows, columns and depth of a warpgroup's product: 64x256x16. Each of its four warps has a quarter of the rows.
 _GROUP_SHAPE = re.compile(r"64x(\d+)x(\d+)")
 _GROUP_ROWS, _DEPTH_BYTES = 16, 32
-#: Of which products one instruction does several: four quarters of a warp have one each.
+#: Instructions with several products: each quarter of the warp has one.
 _SEVERAL = {("HMMA", "884"): 4}
-#: Formats of elements by modifier, where they are not those of the opcode's row.
+#: Element formats by modifier, if they differ from the opcode's row.
 _ELEMENTS = {
     "BF16": "bf16", "TF32": "tf32", "S8": "s8", "U8": "s8", "S4": "s4", "U4": "s4", "E4M3": "f8", "E5M2": "f8",
 }  # fmt: skip
 
 
 def multiply_adds(opcode: str) -> float:
-    """Of a warp's product of matrices, by the modifiers of its opcode; half of them are left out where A is sparse.
+    """Multiply-adds of a warp's matrix product, from the opcode's modifiers; a sparse A halves them.
 
-    Raises CompileError: no modifier says its shape.
+    Raises CompileError: no modifier gives the shape.
 
     Examples
     --------
@@ -67,19 +67,19 @@ def multiply_adds(opcode: str) -> float:
         return _GROUP_ROWS * group[0] * group[1] / sparse
     shape = next((match for one in modifiers if (match := _SHAPE.fullmatch(one))), None)
     if shape is None:
-        raise CompileError(f"a product of matrices must say its shape (got {opcode}); predict a kernel without it")
+        raise CompileError(f"a matrix product must give its shape (got {opcode}); predict a kernel without it")
     several = _SEVERAL.get((name, shape[0]), 1)
     return several * int(shape[1]) * 8 * int(shape[2]) / sparse
 
 
 def group_shape(opcode: str) -> tuple[int, int] | None:
-    """Columns and depth of a product of a warpgroup; None of another."""
+    """Columns and depth of a warpgroup's product; None for any other instruction."""
     shape = next((match for one in opcode.split(".") if (match := _GROUP_SHAPE.fullmatch(one))), None)
     return (int(shape[1]), int(shape[2])) if shape else None
 
 
 def operand_bytes(opcode: str, *, a_in_memory: bool) -> float:
-    """What a warp's share of a warpgroup's product reads of shared memory: its rows of A, and a quarter of B.
+    """Bytes that one warp of a warpgroup's product reads from shared memory: its rows of A, and a quarter of B.
 
     >>> operand_bytes("HGMMA.64x256x16.F32.BF16", a_in_memory=True)
     2560.0
@@ -89,10 +89,10 @@ def operand_bytes(opcode: str, *, a_in_memory: bool) -> float:
 
 
 def _tensor_clocks(opcode: str, gpu: Gpu) -> int:
-    """For how long a partition's tensor cores take a product of matrices."""
+    """Clocks for which a partition's tensor cores take a matrix product."""
     name, *modifiers = opcode.split(".")
     elements = next((_ELEMENTS[one] for one in modifiers if one in _ELEMENTS), opcodes.row(name).elements)
-    # of float64 there are no other products
+    # for float64 the rate covers all products
     share = 1.0 if elements == "f64" or group_shape(opcode) else timing(gpu).mma_share
     a_clock = gpu.tensor_per_clock.get(elements, 0) / gpu.schedulers * share
     if not a_clock:
@@ -106,9 +106,9 @@ def _tensor_clocks(opcode: str, gpu: Gpu) -> int:
 
 
 def taken(opcode: str, gpu: Gpu) -> Taken:
-    """What an opcode with its modifiers takes.
+    """The use of a partition by an opcode with its modifiers.
 
-    Raises CompileError: the model knows nothing of what it does.
+    Raises CompileError: the model does not support the opcode.
 
     Examples
     --------
@@ -124,16 +124,16 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
         return Taken(0, 1)
     if pipe not in _NUMBERS:
         raise CompileError(
-            f"a predicted kernel must use no tensor memory, textures or bulk reductions (got {name}, of {pipe}), whose "
-            "times the model does not know; predict one without"
+            f"a predicted kernel must use no tensor memory, textures or bulk reductions (got {name}, of {pipe}): the "
+            "model does not know their times; predict one without"
         )
-    if pipe == "asynchronous tensor":  # it waits in a queue, and the warp goes on
+    if pipe == "asynchronous tensor":  # it queues, and the warp continues
         return Taken(0, _tensor_clocks(opcode, gpu))
     if pipe == "tensor":
         return Taken(1 << TENSOR, _tensor_clocks(opcode, gpu))
     lanes = {
         "float64": gpu.fp64_per_clock / gpu.schedulers,
-        "float16": gpu.fp16_per_clock / 2 / gpu.schedulers,  # two a lane
+        "float16": gpu.fp16_per_clock / 2 / gpu.schedulers,  # two per lane
         "multiply": gpu.int32_per_clock / gpu.schedulers,
         "special": (gpu.special_per_clock or _LANES) / gpu.schedulers,
         "branch": WARP_LANES,

@@ -1,9 +1,9 @@
-"""The time of a product by a kernel of the catalogue, at any size: counted small, then scaled.
+"""The time of a product by a catalogue kernel at any size, scaled from the counts of small products.
 
-A warp of a kernel of the catalogue does the same for each tile of k. So two small products, with k and twice k, give
-the counts at any k; of persistent blocks the first one runs at full size. What the second level has to fetch follows
-from the shape, and from the order in which blocks start (:mod:`tilewright.prediction.footprint`), unless all of A and B
-stays in it.
+A warp of a catalogue kernel does the same work for each tile of k. So two small products, with k and twice k, give the
+counts for any k. For kernels with persistent blocks, the first block runs at full size. What the second level fetches
+follows from the shape and from the order in which blocks start (:mod:`tilewright.prediction.footprint`), unless A and B
+fit in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tilewright.simt.following import LaunchOptions
 from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import alone
 
-#: Of k, that the smaller of the two products has; and tiles of C in each direction.
+#: k of the smaller counted product, and its tiles of C in each direction.
 _COUNTED_K, _COUNTED_TILES = 256, 2
 
 
@@ -50,26 +50,26 @@ class Product:
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * self.m * self.n * self.k
 
 
 def predict_product(
     record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None, *, changes: bool = True
 ) -> Prediction:
-    """How long a kernel of the catalogue takes for a product.
+    """The time of a product with a catalogue kernel.
 
     Parameters
     ----------
     record : Record
-        A kernel that GPUs run.
+            A kernel for GPUs.
     product : Product
     gpu : Gpu
-        Of compute capability 7.5 or newer, which the assembler makes code for.
+            Of compute capability 7.5 or newer, as the assembler needs.
     clock_mhz : int, optional
-        The clock that its multiprocessors sustain; the vendor's boost clock by default.
+            The clock that the multiprocessors sustain; by default the vendor's boost clock.
     changes : bool
-        Whether to say what one thing different would give, which takes twice as long again.
+            Whether to predict the effect of single changes, which takes twice as long again.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def predict_product(
 def _of_first_block(
     record: Record, program: Program, product: Product, gpu: Gpu, clock_mhz: int | None, *, changes: bool
 ) -> Prediction:
-    """Of a kernel of persistent blocks: the first one, which has most tiles, runs at full size and stands for all.
+    """For a kernel with persistent blocks: the first one, which has most tiles, runs at full size and represents all.
 
-    It runs with those of its cluster.
+    The blocks of its cluster run with it.
     """
     shape = record.launch_rule(product.m, product.n, product.k)
     given = record.arguments(*_zeros(record, product))
@@ -114,7 +114,7 @@ def _of_first_block(
     with alone(program, shape.grid, shape.block, given, instruments(), **options) as blocks:
         roles, run, together = watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
-    work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block, or of a cluster
+    work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block or one cluster
     work = replace(work, blocks=math.prod(shape.grid))
     rows, columns = (-(-size // tile) for size, tile in zip((product.m, product.n), record.tile, strict=True))
     grid = record.group, columns, -(-rows // record.group)
@@ -128,7 +128,7 @@ def _of_first_block(
 
 
 def _small(record: Record, product: Product) -> tuple[Product, Product]:
-    """Two small products, the other of twice the k; of a specimen also of twice the m, by which one of them turns."""
+    """Two small products, the second with twice the k; a specimen also has twice the m, which one loops over."""
     rows, columns = (
         min(have, _COUNTED_TILES * tile) for have, tile in zip((product.m, product.n), record.tile, strict=True)
     )
@@ -176,7 +176,7 @@ def _scaled(
 
 
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
-    """Which part of the sectors that stores bring to the second level go on to memory."""
+    """The fraction of the sectors stored to the second level that is written to memory."""
     m, n, k, given = product.m, product.n, product.k, element(product.dtype)
     stored, result = work.l2_sectors(loads=False), m * n * element(given.product).bytes
     written = written_back(gpu, (m * k + k * n) * given.bytes + result, result)
@@ -184,14 +184,14 @@ def _written(work: Workload, product: Product, gpu: Gpu) -> float:
 
 
 def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Record, gpu: Gpu) -> float:
-    """Which part of the sectors that reach the second level come from memory."""
+    """The fraction of the sectors requested from the second level that is read from memory."""
     asked = work.l2_sectors(loads=True)
     filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
     return min(1.0, _read(product, shape.grid, filling, record, gpu) / SECTOR_BYTES / asked) if asked else 0.0
 
 
 def _read(product: Product, grid: tuple[int, int, int], filling: int, record: Record, gpu: Gpu) -> float:
-    """Bytes of A and B that come from memory, where a grid of tiles is taken in order, so many at a time."""
+    """Bytes of A and B read from memory if blocks take tiles in grid order, `filling` at a time."""
     size = element(product.dtype).numpy.itemsize
     whole = (product.m + product.n) * product.k * size
     if whole <= gpu.l2_bytes:

@@ -1,4 +1,4 @@
-"""Predicted times of a whole program's launches: an observer of the simulated GPU."""
+"""Predicts the times of all launches of a program: an observer of the simulated GPU."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.launch import Alone, Run
 
-#: Why a launch that ran has no prediction.
+#: Errors that leave a finished launch without a prediction.
 REFUSED = (CompileError, LimitError, MissingExtraError)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A launch, and the profile that it is predicted from."""
+    """A launch, with the profile for its prediction."""
 
     launch: Launch
-    seen: Profile  #: Its own, or that of an earlier launch.
-    sample: Sampled | None = None  #: What some of its blocks tell, where these alone were counted.
-    roles: Watched | None = None  #: What its first block did, where warps have roles.
+    seen: Profile  #: Of this launch, or of an earlier one.
+    sample: Sampled | None = None  #: The estimate from some blocks, if only these were counted.
+    roles: Watched | None = None  #: What the first block did, if its warps have roles.
 
 
 class Predictions(Profiles):
-    """Keeps of each launch what a prediction needs; one that does what an earlier one did takes what that did.
+    """Keeps what a prediction of each launch needs; a launch like an earlier one reuses that one's counts.
 
     Parameters
     ----------
     gpu, kernel, launch, keep
         As for :class:`tilewright.profiling.Profiles`.
     once : bool
-        Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers, are
-        counted once: the others run as fast as without a profile. Their predictions say so.
+            Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers,
+            are counted once. The others run as fast as without a profile, and their predictions say so.
     sample : Care, optional
-        Of large launches so many blocks are counted, before the whole launch runs as fast as without a profile. All
-        blocks of each by default.
+            For large launches, count this many blocks before the whole launch, which then runs as fast as without a
+            profile. By default all blocks are counted.
     clock_mhz : int, optional
-        The clock that its multiprocessors sustain; the vendor's boost clock by default.
+            The clock that the multiprocessors sustain; by default the vendor's boost clock.
 
     Attributes
     ----------
     counted : list of Counted
-        The launches that ended well, in order.
+            The launches that ended without an error, in order.
     profiles, failed, kernels
         As of :class:`tilewright.profiling.Profiles`.
 
@@ -75,7 +75,7 @@ class Predictions(Profiles):
         self._known: dict[Any, Prediction] = {}
 
     def beforehand(self, launch: Launch, alone: Alone) -> None:
-        """Watch the first block, and count some of a large launch where that is wanted; not if one before was alike."""
+        """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""
         if not self._wanted(launch) or _alike(launch) in self._alike:
             return
         self._watched[launch.index] = watched(alone)
@@ -84,12 +84,12 @@ class Predictions(Profiles):
             self._sampled[launch.index] = found
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Those of a profile; none where an earlier launch was alike, or some blocks were counted."""
+        """The profile's instruments; none if an earlier launch was alike, or a sample was counted."""
         wanted = super().instruments(launch)
         return () if launch.index in self._sampled or _alike(launch) in self._alike else wanted
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Keep what was counted of the launch, or of an earlier launch like it."""
+        """Keep the counts of the launch, or those of an earlier one like it."""
         earlier, sample = self._alike.get(_alike(launch)), self._sampled.pop(launch.index, None)
         roles = self._watched.pop(launch.index, None)
         if run is not None and earlier is not None:
@@ -109,9 +109,9 @@ class Predictions(Profiles):
             self._alike[_alike(one.launch)] = one
 
     def predicted(self, one: Counted) -> Prediction:
-        """The time of a launch.
+        """The prediction of a launch.
 
-        Raises what :func:`tilewright.prediction.launches.of_profile` does.
+        Raises: as :func:`tilewright.prediction.launches.of_profile`.
         """
         launch, seen, sample, gpu = one.launch, one.seen, one.sample, self._gpu
         sites = tuple((sample.work if sample else workload.of_profile(seen, 1)).sites.items())
@@ -125,7 +125,7 @@ class Predictions(Profiles):
         return replace(self._known[does], launch=launch.index, counted_in=seen.launch, launched_at=launch.source_line)
 
     def where_known(self, seen: Profile) -> Prediction | None:
-        """That of the launch with this profile; None where the model refuses it, or what it needs is not installed."""
+        """The prediction for a profile; None if the model rejects the launch, or something is not installed."""
         try:
             return next((self.predicted(one) for one in self.counted if one.seen is seen), None)
         except REFUSED:
@@ -133,6 +133,6 @@ class Predictions(Profiles):
 
 
 def _alike(launch: Launch) -> Any:
-    """What launches have in common of which one is counted."""
+    """A key that is equal for launches that need to be counted only once."""
     arguments = tuple((one.dtype, one.shape, one.strides, one.value) for one in launch.arguments)
     return launch.program.ptx, launch.program.entry, launch.grid, launch.block, launch.shared_bytes, arguments

@@ -1,4 +1,4 @@
-"""The predicted time of a launch, as a record; only `report` turns it into text."""
+"""The predicted time of a launch as a record; only `report` turns it into text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.profiling.record import Launched
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What part of the time went to something."""
+    """A share of the time, and what it was spent on."""
 
     name: str
     fraction: float  #: 0 to 1.
@@ -17,7 +17,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the launch would take if one thing were different."""
+    """The time of the launch with one thing changed."""
 
     name: str
     seconds: float
@@ -25,51 +25,51 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Launched):
-    """How long a launch takes on a GPU, by the model of :mod:`tilewright.prediction.multiprocessor`.
+    """The time of a launch on a GPU, by the model of :mod:`tilewright.prediction.multiprocessor`.
 
-    Beside what :class:`tilewright.profiling.record.Launched` says of the launch:
+    Extends :class:`tilewright.profiling.record.Launched`:
 
     Attributes
     ----------
     seconds : float
-        From the launch to its end.
+            From the start of the launch to its end.
     least_seconds, most_seconds : float
-        The band of error: what most published times of kernels that were compared lie in.
+            The error band, which contains most published times of the compared kernels.
     clocks : int
-        Of the multiprocessor that has most blocks.
+            Clocks of the multiprocessor with most blocks.
     clock_mhz : int
-        The clock that seconds are computed with.
+            The clock for which `seconds` holds.
     launch_seconds : float
-        Part of `seconds` that no multiprocessor works in.
+            The part of `seconds` in which no multiprocessor works.
     registers : int
-        Of a thread.
+            Registers of a thread.
     resident_blocks : int
-        That a multiprocessor holds.
+            Blocks that a multiprocessor holds at once.
     counted_blocks : int
-        That ran to be counted: all of the grid, some that stand for the others, or those of a smaller product.
+            Blocks that ran to be counted: the whole grid, a sample, or those of a smaller product.
     waves : float
-        Blocks of the grid over those that all multiprocessors hold.
+            Blocks of the grid over the blocks that all multiprocessors hold at once.
     instructions_per_clock : float
-        Machine instructions of one multiprocessor, which issues at most four.
+            Machine instructions per clock of one multiprocessor, which issues at most four.
     limiter : str
-        What the time goes to.
+            What limits the speed.
     shares : tuple of Share
-        What the clocks of the partitions went to, the largest first: instructions, or what the warp that was ready
-        next had waited for.
+            What the clocks of the partitions were spent on, the largest first: instructions, or what the next ready
+            warp had waited for.
     busy : tuple of Share
-        Of the clocks, how many each stage of memory worked, and the tensor cores.
+            The share of the clocks in which each memory stage, and the tensor cores, worked.
     copies_in_flight : float or None
-        Groups of asynchronous copies, or phases of mbarriers with bytes to come, when a warp comes to wait for one: on
-        average. None where no warp waits for copies.
+            Mean number of asynchronous copy groups, or mbarrier phases with missing bytes, when a warp starts to wait
+            for one. None if no warp waits for copies.
     most_copies_in_flight : int
-        At one of these waits.
+            The largest number at one of these waits.
     changes : tuple of Change
-        The launch with one thing different, as far as it has that.
+            The launch with single changes, as far as they apply.
     notes : tuple of str
-        What the prediction does without.
+            What the prediction leaves out.
     counted_in : int
-        The launch that was counted for it: an earlier one with the same extents and arguments of the same shapes, or
-        itself.
+            Index of the launch whose counts were used: an earlier one with the same extents and arguments of the same
+            shapes, or this one.
 
     Examples
     --------
@@ -104,10 +104,10 @@ class Prediction(Launched):
 
     @property
     def tensor_share(self) -> float:
-        """Of the clocks, those in which tensor cores work."""
+        """The share of the clocks in which tensor cores work."""
         return next((share.fraction for share in self.busy if share.name == "tensor cores"), 0.0)
 
     @property
     def kind(self) -> str:
-        """That no part of it is measured."""
+        """Marks the record as fully predicted: no part of it is measured."""
         return "predicted"

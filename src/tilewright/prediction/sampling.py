@@ -1,12 +1,13 @@
-"""What a large launch does, from some of its blocks.
+"""Estimates the work of a large launch from some of its blocks.
 
-Blocks at one kind of place do alike: at a corner of the grid, at an edge, inside. Of each kind a few run, chosen with a
-fixed seed, and stand for the others of it. Of the kind that most blocks have, as many as a multiprocessor holds run
-together and share its first level: once such as it has when all are filled first, once such as follow there. What comes
-from memory follows from the sectors that neighbours share (:mod:`tilewright.prediction.footprint`).
+Blocks at one kind of place (a corner of the grid, an edge, the inside) do similar work. A few of each kind run, chosen
+with a fixed seed, and represent the others. For the kind with most blocks, as many blocks as a multiprocessor holds run
+together and share its first level: once those that it gets when all multiprocessors are first filled, once those that
+follow there. Traffic from memory follows from the sectors that neighbours share
+(:mod:`tilewright.prediction.footprint`).
 
-All must run where blocks wait for others, print, or change global memory atomically; and where those of one kind that
-ran differ, as with work that depends on data.
+All blocks must run if blocks wait for others, print, or change global memory atomically; and if blocks of one kind
+differ, because their work depends on data.
 """
 
 from __future__ import annotations
@@ -34,51 +35,51 @@ from tilewright.profiling.units import written_back
 from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import Alone
 
-#: Relative difference of the counts of two blocks up to which they do alike.
+#: Largest relative difference between the counts of two similar blocks.
 _ALIKE = 0.05
-#: Places tried for blocks of one multiprocessor that are all of one kind.
+#: Most attempts to find blocks of one multiprocessor that are all of one kind.
 _TRIED = 64
 
-#: Numbers of blocks along each axis.
+#: Ranges of block indices along each axis.
 _Place = tuple[range, range, range]
 
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How many blocks stand for a launch."""
+    """How many blocks represent a launch."""
 
-    least_blocks: int = 512  #: Grids of fewer blocks run whole,
-    most_part: float = 1 / 8  #: and those of which more than this part would run.
+    least_blocks: int = 512  #: Grids with fewer blocks run whole,
+    most_part: float = 1 / 8  #: and so do those of which more than this fraction would run.
     each: int = 2  #: Blocks of each kind of place that run,
-    compared: int = 6  #: and of the kind that most have, by which they are compared.
-    following: int = 8  #: Blocks of a multiprocessor that run one after the other, where it holds one at a time.
+    compared: int = 6  #: and of the most frequent kind, to compare their counts.
+    following: int = 8  #: Blocks that run one after the other on a multiprocessor that holds one at a time.
 
 
-#: For a prediction that somebody asked for.
+#: For a prediction that the user requested.
 CAREFUL = Care()
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A launch, as some of its blocks tell."""
+    """A launch, estimated from some of its blocks."""
 
-    seen: Profile  #: Of the blocks that most others are like.
+    seen: Profile  #: Of the blocks that represent most others.
     work: Workload  #: Of the whole launch.
-    blocks: int  #: That ran.
+    blocks: int  #: Number of blocks that ran.
 
     @property
     def note(self) -> str:
-        """What the counts stand for."""
+        """What the counts represent."""
         return (
-            f"counted in {self.blocks:,} of {self.work.blocks:,} blocks, which stand for the others at their kind of "
+            f"counted in {self.blocks:,} of {self.work.blocks:,} blocks, which represent the others at their kind of "
             "place: corners, edges, inside; `all_blocks` counts all"
         )
 
 
 def sampled(alone: Alone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
-    """The work of a launch from some of its blocks; None where all of them must run.
+    """The work of a launch from some of its blocks; None if all of them must run.
 
-    Raises KernelError: a block went wrong.
+    Raises KernelError: a block failed.
     """
     grid = alone.launch.grid
     if math.prod(grid) < care.least_blocks or not alone.allowed(instruments()):
@@ -90,10 +91,10 @@ def sampled(alone: Alone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
 class _Blocks:
     """Blocks that ran together."""
 
-    counts: Profile | None  #: None where they only tell which sectors they share.
-    kinds: tuple[int, ...]  #: Of accesses to memory, for the cache model.
-    requests: tuple[cache.Words, ...]  #: Copies, for a launch's memory for them is large; blocks are numbered from 0.
-    known: bool  #: Whether these tell all: none is missing, and no block changed global memory atomically.
+    counts: Profile | None  #: None if they ran only to find the sectors that they share.
+    kinds: tuple[int, ...]  #: For the cache model, the kind of each access.
+    requests: tuple[cache.Words, ...]  #: Copies, because a launch's memory for them is large; blocks count from 0.
+    known: bool  #: Whether the requests are complete, and no block changed global memory atomically.
 
     @property
     def profile(self) -> Profile:
@@ -103,7 +104,7 @@ class _Blocks:
 
 
 class _Ran:
-    """Blocks that ran, by their numbers."""
+    """Blocks that ran, by index."""
 
     def __init__(self, alone: Alone, gpu: Gpu) -> None:
         self.grid, self.gpu = alone.launch.grid, gpu
@@ -114,13 +115,13 @@ class _Ran:
 
     @property
     def arrays_bytes(self) -> int:
-        """Of all arrays that the launch is passed; 0 where that is not known."""
+        """The size of all arrays of the launch; 0 if unknown."""
         arrays = [one for one in self._alone.launch.arguments if one.address]
         known = {one.address: math.prod(one.shape) * one.dtype.itemsize for one in arrays if one.dtype is not None}
         return sum(known.values()) if len(known) == len({one.address for one in arrays}) else 0
 
     def part(self, part: Part, *, counted: bool = True) -> _Blocks:
-        """The blocks of a part, run together; those that ran before as they were counted then."""
+        """The blocks of a part, run together; earlier results are reused."""
         if part not in self._known:
             launch, run = self._alone.launch, self._alone.run(part, instruments())
             told: dict[str, Any] = {"launch": launch.index, "launched_at": launch.source_line}
@@ -138,12 +139,12 @@ class _Ran:
         return self._known[part]
 
     def one(self, place: Sequence[int], *, counted: bool = True) -> _Blocks:
-        """The block at a place of the grid."""
+        """The block at an index of the grid."""
         return self.part(Part(_number(place, self.grid)), counted=counted)
 
 
 def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random, care: Care) -> Sampled | None:
-    """The work by kinds of places, of which the first has most blocks."""
+    """The work, by kinds of places; the first kind has most blocks."""
     seen = ran.one(_some(places[0], 1, choice)[0]).profile
     resident = seen.occupancy.occupancy.active_blocks if seen.occupancy else 0
     several = (
@@ -175,7 +176,7 @@ def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random, care: C
 
 
 def _places(grid: Extent) -> Iterator[_Place]:
-    """Kinds of places: at either end of an axis, or between, for each axis."""
+    """Kinds of places: the first, the inner or the last blocks along each axis."""
     along = [[range(1), range(1, extent - 1), range(max(1, extent - 1), extent)] for extent in grid]
     x, y, z = ([part for part in parts if part] for parts in along)
     yield from itertools.product(x, y, z)
@@ -186,7 +187,7 @@ def _size(place: _Place) -> int:
 
 
 def _some(place: _Place, many: int, choice: random.Random) -> list[Extent]:
-    """Blocks of a kind, as many as there are at most."""
+    """Some blocks of a kind, at most as many as it has."""
     x, y, z = place
     chosen = choice.sample(range(_size(place)), min(many, _size(place)))
     return [(x[i % len(x)], y[i // len(x) % len(y)], z[i // len(x) // len(y)]) for i in chosen]
@@ -198,10 +199,10 @@ def _number(place: Sequence[int], grid: Extent) -> int:
 
 
 def _fillings(ran: _Ran, resident: int, following: int) -> Iterator[tuple[int, int, float]]:
-    """Blocks of a multiprocessor that may share its first level: their steps and number, and which part stands so.
+    """Groups of blocks that may share a multiprocessor's first level: step, number, and the fraction they represent.
 
-    At first multiprocessors take blocks in turn; later one of which all blocks have ended takes the next in order, as
-    :mod:`tilewright.profiling.cache` has it. Where it holds one block at a time, the next one comes after all others'.
+    Multiprocessors first take blocks in turn; later, one whose blocks have ended takes the next in order, as in
+    :mod:`tilewright.profiling.cache`. If it holds one block at a time, its next one comes after those of all others.
     """
     blocks, multiprocessors = math.prod(ran.grid), ran.gpu.multiprocessors
     first = min(1.0, resident * multiprocessors / blocks)
@@ -214,7 +215,7 @@ def _fillings(ran: _Ran, resident: int, following: int) -> Iterator[tuple[int, i
 
 
 def _together(place: _Place, grid: Extent, most: int, step: int, choice: random.Random) -> Part:
-    """Blocks of one kind at equal steps, as many as there are of those wanted."""
+    """Blocks of one kind at equal steps, as many of the wanted ones as there are."""
 
     def of_kind(number: int) -> bool:
         at = number % grid[0], number // grid[0] % grid[1], number // grid[0] // grid[1]
@@ -231,14 +232,14 @@ def _together(place: _Place, grid: Extent, most: int, step: int, choice: random.
 
 
 def _difference(profiles: Sequence[Profile]) -> float:
-    """By how much the counts of some blocks differ, of the largest."""
+    """The largest relative difference between the counts of some blocks."""
     counts = [(one.totals.warp_instructions, one.traffic.l1_bytes, one.traffic.shared_bytes) for one in profiles]
     columns: list[tuple[int, ...]] = list(zip(*counts, strict=True))
     return max((max(column) - min(column)) / max(1, *column) for column in columns)
 
 
 def _merged(parts: Sequence[tuple[Workload, float]]) -> Workload:
-    """The work of a launch, from parts that each stand for so many blocks a block of theirs."""
+    """The work of a launch from parts, each with the number of blocks that one of its blocks represents."""
     sites: dict[int, list[tuple[Requests, float]]] = {}
     for work, weight in parts:
         for line, site in work.sites.items():
@@ -247,7 +248,7 @@ def _merged(parts: Sequence[tuple[Workload, float]]) -> Workload:
 
 
 def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
-    """One instruction as a warp executes it on average; each request counts as often as it was made."""
+    """An average of one instruction as warps execute it; each request has the weight of how often it was made."""
     asked = sum(weight * site.asked for site, weight in sites)
 
     def mean(name: str) -> float:
@@ -270,12 +271,12 @@ def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
 
 
 def _served(work: Workload, ran: _Ran) -> Workload:
-    """The same, with what memory must give, by the sectors that neighbouring blocks share."""
+    """The work with its traffic from memory, from the sectors that neighbouring blocks share."""
     corner = [max(0, min((extent - 1) // 2, extent - 2)) for extent in ran.grid]
-    if ran.grid[0] == math.prod(ran.grid):  # not where groups of tiles end, which are of some power of two
+    if ran.grid[0] == math.prod(ran.grid):  # not for groups of tiles, whose ends are at unknown powers of two
         corner[0] = min(ran.grid[0] // 2 + 5, ran.grid[0] - 1)
 
-    @functools.cache  # loads and stores ask for the same
+    @functools.cache  # loads and stores make the same call
     def traffic(places: tuple[Extent, ...]) -> cache.Traffic:
         at = ([first + step for first, step in zip(corner, place, strict=True)] for place in places)
         return _traffic([ran.one(one, counted=False) for one in at], work, ran.gpu)
@@ -286,7 +287,7 @@ def _served(work: Workload, ran: _Ran) -> Workload:
     asked, wrote = (SECTOR_BYTES * work.l2_sectors(loads=loads) for loads in (True, False))
     loads, stores = loaded.union(ran.grid), stored.union(ran.grid)
     read = loaded.read(ran.grid, filling, l2_bytes, stored)
-    if 0 < ran.arrays_bytes <= l2_bytes:  # whichever block asks first, each byte comes from memory once
+    if 0 < ran.arrays_bytes <= l2_bytes:  # memory delivers each byte once, to the block that asks first
         read = min(read, ran.arrays_bytes)
     fetched = min(1.0, read / asked) if asked else 0.0
     written = min(1.0, written_back(ran.gpu, loads + stores, stores) / wrote) if wrote else 0.0
@@ -298,7 +299,7 @@ def _soiled(traffic: cache.Traffic) -> int:
 
 
 def _traffic(ran: Sequence[_Blocks], work: Workload, gpu: Gpu) -> cache.Traffic:
-    """Of blocks that ran one by one, with caches that lose nothing of so few."""
+    """The traffic of blocks that ran one by one, in caches that evict nothing of so few blocks."""
     buffers = [
         caching.numbered(buffer, np.zeros(1, np.int64), work.block_warps, number)
         for number, one in enumerate(ran)

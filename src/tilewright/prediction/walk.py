@@ -1,8 +1,8 @@
-"""A warp's path through its machine code: each loop as often as it turns on average, each branch in proportion.
+"""A warp's path through its machine code: each loop runs its mean number of times, each branch goes in proportion.
 
-Long loops are shortened: the path has a few turns of each, enough that the multiprocessor works as it will go on to.
-Beside it stand paths on which one such loop turns more often. What that adds, as often as it is left out, is added to
-whatever the short path is found to take. Source of how far off that is: `benchmarks/prediction.py --paths`.
+Long loops are shortened: the path has a few iterations of each, enough for the multiprocessor to reach a steady state.
+Longer paths have more iterations of one such loop. The difference, times the number of omitted iterations, is added to
+the time of the short path. Source of the error: `benchmarks/prediction.py --paths`.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.flow import END, NONE, Graph
 
 Path = npt.NDArray[np.uint32]
-#: A path of so many machine instructions is walked in full.
+#: A path of at most this many machine instructions is walked in full.
 _WHOLE = 24_000
-#: Of a loop that is shortened, the fewest turns, and the fewest instructions of all its turns.
+#: Fewest iterations of a shortened loop, and fewest instructions in all of them.
 _TURNS, _STEADY = 12, 4_000
-#: How many times these the longer path has.
+#: The longer path has this many times as many iterations.
 _LONGER = 3
 #: Most machine instructions of a path.
 _MOST = 2_000_000
-#: Blocks between looks at the deadline.
+#: Blocks between two checks of the deadline.
 _LOOK = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """A warp's path, and how much of it stands for more."""
+    """A warp's path, and longer variants to extrapolate from."""
 
-    shortened: Path  #: Numbers of instructions, in order.
-    longer: tuple[tuple[float, Path], ...]  #: The same with more turns of a loop, and how often these are left out.
+    shortened: Path  #: Instruction numbers, in order.
+    longer: tuple[tuple[float, Path], ...]  #: Paths with more iterations of a loop, and how often these are left out.
 
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop of blocks that stand together: from its head to the last block that goes back there."""
+    """A loop of contiguous blocks: from its head to the last block with an edge back to it."""
 
     head: int
     last: int
@@ -52,22 +52,22 @@ class _Loop:
 
     @property
     def turns(self) -> float:
-        """Of each time that it is entered."""
+        """Mean iterations for each entry."""
         return self.visits / self.entered if self.entered > NONE else 1.0
 
     def holds(self, block: int) -> bool:
-        """Whether a block stands in it."""
+        """Whether a block is in the loop."""
         return self.head <= block <= self.last
 
     def enter(self, most: int | None) -> None:
-        """Turns for this time: the average, what is left over kept for the next time."""
+        """Set the iterations of this entry: the mean, with the fraction carried over to the next entry."""
         each = self.turns + self.owed
         self.left = max(1, round(each)) if most is None else most
         self.owed = each - self.left if most is None else 0.0
 
 
 def paths(ways: Graph, flow: npt.NDArray[np.float64], deadline: Deadline) -> Paths:
-    """The path of a warp, by how often it takes each edge.
+    """The path of a warp, from how often it takes each edge.
 
     Raises CompileError: the path has too many instructions, or the flow leads nowhere.
     """
@@ -84,7 +84,7 @@ def paths(ways: Graph, flow: npt.NDArray[np.float64], deadline: Deadline) -> Pat
 
 
 def _shortened(ways: Graph, flow: npt.NDArray[np.float64]) -> dict[int, int]:
-    """Turns of the loops that are shortened, by their heads: those that save most, until the path is short."""
+    """Iterations of the shortened loops, by head: those that save most first, until the path is short."""
     lengths = np.array([end - first for first, end in ways.blocks], float)
     work = _visits(ways, flow) * lengths
     kept: dict[int, int] = {}
@@ -104,7 +104,7 @@ def _shortened(ways: Graph, flow: npt.NDArray[np.float64]) -> dict[int, int]:
 
 
 def _visits(ways: Graph, flow: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How often a warp comes to each block."""
+    """How often a warp reaches each block."""
     found = np.zeros(len(ways.blocks))
     np.add.at(found, [source for source, _ in ways.edges], flow)
     return found
@@ -113,9 +113,10 @@ def _visits(ways: Graph, flow: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 def walk(
     ways: Graph, flow: npt.NDArray[np.float64], kept: Mapping[int, int], deadline: Deadline, most: int = _MOST
 ) -> Path:
-    """Numbers of the instructions that a warp executes, in order, with so many turns of some loops.
+    """The numbers of the instructions that a warp executes, in order; `kept` limits the iterations of some loops.
 
-    Raises CompileError: they are more than `most`, or the flow leads nowhere.
+    Raises CompileError: there are more than `most`, or the flow leads nowhere.
+
     """
     visits = _visits(ways, flow)
     loops = {loop.head: loop for loop in _loops(ways, flow)}
@@ -130,7 +131,7 @@ def walk(
         length += end - first
         if length > most or len(path) > 2 * visits.sum() + len(visits):
             raise CompileError(
-                f"a warp's path must be of at most {most:,} machine instructions that agree with its counts (found "
+                f"a warp's path must have at most {most:,} machine instructions that agree with its counts (found "
                 "none); predict a smaller launch, or a simpler kernel"
             )
         seen[block] += 1
@@ -143,7 +144,7 @@ def walk(
         edges = _open(ways, loops, block, [n for n in outs[block] if flow[n] > NONE] or outs[block])
         if not edges:
             raise CompileError(
-                f"a predicted kernel must go on from each instruction (got number {end - 1}, which leads nowhere); "
+                f"a predicted kernel must continue after each instruction (got number {end - 1}, which leads nowhere); "
                 "leave it out of the kernel"
             )
         edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], NONE) - taken[n])
@@ -167,7 +168,7 @@ def _loops(ways: Graph, flow: npt.NDArray[np.float64]) -> Iterator[_Loop]:
 
 
 def _open(ways: Graph, loops: Mapping[int, _Loop], block: int, edges: Sequence[int]) -> Sequence[int]:
-    """Of a block's edges those that its loops allow: back while turns are left, then out."""
+    """The edges of a block that its loops allow: back while iterations are left, then out."""
     if len(edges) < 2:
         return edges
     for loop in sorted((one for one in loops.values() if one.holds(block)), key=lambda one: -one.head):

@@ -1,4 +1,4 @@
-"""What a launch does, as counted: the input of the model of time."""
+"""The work of a launch, as counted: the input of the timing model."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class Requests:
     """One PTX instruction, as a warp executes it on average."""
 
     executed: float  #: How often a warp executes it.
-    wavefronts: float = 1.0  #: Of shared memory, each time.
+    wavefronts: float = 1.0  #: Of shared memory, per execution.
     ideal_wavefronts: float = 1.0  #: The same without bank conflicts.
-    sectors: float = 0.0  #: Of global and local memory, each time.
-    lines: float = 0.0  #: Lines of the first level that these lie in.
-    ideal_sectors: float = 0.0  #: The fewest that hold the bytes used.
-    l2_sectors: float = 0.0  #: That the first level did not have.
-    dram_sectors: float = 0.0  #: That the second level did not have either, or does not keep.
-    asked: float = 0.0  #: How often a warp asks memory by it: executes it with an active lane.
+    sectors: float = 0.0  #: Of global and local memory, per execution.
+    lines: float = 0.0  #: First-level lines that contain these sectors.
+    ideal_sectors: float = 0.0  #: The fewest sectors that hold the used bytes.
+    l2_sectors: float = 0.0  #: Sectors that missed in the first level.
+    dram_sectors: float = 0.0  #: Sectors that missed in the second level too, or that it does not keep.
+    asked: float = 0.0  #: How often a warp executes it with an active lane.
     loads: bool = False  #: Whether it reads global or local memory.
-    ptx: str = ""  #: Its opcode, without modifiers.
+    ptx: str = ""  #: The opcode, without modifiers.
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A launch's counts by line of PTX, a warp each, with what it needs of a multiprocessor."""
+    """A launch's counts per warp, by PTX line, and the resources that it needs."""
 
     blocks: int
     block_warps: int
-    resident_blocks: int  #: That a multiprocessor holds.
-    sites: MappingProxyType[int, Requests]  #: By line of PTX, from 1.
-    bulk_far: float = 0.0  #: Of what bulk copies ask of the second level, the part that memory gives.
+    resident_blocks: int  #: Blocks that a multiprocessor holds at once.
+    sites: MappingProxyType[int, Requests]  #: By PTX line, from 1.
+    bulk_far: float = 0.0  #: The fraction of bulk copies' requests to the second level that memory serves.
 
     @property
     def executed(self) -> dict[int, float]:
@@ -52,22 +52,22 @@ class Workload:
         return {line: site.ptx for line, site in self.sites.items()}
 
     def l2_sectors(self, *, loads: bool) -> float:
-        """That loads, or stores, of all blocks bring to the second level or ask of it."""
+        """Sectors that the loads, or the stores, of all blocks request from the second level."""
         each = sum(site.executed * site.l2_sectors for site in self.sites.values() if site.loads == loads)
         return self.blocks * self.block_warps * each
 
     def served(self, fetched: float, written: float) -> Workload:
-        """The same, where so much of what loads ask of the second level is read from memory, and of stores written."""
+        """The same workload if memory serves these fractions of the second level's load and store sectors."""
         return self._each(
             lambda site: replace(site, dram_sectors=site.l2_sectors * (fetched if site.loads else written))
         )
 
     def without_conflicts(self) -> Workload:
-        """The same without bank conflicts."""
+        """The same workload without bank conflicts."""
         return self._each(lambda site: replace(site, wavefronts=site.ideal_wavefronts))
 
     def coalesced(self) -> Workload:
-        """The same with no sector moved for bytes that nobody uses."""
+        """The same workload without sectors for unused bytes."""
 
         def ideal(site: Requests) -> Requests:
             share = site.ideal_sectors / site.sectors if site.sectors else 1.0
@@ -83,7 +83,7 @@ class Workload:
 
 
 def of_profile(profile: Profile, resident_blocks: int) -> Workload:
-    """The workload of a launch that was profiled."""
+    """The workload of a profiled launch."""
     blocks = math.prod(profile.grid)
     block_warps = -(-math.prod(profile.block) // WARP_LANES)
     written = _written(profile)
@@ -95,7 +95,7 @@ def of_profile(profile: Profile, resident_blocks: int) -> Workload:
 
 
 def _written(profile: Profile) -> float:
-    """Which part of the sectors that stores bring to the second level go on to memory."""
+    """The fraction of the sectors stored to the second level that is written to memory."""
     written = profile.traffic.dram_written_bytes or 0
     kinds = (kind for site in profile.sites for kind in (site.counts.global_stores, site.counts.local_stores))
     stored = sum(kind.served.l2_sectors for kind in kinds)
@@ -117,7 +117,7 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
         return found
     each, served = access.requests, access.served
     stores = access in (counts.global_stores, counts.local_stores)
-    return replace(  # of an asynchronous copy, both
+    return replace(  # an asynchronous copy does both
         found,
         sectors=access.sectors_per_request,
         lines=_lines(access),
@@ -130,7 +130,7 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
 
 
 def _lines(access: Sectors) -> float:
-    """Lines of a request: whole ones where all bytes of its sectors are used, else a line for each sector."""
+    """Lines of a request: whole lines if all bytes of its sectors are used, else one line for each sector."""
     used = access.bytes_used / (SECTOR_BYTES * access.sectors)
     sectors = access.sectors_per_request
     return max(1.0, sectors / _LINE_SECTORS) if used > 1 / 2 or sectors <= 1 else sectors

@@ -126,7 +126,7 @@ def test_a_large_launch_is_counted_in_some_blocks_and_runs_whole(tilewright: Run
     some = json.loads(done.out)["predictions"]
     assert [one["counted_in"] for one in some] == [0, 0, 2]
     assert all(one["counted_blocks"] < 100 for one in some)
-    assert "of 1,172 blocks, which stand for the others" in some[0]["notes"][0]
+    assert "of 1,172 blocks, which represent the others" in some[0]["notes"][0]
     whole = json.loads(tilewright("predict", "--gpu", "a6000", "--json", "--all-blocks", tmp_path / "program.py").out)[
         "predictions"
     ]

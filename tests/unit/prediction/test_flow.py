@@ -189,5 +189,5 @@ def test_a_call_of_unknown_code_goes_on_behind_it() -> None:
 
 
 def test_jump_tables_are_refused() -> None:
-    with pytest.raises(Exception, match="must branch to known places"):
+    with pytest.raises(Exception, match="must branch to known targets"):
         flow.graph((one("BRX"), one("EXIT")))

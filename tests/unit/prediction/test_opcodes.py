@@ -44,7 +44,7 @@ def test_what_has_no_row_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     del known["IADD3"]
     monkeypatch.setattr(opcodes, "_rows", lambda: known)
     assert predict_product(record, product, gpu).notes == (
-        "taken as integer arithmetic, for the model does not know them: IADD3",
+        "treated as integer arithmetic, being unknown to the model: IADD3",
     )
 
 

@@ -106,7 +106,7 @@ def test_a_format_whose_rate_nobody_states_is_refused(opcode: str, gpu: str) -> 
 
 
 def test_a_product_without_a_shape_is_refused() -> None:
-    with pytest.raises(Exception, match="must say its shape"):
+    with pytest.raises(Exception, match="must give its shape"):
         pipes.taken("HMMA.F32", machine.gpu("a100"))
 
 
