@@ -28,7 +28,7 @@ from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
 
-#: Help is no wider: longer lines are hard to read.
+#: Width of help pages: longer lines are hard to read.
 _HELP_WIDTH = 100
 
 
@@ -38,22 +38,22 @@ class Command:
 
     name: str
     function: Callable[..., None]  #: Its parameters are the options, its docstring the help.
-    short: str  #: What the list of commands says; it has a line of 80 columns for it.
+    short: str  #: Its text in the list of commands; it must fit a line of 80 columns.
     examples: tuple[tuple[str, str], ...]  #: Command lines, without the program's name, and what each does.
 
     @property
     def takes_a_program(self) -> bool:
-        """Whether it runs a program of the user's."""
+        """Whether it runs a user's program."""
         return "script" in inspect.signature(self.function).parameters
 
     @property
     def epilog(self) -> str:
-        """The examples, each line as it is."""
+        """The examples, with their line breaks."""
         return _examples([(f"{self.name} {line}".rstrip(), does) for line, does in self.examples])
 
 
 def _examples(rows: list[tuple[str, str]]) -> str:
-    """Examples as a help page ends with them; a backspace keeps their lines."""
+    """Examples for the end of a help page; a backspace keeps their line breaks."""
     lines = [f"  $ tilewright {line}\n      {does}" for line, does in rows]
     return "\b\nExamples:\n" + "\n".join(lines)
 
@@ -221,7 +221,7 @@ app = typer.Typer(
         ]
     ),
     no_args_is_help=True,
-    rich_markup_mode=None,  # plain text, as man pages are: it can be searched, copied and piped
+    rich_markup_mode=None,  # plain text, like man pages: easy to search, copy and pipe
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
 )
@@ -246,4 +246,4 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Hold the options before a subcommand; their callbacks do the work."""
+    """Declare the options before a subcommand; their callbacks do the work."""

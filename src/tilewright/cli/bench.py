@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilewright.rates.record import Rate, Sweep
 
 _TABLES = "S8|S10|S12|S13"
-#: What `--against` is where it is not given, beside devices that are measured.
+#: The default of `--against` for measured devices.
 _YARDSTICK = "numpy"
 
 
@@ -95,7 +95,7 @@ def _asked(
 
     if table is not None and (given := [name for name, text in grid.items() if text is not None]):
         raise ArgumentValueError(
-            f"--table must come without {' and '.join(given)}, which it says itself; leave them out"
+            f"--table must come without {' and '.join(given)}, which the table sets; leave them out"
         )
     source = tables.table(table).source if table is not None else ""
     devices = tuple(map(_device, devices)) or ((_table_device(),) if source else plan.Asked().devices)
@@ -205,7 +205,7 @@ def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Swe
             found += file.sweep.rates
         with until_ctrl_c():
             for rates in sweeping.rates(len(found)):
-                with HeldBack():  # what is said of the file is so
+                with HeldBack():  # report the file's problem
                     if file is not None:
                         file.add(rates)
                     found += rates

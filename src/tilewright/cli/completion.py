@@ -1,4 +1,4 @@
-"""What a shell completes after an option: `tilewright --install-completion` sets it up. Typer keeps what fits."""
+"""Values that a shell completes after an option: `tilewright --install-completion` sets it up. Typer filters them."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ def gpus() -> list[str]:
 
 
 def kernels() -> list[str]:
-    """Names of the catalogue."""
+    """Names of the catalogue's kernels."""
     from tilewright.kernels import catalogue
 
     return [record.name for record in catalogue.records()]
 
 
 def algebras() -> list[str]:
-    """Those that have names."""
+    """Names of the algebras."""
     from tilewright.problem.algebra import ALGEBRAS
 
     return list(ALGEBRAS)
 
 
 def orders() -> list[str]:
-    """Of sums."""
+    """Orders of sums."""
     from tilewright.engine.promotion import ORDERS
 
     return list(ORDERS)
 
 
 def formats() -> list[str]:
-    """Forms of a report."""
+    """Formats of a report."""
     from tilewright.cli.formats import FORMATS
 
     return list(FORMATS)
 
 
 def fail_on() -> list[str]:
-    """What `--fail-on` takes."""
+    """Values of `--fail-on`."""
     from tilewright.configuration import FAIL_ON
 
     return list(FAIL_ON)
 
 
 def devices() -> list[str]:
-    """Where GPU kernels run."""
+    """Devices that run GPU kernels."""
     from tilewright.cli.ladder import DEVICES
 
     return list(DEVICES)
 
 
 def bench_devices() -> list[str]:
-    """What is measured, and what is predicted."""
+    """Measured and predicted devices."""
     from tilewright.backends.inventory import with_kernels
 
     return [*(name for name in with_kernels() if name != "simulated"), *gpus()]

@@ -18,9 +18,9 @@ from numpy.lib import format as npy
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.native.interrupts import HeldBack
 
-#: Errors that another name would not mend: a full disk, one's share of it, and a broken one.
+#: Errors that another name would not avoid: a full disk, an exceeded quota, a broken disk.
 _HOST_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-#: What an .npz archive starts with.
+#: The first bytes of an .npz archive.
 _ZIP = b"PK"
 
 
@@ -31,7 +31,7 @@ def read(path: Path) -> npt.NDArray[Any]:
     ArgumentTypeError: the file holds something other than one array.
     """
     try:
-        if not path.is_file() and path.exists():  # a pipe would be waited for
+        if not path.is_file() and path.exists():  # reading a pipe would block
             kind = "a folder" if path.is_dir() else "no regular file"
             raise ArgumentValueError(f"{path}: must be a readable .npy file (got {kind}); name a file")
         with path.open("rb") as file:
@@ -123,7 +123,7 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> N
     try:
         with temporary.open("xb") as file:
             fill(file)
-        check_output(path, force=force)  # again: someone may have been quicker
+        check_output(path, force=force)  # again: another process may have made it
         temporary.replace(path)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -136,5 +136,5 @@ def _unwritable(path: Path, error: OSError) -> Exception:
     """The error for a file that could not be written: the user named a wrong one, or the host failed."""
     if error.errno in _HOST_FAILED:
         return OSError(error.errno, error.strerror, str(path))
-    said = error.strerror or f"{error}: is the disk full?"  # NumPy says how much it wrote, and not why
+    said = error.strerror or f"{error}: is the disk full?"  # NumPy reports how much it wrote, not why it failed
     return ArgumentValueError(f"{path}: the output must be writable (got: {said}); name another file")

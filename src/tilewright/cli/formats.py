@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from tilewright.checking.suppressions import Sifted
     from tilewright.drivers.script import Ended
 
-#: What `--format` takes: for people in full and in a line a finding, for programs, for code hosts, for GitHub Actions.
+#: Values of `--format`: for people (in full, or one line per finding), programs, code hosts, GitHub Actions.
 FORMATS = ("text", "brief", "json", "sarif", "github")
-#: Those that stand alone on standard output.
+#: Formats that need standard output for themselves.
 _WHOLE = ("json", "sarif")
 
 
 def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict[str, Path | None]:
     """The formats of the report, each with its file; None is standard output.
 
-    Raises ArgumentValueError: there is no such form, its file cannot be made, or forms that each want standard output
-    alone.
+    Raises ArgumentValueError: the format does not exist, its file cannot be made, or several formats each need standard
+    output for themselves.
 
     >>> chosen(["text", "sarif=out.sarif"], json=False)
     {'text': None, 'sarif': PosixPath('out.sarif')}
@@ -55,9 +55,9 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
 
 
 def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
-    """Refuse a file that cannot be made or that another format uses, before the program runs.
+    """Reject a file that cannot be made or that another format uses, before the program runs.
 
-    Raises ArgumentValueError: with what came.
+    Raises ArgumentValueError: with the format and its file.
     """
     from tilewright.cli import files
 
@@ -65,7 +65,7 @@ def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
     if not os.access(file.parent, os.W_OK):
         raise ArgumentValueError(f"{form}: its folder must be one you may write in (got {file.parent}); name another")
     if file.absolute() in [other.absolute() for other in others if other is not None]:
-        raise ArgumentValueError(f"{form} must name a file of its own (got one that another form goes to)")
+        raise ArgumentValueError(f"{form} must name a file of its own (got one that another format uses)")
 
 
 def alone(forms: dict[str, Path | None]) -> bool:
@@ -76,7 +76,7 @@ def alone(forms: dict[str, Path | None]) -> bool:
 def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: Ended, *, verbose: bool) -> None:
     """Write the reports, files first, so that they are complete even if the reader of standard output leaves early.
 
-    What goes wrong with a file is raised after the others are made, so that no finding is lost with it.
+    An error of one file is raised after the others are written, so that no finding is lost.
     """
     from tilewright.cli import files
     from tilewright.report import console, findings as report, github, places, sarif, terminal

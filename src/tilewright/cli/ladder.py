@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilewright.kernels.catalogue import Record
     from tilewright.ladder.climber import Pairs
 
-#: A whole climb at this size, translations included, takes well under a minute on two cores.
+#: A whole run at this size, with translation, takes well under a minute on two cores.
 DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
 #: Where kernels run, the default first.

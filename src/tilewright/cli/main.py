@@ -22,7 +22,7 @@ def main() -> None:
     A user's error is one message on standard error; a traceback appears only with `TILEWRIGHT_DEBUG=1`.
     """
     leaving: list[int] = []
-    atexit.register(_leave, leaving)  # the first that is registered is the last that is called
+    atexit.register(_leave, leaving)  # registered first, called last
     try:
         _run()
     except SystemExit as leave:
@@ -42,7 +42,7 @@ def _run() -> None:
             from tilewright.cli.app import app
             from tilewright.report.status import progress
 
-            with _warnings_told(), progress():
+            with _warnings_shown(), progress():
                 app()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):
@@ -60,12 +60,12 @@ def _run() -> None:
             sys.exit(INTERRUPTED)
         if debugging():
             raise
-        sys.exit(_told(error))
+        sys.exit(_reported(error))
 
 
 @contextlib.contextmanager
-def _warnings_told() -> Iterator[None]:
-    """Show warnings of ours as messages: the line of the program that they would name is one of ours."""
+def _warnings_shown() -> Iterator[None]:
+    """Show our warnings as messages: the source line that they would name is one of ours."""
     import warnings
 
     from tilewright.errors import TilewrightWarning
@@ -88,13 +88,13 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _die_of_ctrl_c() -> None:
-    """Let Ctrl-C end the process as it ends others: all is done, and nobody is left who would hear of it."""
+    """Make Ctrl-C end the process as usual: all work is done, and no handler is left."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _leave(leaving: list[int]) -> None:
-    """Leave at once where the compiler is at work on another thread: that may take it seconds yet."""
+    """Exit at once if the compiler still works on another thread, which may take it seconds."""
     native = sys.modules.get("tilewright.native.calls")
     if native is None:
         return
@@ -107,7 +107,7 @@ def _leave(leaving: list[int]) -> None:
 
 
 def _is_of_ctrl_c(leave: SystemExit) -> bool:
-    """Whether typer turned Ctrl-C into a silent 130; a program that was run may leave with 130 of its own."""
+    """Whether typer turned Ctrl-C into a silent 130; a program that was run may exit with 130 itself."""
     return leave.code == INTERRUPTED and isinstance(getattr(leave.__context__, "__cause__", None), KeyboardInterrupt)
 
 
@@ -115,8 +115,8 @@ def _interrupted() -> None:
     sys.stderr.write("interrupted: stopped by Ctrl-C; nothing was written\n")
 
 
-def _told(error: Exception) -> int:
-    """Say on standard error what went wrong; returns the exit status."""
+def _reported(error: Exception) -> int:
+    """Report an error on standard error; return the exit status."""
     from tilewright.errors import KernelError, TilewrightError
     from tilewright.report import console
 
@@ -126,7 +126,7 @@ def _told(error: Exception) -> int:
     if isinstance(error, MemoryError):
         console.error(f"{error or 'the host has no more'}; try smaller matrices", title="out of memory")
         return DEFECT
-    if isinstance(error, OSError):  # paths in arguments are complained of where they are read: a full disk, for one
+    if isinstance(error, OSError):  # such as a full disk; a wrong path in an argument is reported where it is read
         console.error(
             f"{error} (TILEWRIGHT_DEBUG=1 shows where); free room, or ask for access", title="the host refused"
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.engine.outside import Product
     from tilewright.engine.request import Request
 
-#: Tiles whose cluster is simulated before it begins: these take some seconds.
+#: Most tiles for which the cluster is simulated first; that takes some seconds.
 _SIMULATED = 5_000
 
 Dtype = Annotated[
@@ -129,7 +129,7 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
     for name, given in options.items():
         if given is not None:
             raise ArgumentValueError(
-                f"{name} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
+                f"{name} must be left out with --kernel, which has its own (got {given!r} and {kernel!r})"
             )
 
 
@@ -214,7 +214,7 @@ def _on_workers(plan: BlockPlan, workers: int) -> str:
 
 
 def _interrupted(product: Product, output: Path) -> int:
-    """Report what is stored; return the exit status."""
+    """Report which tiles are stored; return the exit status."""
     from tilewright.report import console
 
     tiles = 0 if product.plan is None else product.plan.tiles

@@ -13,7 +13,7 @@ from tilewright.cli.statuses import FOUND
 if TYPE_CHECKING:
     from tilewright.machine.alternatives import Alternatives
 
-#: The name of `--gpu` that means every GPU there is a record of.
+#: The value of `--gpu` for all known GPUs.
 ALL = "all"
 
 

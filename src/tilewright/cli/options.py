@@ -1,4 +1,4 @@
-"""How options are stated that take a text, which the command itself reads."""
+"""Declares options whose text the command itself parses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def option(
 ) -> Any:
     """An option with a placeholder for its value and its help, for `Annotated[str | None, option(...)]`.
 
-    `default` says in words what holds without it; `names` are other names than the parameter's; `complete` gives a
-    shell what may follow.
+    `default` describes the default in words; `names` replaces the name made from the parameter; `complete` gives a
+    shell the possible values.
     """
     return typer.Option(*names, metavar=metavar, help=text, show_default=default, autocompletion=complete)

@@ -45,13 +45,13 @@ def predict(
     if given.named:
         if wrong := [name for name, value in options.items() if value is not None]:
             raise ArgumentValueError(
-                f"{wrong[0]} is of the catalogue, and a program is named; leave one out, or write the program's own "
-                "options behind it"
+                f"{wrong[0]} is for the catalogue, but a program is given; leave one out, or write the program's own "
+                "options after it"
             )
         raise typer.Exit(_of_program(ctx, given.chosen(), kernel, clock, all_blocks=all_blocks, json=json))
     of_program = (("--kernel", kernel is not None), ("--limit", given.limit is not None), ("--all-blocks", all_blocks))
     if wrong := [name for name, is_given in of_program if is_given]:
-        raise ArgumentValueError(f"{wrong[0]} is of a program, and none is named; name one, or use --kernels")
+        raise ArgumentValueError(f"{wrong[0]} is for a program, but none is given; name one, or use --kernels")
     _of_catalogue(_extents(size, shape), dtype, kernels, given.gpu, clock, json=json)
 
 
@@ -116,7 +116,7 @@ def _of_catalogue(
         if refused is None:
             try:
                 time = products.predict_product(record, product, target, mhz, changes=changes)
-            except (ArgumentValueError, KernelError) as error:  # a specimen's limits: the others have times
+            except (ArgumentValueError, KernelError) as error:  # a specimen's limits; go on with the other kernels
                 if len(chosen) == 1:
                     raise
                 console.note(f"{record.name} has no prediction: {str(error).splitlines()[0]}")

@@ -43,7 +43,7 @@ def profile(
     from tilewright.report.html import report as html_report
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
-    page = None if html is None else html.absolute()  # the program may go elsewhere
+    page = None if html is None else html.absolute()  # the program may change the folder
     if page is not None:
         files.check_output(page, force=force)
     seen = Predictions(gpu=what.gpu, kernel=kernel, launch=number, keep=page is not None)

@@ -1,4 +1,4 @@
-"""What commands that take a program share: which one is meant, their options, and the project's own settings."""
+"""What the commands that run a program share: the program to run, their options, and the project's settings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tilewright.drivers.target import Target
     from tilewright.simt import Limits
 
-#: Whatever stands after the program is its own; what stands before it is not, and an unknown option is none.
+#: Arguments after the program belong to it; an unknown option before it is an error.
 PASS_ON = {"allow_interspersed_args": False}
-#: What `profile` and `predict` say where more was launched than they can follow.
+#: What `profile` and `predict` report if launches in child processes are not followed.
 UNSEEN = "kernels were launched by child processes of the program, which run on simulated GPUs of their own and are"
 _MODULE, _CODE = "-m", "-c"
 
@@ -63,7 +63,7 @@ class ProgramCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if hasattr(error, "possibilities"):  # typer's NoSuchOption, with those that are spelled alike
+            if hasattr(error, "possibilities"):  # typer's NoSuchOption, with similar names
                 error.possibilities = error.possibilities or [
                     name for p in self.params for name in p.opts if name[:2] == "--"
                 ]
@@ -92,12 +92,12 @@ class Chosen:
     gpu: str
     seed: int | None
     limits: Limits | None
-    project: Project  #: What its `pyproject.toml` says.
+    project: Project  #: The settings in its `pyproject.toml`.
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a command line says of the program: each field is a parameter of the commands that take one."""
+    """The options of a command that takes a program: each field is one of the command's parameters."""
 
     script: Script = None
     arguments: Arguments = None
@@ -109,13 +109,14 @@ class Given:
 
     @property
     def named(self) -> bool:
-        """Whether there is a program."""
+        """Whether a program is given."""
         return (self.script, self.module, self.code) != (None, None, None)
 
     def chosen(self) -> Chosen:
-        """The program, with what its options leave open as the environment or its project has it.
+        """The program; options that are left out come from the environment or the project.
 
-        Raises ArgumentValueError: no program is named, or a value is wrong.
+        Raises ArgumentValueError: no program is given, or a value is wrong.
+
         """
         from tilewright import configuration
         from tilewright.cli import values
@@ -131,7 +132,7 @@ class Given:
         return Chosen(program, argv, self._gpu(project), number, bound, project)
 
     def _program(self) -> tuple[Target, tuple[str, ...]]:
-        """What runs, and its arguments."""
+        """The program and its arguments."""
         from tilewright.drivers.target import Target
 
         argv = (*(() if self.script is None else (self.script,)), *(self.arguments or ()))
@@ -157,7 +158,7 @@ class Given:
 
 
 def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of :class:`Given` as parameters, but for some; it gets them as its second argument."""
+    """Give a command the fields of :class:`Given` as parameters, except `left_out`; its second argument has them."""
 
     def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         context, _, *own = inspect.signature(command, eval_str=True).parameters.values()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: #: FOUND also stands for a ladder with a wrong kernel and for a block that fits on no GPU. Typer's usage errors are
-#: WRONG_USE too. INTERRUPTED is 128 + SIGINT, the shell's convention.
+#: FOUND also means a wrong kernel in a ladder, or a block that fits on no GPU. Typer's usage errors are WRONG_USE too.
+#: INTERRUPTED is 128 + SIGINT, the shell's convention.
 DONE, FOUND, WRONG_USE, PROGRAM_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 MEANINGS = {
     DONE: "done",

@@ -149,9 +149,9 @@ def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path)
         (("--kernels", "tiled_published", "--dtype", "float64"), "no kernel takes"),
         (("--kernels", "three_loops"), "must name kernels that GPUs run"),
         (("--clock", "fast"), "--clock"),
-        (("--size", 64, "-c", "pass"), "--size is of the catalogue, and a program is named"),
-        (("--limit", 4), "--limit is of a program, and none is named"),
-        (("--all-blocks",), "--all-blocks is of a program, and none is named"),
+        (("--size", 64, "-c", "pass"), "--size is for the catalogue, but a program is given"),
+        (("--limit", 4), "--limit is for a program, but none is given"),
+        (("--all-blocks",), "--all-blocks is for a program, but none is given"),
     ],
 )
 def test_wrong_use(tilewright: Run, words: tuple[Any, ...], said: str) -> None:
