@@ -8,7 +8,7 @@
 :func:`program_for`    the Program of anything that can be launched
 ====================== =========================================================================
 
-No compiler is imported before it is used; without the `gpu` extra only :meth:`Program.from_ptx` works.
+Compilers are imported at their first use; without the `gpu` extra only :meth:`Program.from_ptx` works.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From Python arguments to the bytes of kernel parameters, for Numba's convention and for C's.
+"""Converts Python arguments to the bytes of kernel parameters, in Numba's convention and in C's.
 
-Numba passes an array as seven fields or more, each a parameter of its own: meminfo, parent, number of items,
-itemsize, data, then the shape and the strides in bytes. C passes a pointer. Both launchers, the simulated and the
-real one, use :func:`marshal`; they differ only in where an array's data is.
+Numba passes an array as seven or more parameters: meminfo, parent, number of items, itemsize, data, then the shape and
+the strides in bytes. C passes a pointer. The simulated and the real launcher both use :func:`marshal`; they differ only
+in the address of an array's data.
 
 Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`); CUDA C++ Programming Guide, "Kernel parameters".
 """
@@ -20,16 +20,16 @@ from tilewright.programs.host_arrays import ArrayParameter, row_major
 from tilewright.programs.listing import Parameter
 from tilewright.programs.mangling import CType
 
-#: Places among the parameters that numba-cuda makes of an array: number of items, bytes of one, address, first extent.
+#: Positions in numba-cuda's parameters of an array: number of items, bytes of one, address, first extent.
 COUNT, ITEMSIZE, DATA, SHAPE = 2, 3, 4, 5
 
 
 def array_fields(ndim: int) -> int:
-    """How many parameters numba-cuda makes of an array: its shape and its strides stand last."""
+    """The number of numba-cuda's parameters for an array, with its shape and strides at the end."""
     return SHAPE + 2 * ndim
 
 
-#: Says where the element [0, 0, ...] of an array argument lives, as an address of the device.
+#: Gives the device address of an array argument's element [0, 0, ...].
 AddressOf = Callable[[Any], int]
 
 
@@ -37,20 +37,20 @@ AddressOf = Callable[[Any], int]
 class Argument:
     """What one Python argument of a kernel must be."""
 
-    name: str  #: The parameter's name in the source, or `argument 0` where that is not known.
-    #: `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter known only by its PTX
-    #: type.
+    name: str  #: The parameter's name in the source, or `argument 0` if it is unknown.
+    #: `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter of which only the PTX
+    #: type is known.
     kind: str
-    type_name: str  #: The type in the compiler's words, for messages.
+    type_name: str  #: The compiler's name of the type, for messages.
     dtype: str | np.dtype[Any] = ""  #: The (element) type: `numpy.dtype.str`, or the dtype itself of records.
     ndim: int = 0  #: Dimensions of an array.
     layout: str = "A"  #: `C`, `F` or `A` (any strides), of an array.
     writable: bool = True  #: Whether the kernel may write to an array.
-    items: tuple[Argument, ...] = ()  #: Of a tuple.
+    items: tuple[Argument, ...] = ()  #: Items of a tuple.
 
 
 def fields_of(argument: Argument) -> Iterator[tuple[int, int]]:
-    """How many parameters numba-cuda makes of an argument, and its dimensions; of a tuple, for each item."""
+    """The number of numba-cuda's parameters for an argument, and its dimensions; for a tuple, one pair per item."""
     if argument.kind == "tuple":
         for item in argument.items:
             yield from fields_of(item)
@@ -62,7 +62,7 @@ def fields_of(argument: Argument) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """What an array argument looks like, wherever its data is."""
+    """Layout of an array argument, wherever its data are."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -84,7 +84,7 @@ class ArrayShape:
 
 
 def array_shape(value: Any) -> ArrayShape | None:
-    """Describe an array argument; None when `value` is no array.
+    """Describe an array argument; None if `value` is no array.
 
     Arrays are `numpy.ndarray`, anything with `__cuda_array_interface__`, and anything with `dtype`, `shape` and
     `strides` (such as `tilewright.simt.DeviceArray`).
@@ -107,10 +107,10 @@ def array_shape(value: Any) -> ArrayShape | None:
 def marshal(
     kernel: str, arguments: Sequence[Argument], parameters: Sequence[Parameter], args: Sequence[Any], address: AddressOf
 ) -> tuple[bytes, ...]:
-    """Turn Python arguments into one piece of bytes a kernel parameter.
+    """Convert Python arguments to the bytes of each kernel parameter.
 
-    `address` gives an array argument's device address, that of its element [0, 0, ...]; the argument's own strides
-    hold. `kernel` is its name, for messages.
+    `address` gives the device address of an array argument's element [0, 0, ...]; the argument's own strides apply.
+    `kernel` is its name, for messages.
 
     Raises LaunchError: the number of arguments is wrong, or a scalar does not fit its type; ArgumentTypeError: an
     argument's type, dtype, dimensions or layout is wrong.
@@ -134,7 +134,7 @@ def marshal(
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[bytes]) -> bytes:
-    """Lay parameter values out as the parameter space has them, each aligned."""
+    """Place parameter values in the layout of the parameter space, each aligned."""
     buffer = bytearray()
     for parameter, value in zip(parameters, values, strict=True):
         buffer += bytes(-len(buffer) % parameter.align) + value
@@ -178,7 +178,7 @@ def _checked_array(kernel: str, argument: Argument, value: Any) -> ArrayShape:
 
 
 def _layout_differs(shape: ArrayShape, layout: str) -> bool:
-    """Whether an array lacks the contiguity its type promises; a vector or an empty array can be C and F at once."""
+    """Whether an array is not contiguous as its type requires; a vector or an empty array can be both C and F."""
     if layout == "C":
         return shape.layout != "C"
     turned = ArrayShape(shape.dtype, shape.shape[::-1], shape.strides[::-1], shape.readonly)
@@ -186,7 +186,7 @@ def _layout_differs(shape: ArrayShape, layout: str) -> bool:
 
 
 def _scalar(kernel: str, argument: Argument, value: Any) -> list[bytes]:
-    """A scalar by its NumPy type; complex numbers are two parameters."""
+    """A scalar of its NumPy type; a complex number is two parameters."""
     dtype = np.dtype(argument.dtype)
     if array_shape(value) is not None or not isinstance(value, int | float | complex | np.generic):
         raise _mismatch(kernel, argument, value)
@@ -214,7 +214,7 @@ def _checked_integer(kernel: str, argument: Argument, value: Any, size: int, *, 
     return number.to_bytes(size, "little", signed=signed)
 
 
-#: What a pointer looks like where only PTX is known.
+#: Kinds of parameters that may be pointers, if only the PTX is known.
 _POINTERS = ("integer", "pointer")
 
 
@@ -249,13 +249,13 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
         return np.asarray(value, f"f{parameter.bytes}").tobytes()
     if isinstance(value, np.float16) and parameter.bytes == 2:
         return value.tobytes()
-    # PTX does not distinguish int from unsigned, so either range is right.
+    # PTX does not distinguish int from unsigned, so either range is valid.
     negative = isinstance(value, int | np.integer) and int(value) < 0
     return _checked_integer(kernel, argument, value, parameter.bytes, signed=negative)
 
 
 def _structure(kernel: str, argument: Argument, parameter: Parameter, value: Any, address: AddressOf) -> bytes:
-    """A structure by value: a NumPy record, a ctypes structure, one that refers to an array, or bytes of the length."""
+    """A structure by value: a NumPy record, a ctypes structure, an ArrayParameter, or bytes of the right length."""
     try:
         if isinstance(value, ArrayParameter):
             value = value.encoded(address(value.array))
@@ -282,7 +282,8 @@ def _mismatch(kernel: str, argument: Argument, value: Any) -> ArgumentTypeError:
 def c_arguments(parameters: Sequence[Parameter], types: Sequence[CType] | None = None) -> tuple[Argument, ...]:
     """Descriptors for a kernel of C's convention.
 
-    `types` are the parameters' C++ types, where the kernel's name has them.
+    `types` are the parameters' C++ types, if the kernel's name contains them.
+
     """
     known = types if types is not None and len(types) == len(parameters) else [None] * len(parameters)
     return tuple(

@@ -1,4 +1,4 @@
-"""What the vendor's assembler says of a kernel: registers, spills, stack, shared memory. Nothing is estimated.
+"""Registers, spills, stack and shared memory of a kernel, from the vendor's assembler; nothing is estimated.
 
 Source: CUDA Binary Utilities and `ptxas --verbose`.
 """
@@ -16,21 +16,21 @@ from tilewright.native.once import bounded
 from tilewright.programs import device_runtime, listing
 from tilewright.programs.optional import vendor_program
 
-#: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
+#: Most time for one kernel; heavily unrolled kernels take tens of seconds.
 _SECONDS = 300
 _UNRESOLVED = "Unresolved extern function"
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel needs of a multiprocessor."""
+    """The resources that one kernel needs."""
 
     registers_per_thread: int  #: 32-bit registers.
-    #: `spill_store_bytes`, `spill_load_bytes`: traffic a thread to local memory that registers did not suffice for.
+    #: `spill_store_bytes`, `spill_load_bytes`: traffic of a thread to local memory because registers did not suffice.
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
-    stack_bytes: int = 0  #: Stack frame a thread.
-    shared_bytes: int = 0  #: Static shared memory a block.
+    stack_bytes: int = 0  #: Stack frame of a thread.
+    shared_bytes: int = 0  #: Static shared memory of a block.
     barriers: int = 0  #: Hardware barriers used.
 
 
@@ -40,9 +40,9 @@ def find_assembler() -> Path:
 
 
 def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
-    """Assemble PTX and read what a kernel needs; remembered in memory and on disk.
+    """Assemble PTX and read a kernel's resources; cached in memory and on disk.
 
-    Raises MissingExtraError: the assembler is not installed; CompileError: the assembler refused the text.
+    Raises MissingExtraError: the assembler is not installed; CompileError: the assembler rejected the text.
     """
     return _resources(ptx, entry, cc, find_assembler())
 
@@ -70,7 +70,7 @@ def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
 
 @bounded(8)
 def version(program: Path) -> str:
-    """What the assembler, or another of the vendor's programs, says of its version."""
+    """The version that the assembler, or another of the vendor's programs, reports."""
     done = _run([str(program), "--version"], "its version")
     if done.returncode:
         raise CompileError(f"{program} --version failed ({done.stderr.strip() or done.returncode}); install it again")
@@ -78,20 +78,20 @@ def version(program: Path) -> str:
 
 
 def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
-    """Run the assembler for so long at most.
+    """Run the assembler, with a time limit.
 
     Raises CompileError: it takes longer, or cannot be run.
     """
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
     except subprocess.TimeoutExpired as error:
-        raise CompileError(f"{wanted}: the assembler had not ended after {_SECONDS} s; unroll less") from error
+        raise CompileError(f"{wanted}: the assembler did not finish within {_SECONDS} s; unroll less") from error
     except OSError as error:
         raise CompileError(f"{wanted}: {command[0]} cannot be run ({error.strerror}); install it again") from error
 
 
 def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Path) -> str:
-    """Run the assembler and give its report."""
+    """Run the assembler and return its report."""
     source = output.with_suffix(".ptx")
     private.write(source, ptx.encode())
     command = [
@@ -104,17 +104,17 @@ def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Pa
         str(output),
     ]
     done = _run(command, entry)
-    if done.returncode and _UNRESOLVED in done.stderr:  # the device runtime's, which a linker adds
+    if done.returncode and _UNRESOLVED in done.stderr:  # a device-runtime function, which a linker adds
         private.write(source, device_runtime.with_grid_barrier(ptx).encode())
         done = _run(command, entry)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
-        raise CompileError(f"{entry}: the assembler refused it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())
+        raise CompileError(f"{entry}: the assembler rejected it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())
     return done.stderr + done.stdout
 
 
 def _marked(text: str, ptx: str) -> str:
-    """The assembler's text with the PTX line of its first complaint under it."""
+    """The assembler's text, with the PTX line of its first error after it."""
     first = re.search(r"line (\d+)", text)
     lines = ptx.splitlines()
     if first is None or not 0 < int(first[1]) <= len(lines):
@@ -123,12 +123,12 @@ def _marked(text: str, ptx: str) -> str:
 
 
 def _read_report(report: str, entry: str) -> Resources:
-    """The figures of one entry in the assembler's verbose report."""
+    """The figures of one kernel in the assembler's verbose report."""
     _, found, section = report.partition(f"Compiling entry function '{entry}'")
     if not found:
-        raise CompileError(f"{entry}: the assembler's report names no such kernel:\n{report}")
+        raise CompileError(f"{entry}: the assembler's report does not contain this kernel:\n{report}")
     section = section.split("Compiling entry function '")[0]
-    # Device functions have properties of their own; the kernel's follow its own name.
+    # Device functions have their own properties; the kernel's come after its name.
     _, named, own = section.partition(f"Function properties for {entry}\n")
     section = own if named else section
 

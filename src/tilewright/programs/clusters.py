@@ -1,4 +1,4 @@
-"""Clusters of a launch: how many blocks each has, by the kernel's directives and by the launch, and what a GPU accepts.
+"""The clusters of a launch: their size by the kernel's directives and the launch, and the limits of a GPU.
 
 Source: PTX ISA, 11.6 (cluster dimension directives); CUDA C++ Programming Guide, "Thread Block Clusters".
 """
@@ -17,7 +17,7 @@ _SINCE = (9, 0)
 
 
 def cluster_of(program: Program, asked: Extent | None, grid: Extent, gpu: Gpu) -> Extent | None:
-    """Blocks of a cluster along each axis; None where neither the kernel nor the launch (`asked`) names any.
+    """Blocks of a cluster along each axis; None if neither the kernel nor the launch (`asked`) gives any.
 
     Raises LaunchError: the kernel's directives, the grid or the GPU do not allow such clusters.
     """
@@ -33,7 +33,7 @@ def cluster_of(program: Program, asked: Extent | None, grid: Extent, gpu: Gpu) -
     if not required and asked is None:
         if ".explicitcluster" in directives:
             raise LaunchError(
-                f"{program.name}: `cluster` must be given, for the kernel's .explicitcluster asks for it; write "
+                f"{program.name}: `cluster` must be given, because the kernel has .explicitcluster; write "
                 "cluster=(2, 1, 1), say"
             )
         return None
@@ -42,7 +42,7 @@ def cluster_of(program: Program, asked: Extent | None, grid: Extent, gpu: Gpu) -
 
 
 def _check(name: str, size: Extent, grid: Extent, gpu: Gpu, most: int) -> None:
-    """Refuse clusters that are too large, do not divide the grid, or that the GPU has not."""
+    """Reject clusters that are too large, that do not divide the grid, or that the GPU does not support."""
     blocks = math.prod(size)
     if min(size) < 1 or blocks > min(most, gpu.launch.cluster_blocks):
         raise LaunchError(
@@ -52,7 +52,7 @@ def _check(name: str, size: Extent, grid: Extent, gpu: Gpu, most: int) -> None:
     if any(extent % part for extent, part in zip(grid, size, strict=True)):
         raise LaunchError(
             f"{name}: the grid must be a multiple of the cluster along each axis (got {_text(grid)} blocks in clusters "
-            f"of {_text(size)}); add blocks to the grid, and let those that have nothing to do end"
+            f"of {_text(size)}); add blocks to the grid, and let those without work return"
         )
     if blocks > 1 and gpu.compute_capability < _SINCE:
         raise LaunchError(

@@ -1,8 +1,8 @@
-"""What CUDA gives to every kernel: malloc and free, what a failed assertion does, the barrier of a cooperative grid.
+"""PTX definitions of what CUDA gives every kernel: malloc, free, failed assertions, the barrier of a cooperative grid.
 
-A kernel only declares these functions; on a GPU the driver or the device runtime defines them. Here their definitions
-are PTX of our own, and a module that declares one gets it when it is read, whoever launches it. Its lines count on
-behind those of the module's own text, so that no line means two instructions.
+A kernel only declares these functions; on a GPU the driver or the device runtime defines them. Here they are our own
+PTX, and a module that declares one gets the definition when it is read. Its line numbers continue those of the module's
+text, so each line has one instruction.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from tilewright.ptx import to_text
 from tilewright.ptx.parser import parse
 from tilewright.ptx.tree import Function, Module, Variable
 
-#: What a kernel of Numba asks for where it waits for its grid; numba-cuda then launches it cooperatively.
+#: The function that a Numba kernel calls to wait for its grid; numba-cuda then launches the kernel cooperatively.
 #: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
 GRID_HANDLE = "cudaCGGetIntrinsicHandle"
 _GRID_BARRIER = ("grid_sync.ptx", (GRID_HANDLE, "cudaCGSynchronize"))
-#: What launches kernels from a kernel, and what is around it.
+#: The functions for launches from a kernel.
 _LAUNCHES = (
     "GetParameterBufferV2 LaunchDeviceV2 LaunchDeviceV2_ptsz GetLastError PeekAtLastError StreamCreateWithFlags "
     "StreamDestroy StreamWaitEvent StreamWaitEvent_ptsz EventCreateWithFlags EventRecord EventRecord_ptsz EventDestroy "
     "GetDevice GetDeviceCount MemcpyAsync MemsetAsync"
 )
-#: The variable in which kernels find their queue of launches.
+#: The variable that refers to the queue of launches from kernels.
 LAUNCHES = "tilewright_launches"
 _LAUNCHES_FILE = "launches.ptx"
 #: The functions of each file of `programs/device_ptx`.
@@ -36,24 +36,26 @@ _DEFINED = (
     ("heap.ptx", ("malloc", "free")),
     ("assertion.ptx", ("__assertfail",)),
 )
-#: The format that a failed assertion is printed by, and what it is given: file, line, function, block and thread as
-#: x, y, z each, message.
+#: The format of a failed assertion's message. Its values: file, line, function, block and thread (x, y, z each),
+#: message.
 ASSERTION_FORMAT = "tilewright_assertion"
 ASSERTION_ARGUMENTS = "<QIxxxxQ6IQ"
 
 
 def with_grid_barrier(ptx: str) -> str:
-    """A text with the definitions of the grid's barrier, which the vendor's assembler does not know by itself."""
+    """The text with the definitions of the grid's barrier, which the vendor's assembler does not have."""
     return to_text(link(parse(ptx), 0, (_GRID_BARRIER,)))
 
 
 def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], ...] = _DEFINED) -> Module:
-    """Give a module the definitions of what it only declares.
+    """Add the definitions of functions that a module only declares.
 
-    The module's text has so many `lines`. `files` says which of `programs/device_ptx` may be added, each with the
+    `lines` is the number of lines of the module's text. `files` lists the files of `programs/device_ptx` that may be
+    added, each with its functions.
+
     functions that it is for.
 
-    Raises PtxError: the module has something of its own by a name that the definitions need.
+    Raises PtxError: the module defines a name that the definitions need.
     """
     for file, names in files:
         if any(name in module.functions and module.functions[name].is_declaration for name in names):
@@ -72,18 +74,18 @@ def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], .
 
 
 def launches(module: Module) -> bool:
-    """Whether kernels of a module may launch kernels: it has the queue that our own definitions of that use."""
+    """Whether kernels of a module may launch kernels: it has the queue of our definitions."""
     return _LAUNCHES_FILE in module.added
 
 
 def _refuse_own(module: Module, found: Module, names: tuple[str, ...]) -> None:
-    """Refuse a module whose own variables or functions have names of definitions that it gets."""
+    """Reject a module whose variables or functions have names of the added definitions."""
     needed = {*found.variables, *(n for n, function in found.functions.items() if not function.is_declaration)}
     own: list[Variable | Function] = [*module.variables.values(), *module.functions.values()]
     own += [variable for function in module.functions.values() for variable in function.variables]
     for one in own:
         if one.name in needed.difference(names):
             raise PtxError(
-                f"{module.path}:{one.ptx_line}: a module that uses CUDA's device runtime must have nothing of its own "
-                f"by a name that the simulator's definitions of that runtime use (got '{one.name}'); rename it"
+                f"{module.path}:{one.ptx_line}: a module that uses CUDA's device runtime must not define names that "
+                f"the simulator's definitions of that runtime use (got '{one.name}'); rename it"
             )

@@ -1,6 +1,6 @@
-"""A kernel's machine code, as the vendor's disassembler reads it: instructions, control bits, lines of PTX.
+"""A kernel's machine code from the vendor's disassembler: instructions, control bits, PTX lines.
 
-The upper bits of each 128-bit instruction say how it is scheduled: for how many clocks the warp stalls, which of six
+The upper bits of each 128-bit instruction control its scheduling: for how many clocks the warp stalls, which of six
 dependence counters the result and the operands free, and which counters the instruction waits for.
 
 Sources: CUDA Binary Utilities, `nvdisasm`; Jia, Maggioni, Staiger, Scarpazza, Dissecting the NVIDIA Volta GPU
@@ -24,7 +24,7 @@ from tilewright.programs import assembler
 from tilewright.programs.optional import vendor_program
 
 _SECONDS = 60
-#: Where an instruction has no dependence counter.
+#: The number that means no dependence counter.
 NO_COUNTER = 7
 _PTX_LINE = re.compile(r'\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
 _LABEL = re.compile(r"(\.L_x_\d+):")
@@ -39,16 +39,16 @@ class Instruction:
     """One instruction of machine code."""
 
     opcode: str  #: With its modifiers, such as `LDS.128`.
-    guard: str  #: The predicate, such as `@!P0`; "" where there is none.
+    guard: str  #: The predicate, such as `@!P0`; "" for none.
     operands: tuple[str, ...]
-    ptx_line: int  #: Line of the PTX text that it comes from, from 1; 0 where the assembler names none.
-    target: int | None  #: Number of the instruction that it may go to.
+    ptx_line: int  #: The PTX line that it comes from, from 1; 0 if the assembler gives none.
+    target: int | None  #: Index of the instruction that it may branch to.
     stall: int  #: Clocks until the warp's next instruction.
-    yields: bool  #: Whether another warp goes first.
-    sets: int  #: Dependence counter that its result frees; `NO_COUNTER` where there is none.
-    frees: int  #: Dependence counter that reading its operands frees; likewise.
-    waits: int  #: Dependence counters that it waits for, a bit each.
-    reuse: int  #: Operands that stay for the next instruction, a bit each.
+    yields: bool  #: Whether another warp issues first.
+    sets: int  #: Dependence counter that its result frees; `NO_COUNTER` for none.
+    frees: int  #: Dependence counter that reading its operands frees; `NO_COUNTER` for none.
+    waits: int  #: A bit for each dependence counter that it waits for.
+    reuse: int  #: A bit for each operand that stays for the next instruction.
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Instruction:
 
     @property
     def always(self) -> bool:
-        """Whether no predicate guards it, its own or that of a branch."""
+        """Whether it has no predicate, neither its own nor that of a branch."""
         return not self.guard and not any(re.fullmatch(r"!?U?P\d", operand) for operand in self.operands[:1])
 
 
@@ -68,9 +68,10 @@ def find_disassembler() -> Path:
 
 @bounded(64)
 def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction, ...]:
-    """The machine code that the vendor's assembler makes of a kernel for a compute capability; remembered on disk.
+    """The machine code that the vendor's assembler makes of a kernel for a compute capability; cached on disk.
 
-    Raises MissingExtraError: the assembler or the disassembler is not installed; CompileError: one of them refused.
+    Raises MissingExtraError: the assembler or the disassembler is not installed; CompileError: one of them failed.
+
     """
     program = find_disassembler()
     cache = store.room(upkeep.RESOURCES)
@@ -87,7 +88,7 @@ def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction
 
 
 def _text(program: Path, ptx: str, entry: str, cc: tuple[int, int]) -> str:
-    """What the disassembler writes of a kernel."""
+    """The disassembler's output for a kernel."""
     with private.working_folder() as folder:
         image = folder / "kernel.cubin"
         private.write(image, assembler.cubin(ptx, entry, cc))
@@ -102,7 +103,7 @@ def _text(program: Path, ptx: str, entry: str, cc: tuple[int, int]) -> str:
 
 
 def _section(text: str, entry: str) -> str:
-    """The lines of one kernel."""
+    """The part of the output for one kernel."""
     _, _, found = text.partition(f"\n.text.{entry}:\n")
     return found.partition("\n//--------------------- ")[0]
 

@@ -1,4 +1,4 @@
-"""Grid and block of a launch: what a caller may write, and what a GPU accepts."""
+"""Grid and block of a launch: the forms that a caller may use, and the limits of GPUs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Extent = tuple[int, int, int]
 def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
     """Return the grid and the block of a launch as (x, y, z) each.
 
-    Extents that are missing are 1; `kernel` is the kernel's name, for messages.
+    Missing extents are 1; `kernel` is the kernel's name, for messages.
 
     Raises LaunchError: no GPU would accept them.
 
@@ -36,9 +36,9 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
 
 
 def cluster(kernel: str, value: int | Sequence[int] | None) -> Extent | None:
-    """Blocks of a cluster as (x, y, z); None where a launch names none.
+    """Blocks of a cluster as (x, y, z); None if the launch gives none.
 
-    Raises LaunchError: it is no such extent.
+    Raises LaunchError: `value` is no extent.
 
     >>> cluster("k", (2, 2))
     (2, 2, 1)

@@ -1,4 +1,4 @@
-"""Host arrays as arguments: which of them are one memory, and so have one copy on the device."""
+"""Host arrays as arguments: arrays that share memory get one copy on the device."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import numpy.typing as npt
 
 #: Allocations of a device start at multiples of this (CUDA C++ Programming Guide, "Device Memory Accesses").
 _ALIGNMENT_BYTES = 256
-#: How long to look whether two arrays whose bytes lie between each other have an element in common.
+#: How much work to spend on whether two interleaved arrays share an element.
 _SHARES_WORK = 10_000
 
 
 class ArrayParameter(abc.ABC):
-    """A structure that holds where an array lies: an argument of a launch.
+    """A structure that describes an array: an argument of a launch.
 
-    A kernel takes it by value, or, as kernels of Numba do, as an array of 64-bit words in global memory.
+    A kernel takes it by value, or (kernels of Numba) as an array of 64-bit words in global memory.
     """
 
     array: npt.NDArray[Any]
-    dtype = np.dtype(np.uint64)  #: Of the words.
+    dtype = np.dtype(np.uint64)  #: Dtype of the words.
     shape: tuple[int, ...]
     strides = (8,)
 
     @abc.abstractmethod
     def encoded(self, address: int) -> bytes:
-        """The structure, for the array at a device's address."""
+        """The structure for an array at this device address."""
 
 
 def flat(args: Sequence[Any]) -> Iterator[Any]:
-    """The arguments, those inside of tuples one by one, and behind structures the arrays that they refer to."""
+    """The arguments with tuples expanded; a structure is replaced by the array that it describes."""
     for arg in args:
         if isinstance(arg, tuple):
             yield from flat(arg)
@@ -45,7 +45,7 @@ def flat(args: Sequence[Any]) -> Iterator[Any]:
 
 
 def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides in bytes of an array in C order; as NumPy has it, an extent of 0 counts as 1."""
+    """Strides in bytes of an array in C order; as in NumPy, an extent of 0 counts as 1."""
     strides, step = [], itemsize
     for extent in reversed(shape):
         strides.append(step)
@@ -54,13 +54,13 @@ def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Host addresses of an array's first byte and of the one after its last, gaps between elements included."""
+    """Host addresses of an array's first byte and of the one after its last, with gaps between elements."""
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
     return int(low), int(high)
 
 
 def shares(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Whether two arrays have an element, or a part of one, in common; where that is hard to say, they have."""
+    """Whether two arrays share an element or a part of one; if that is hard to decide, True."""
     try:
         return np.shares_memory(one, other, max_work=_SHARES_WORK)  # type: ignore[arg-type]  # NumPy takes any
     except np.exceptions.TooHardError:
@@ -69,7 +69,7 @@ def shares(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Host memory that one copy on the device stands for: that of an array, or of several that share elements.
+    """Host memory that one device copy represents: an array, or several that share elements.
 
     >>> x = np.zeros(64, np.float32)
     >>> (one,), (other,) = stretches([x[8:]]), stretches([x[4:32], x[8:]])
@@ -78,10 +78,10 @@ class Stretch:
     """
 
     arrays: tuple[npt.NDArray[Any], ...]
-    #: `low`, `size_bytes`: host address of its first byte, and bytes to its last.
+    #: `low`, `size_bytes`: host address of the first byte, and the number of bytes.
     low: int
     size_bytes: int
-    #: Unused bytes before it in the device's copy: views are aligned there as if the whole array were.
+    #: Unused bytes before it in the device's copy, so that views have the alignment that they have in the whole array.
     lead_bytes: int
 
     def offset(self, array: npt.NDArray[Any]) -> int:
@@ -89,13 +89,13 @@ class Stretch:
         return self.lead_bytes + int(array.__array_interface__["data"][0]) - self.low
 
     def elements(self, array: npt.NDArray[Any], copy: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """An array's elements among the bytes of the copy."""
+        """An array's elements, as a view of the copy's bytes."""
         offset = self.offset(array) if array.size else 0
         return np.ndarray(array.shape, array.dtype, copy.data, offset, array.strides)
 
 
 def stretches(arrays: Sequence[npt.NDArray[Any]]) -> list[Stretch]:
-    """The arrays by the memory that they share, in order of the first; an array that is there twice counts once."""
+    """Group arrays by shared memory, in order of the first of each; an array that is passed twice counts once."""
     groups: list[list[npt.NDArray[Any]]] = []
     for array in {id(array): array for array in arrays}.values():
         meets = [group for group in groups if any(shares(array, other) for other in group)]
@@ -118,7 +118,7 @@ def _stretch(arrays: tuple[npt.NDArray[Any], ...]) -> Stretch:
 
 
 def _whole(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array that an array is a view of."""
+    """The array that an array is a view of, or itself."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -1,4 +1,4 @@
-"""What a launch must know of PTX: its tree, kernels, their parameters, static shared memory, lines.
+"""What a launch needs of PTX: its syntax tree, kernels, their parameters, static shared memory and lines.
 
 Source: PTX ISA, 5.2 (Types), 7.1 (Function Declarations), 11.1 (Version, Target).
 """
@@ -30,7 +30,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What PTX says of one kernel."""
+    """What PTX declares of one kernel."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -39,7 +39,7 @@ class Entry:
 
 @functools.lru_cache(maxsize=64)
 def parsed(ptx: str) -> Module:
-    """The syntax tree of a PTX text, with what it declares of the device runtime; read it only.
+    """The syntax tree of a PTX text, with the device-runtime functions that it declares; do not change it.
 
     Raises PtxError: the text is not PTX.
     """
@@ -47,9 +47,9 @@ def parsed(ptx: str) -> Module:
 
 
 def target(module: Module) -> tuple[int, int]:
-    r"""The compute capability that a module names in `.target`.
+    r"""The compute capability in a module's `.target`.
 
-    Raises CompileError: it names none.
+    Raises CompileError: it has none.
 
     >>> target(parse(".version 8.0\n.target sm_90a\n"))
     (9, 0)
@@ -61,7 +61,7 @@ def target(module: Module) -> tuple[int, int]:
 
 
 def architecture(module: Module, cc: tuple[int, int]) -> str:
-    r"""What the assembler calls a compute capability, with the letter of PTX that was made for it alone.
+    r"""The assembler's name of a compute capability, with the suffix of architecture-specific PTX.
 
     Source: PTX ISA, 11.1.2 (`.target`, architecture-specific targets).
 
@@ -73,11 +73,11 @@ def architecture(module: Module, cc: tuple[int, int]) -> str:
 
 
 def unfit(module: Module, cc: tuple[int, int]) -> str:
-    r"""Why PTX does not run on GPUs of a compute capability, by the letter of its target; "" where it does.
+    r"""Why PTX does not run on GPUs of a compute capability, from the suffix of its target; "" if it runs.
 
-    Source: PTX ISA, 11.1.2 (`.target`): `a`, architecture-specific, runs on that architecture alone; `f`,
-    family-specific, on those of its family from that one on. NVIDIA, "Family-specific architecture features": those
-    of a family have the same major number.
+    Source: PTX ISA, 11.1.2 (`.target`): with `a` (architecture-specific) it runs on that architecture alone; with `f`
+    (family-specific) on later ones of its family too. NVIDIA, "Family-specific architecture features": one family has
+    the same major number.
 
     >>> made = {name: parse(f".version 8.8\n.target {name}\n") for name in ("sm_90", "sm_90a", "sm_100f")}
     >>> [[unfit(module, cc) for cc in ((9, 0), (10, 0), (10, 3))] for module in made.values()][0]
@@ -104,7 +104,7 @@ def _digits(module: Module) -> str:
 def read_entry(module: Module, name: str | None = None) -> Entry:
     """Find a kernel in a module.
 
-    `name` is needed only where there are several.
+    `name` is needed only if there are several.
 
     Raises CompileError: there is no such entry, or several and no name.
     """
@@ -121,14 +121,14 @@ def read_entry(module: Module, name: str | None = None) -> Entry:
 
 
 def _parameter(variable: Variable) -> Parameter:
-    if variable.count != 1 or variable.type == ".b8":  # compilers give a structure as an array of bytes
+    if variable.count != 1 or variable.type == ".b8":  # compilers pass a structure as an array of bytes
         return Parameter(variable.name, variable.size, variable.align or variable.element_bytes, "bytes")
     kind = "pointer" if variable.is_pointer else "float" if variable.type[1] == "f" else "integer"
     return Parameter(variable.name, variable.size, variable.element_bytes, kind)
 
 
 def _static_shared(module: Module, entry: Function) -> int:
-    """Bytes of shared variables with a size that a kernel and the functions it reaches declare or name."""
+    """Bytes of the sized shared variables that a kernel, and the functions it reaches, declare or use."""
     reached, named = _reached(module, entry)
     total = 0
     for variable in (*module.variables.values(), *(v for function in reached for v in function.variables)):
@@ -139,7 +139,7 @@ def _static_shared(module: Module, entry: Function) -> int:
 
 
 def _reached(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
-    """A kernel and the functions that it may call, and the names that stand in them."""
+    """A kernel with the functions that it may call, and the names that they contain."""
     reached, named = [entry], set[str]()
     if not any(v.space == "shared" for f in (module, entry) for v in _variables(f)) and len(module.functions) == 1:
         return reached, named
@@ -162,7 +162,7 @@ def _symbols(function: Function) -> Iterable[str]:
 
 
 def calls(module: Module) -> dict[int, tuple[str, ...]]:
-    r"""For each PTX line (from 1) of a function that is called: the user's lines that call it, and what calls these.
+    r"""For each PTX line (from 1) of a called function: the user's lines that call it, then the callers of these.
 
     >>> calls(parse('''.version 8.0 .target sm_90 .file 1 "k.cu"
     ... .func f() { ret; }
@@ -192,10 +192,10 @@ def calls(module: Module) -> dict[int, tuple[str, ...]]:
 
 
 def line_table(module: Module) -> dict[int, tuple[str, ...]]:
-    r"""Where each line of PTX text comes from: PTX line (from 1) to its frames; empty without a line table.
+    r"""For each PTX line (from 1), its source frames; empty without a line table.
 
-    The frames are `file:line`, the line itself first and then those that it was inlined at. Where a function is called
-    from, and not inlined, is not known here.
+    The frames are `file:line`: the line itself, then the call sites that it was inlined at. The callers of a function
+    that is not inlined are not included.
 
     >>> line_table(parse('''.version 8.0 .target sm_90 .file 1 "k.cu" .file 2 "k.h"
     ... .entry k() { .loc 1 7 3

@@ -1,8 +1,8 @@
-"""C++ parameter types, read from a kernel's mangled name, so that a launch can check dtypes.
+"""Reads C++ parameter types from a kernel's mangled name, so that a launch can check dtypes.
 
-PTX says only that a parameter has eight bytes; the name says that it is a `const float *`. What a kernel's parameters
-rarely are (function pointers, expressions, expansions of a pack that holds something) is not read: the whole signature
-is then unknown, and unchecked.
+PTX only says that a parameter has eight bytes; the name says that it is a `const float *`. Types that are rare in
+kernels (function pointers, expressions, non-empty pack expansions) are not read; then the whole signature is unknown
+and unchecked.
 
 Source: Itanium C++ ABI, 5.1 (External Names) and 5.1.10 (Compression).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-#: Code -> (C++ name, NumPy dtype). `char` has no dtype of its own: its sign is a matter of taste.
+#: Code -> (C++ name, NumPy dtype). `char` has none: whether it is signed depends on the platform.
 _BUILTIN = {
     "v": ("void", ""),
     "b": ("bool", "|b1"),
@@ -30,9 +30,9 @@ _BUILTIN = {
     "f": ("float", "<f4"),
     "d": ("double", "<f8"),
 }
-#: What the name of a member of a namespace or a class begins with.
+#: Prefix of the names of members of namespaces and classes.
 _NESTED = "_ZN"
-#: Classes of CUDA's headers that are one NumPy scalar.
+#: Classes in CUDA's headers that correspond to one NumPy scalar.
 _CLASSES = {"__half": "<f2"}
 
 
@@ -40,18 +40,18 @@ _CLASSES = {"__half": "<f2"}
 class CType:
     """A parameter's type."""
 
-    name: str  #: As C++ writes it, `const float *`.
-    dtype: str = ""  #: NumPy's, of the value or of what a pointer points to; empty where NumPy has none.
+    name: str  #: In C++ syntax: `const float *`.
+    dtype: str = ""  #: NumPy's dtype of the value, or of a pointer's target; empty if NumPy has none.
     pointer: bool = False
-    const: bool = False  #: What a pointer points to cannot be written.
+    const: bool = False  #: Whether a pointer's target is const.
 
 
 class _UnreadError(Exception):
-    """The name holds something this reader does not know."""
+    """The name contains something that this reader does not support."""
 
 
 def parameter_types(symbol: str) -> tuple[CType, ...] | None:
-    """The parameter types of a mangled function name, or None where the name does not have them.
+    """The parameter types of a mangled function name; None if the name does not have them.
 
     >>> [type_.name for type_ in parameter_types("_Z13global_memoryIfEvPKT_S2_PS0_iii")]
     ['const float *', 'const float *', 'float *', 'int', 'int', 'int']
@@ -67,7 +67,7 @@ def parameter_types(symbol: str) -> tuple[CType, ...] | None:
 
 
 def nested_name(symbol: str) -> str:
-    """The last part of a name in namespaces or classes, as the source has it; "" for any other symbol.
+    """The last part of a name in namespaces or classes, as in the source; "" for any other symbol.
 
     >>> nested_name("_ZN8__main__4fillB2v1B3abcEf"), nested_name("saxpy")
     ('fill', '')
@@ -79,7 +79,7 @@ def nested_name(symbol: str) -> str:
 
 
 def spoken_name(symbol: str) -> str:
-    """What the source calls a function: the last part of its name, with a template's arguments where they are read.
+    """A function's source name: the last part, with a template's arguments if they can be read.
 
     >>> [spoken_name(name) for name in ("_Z9vectorAddPKfS0_Pfi", "_Z6reduceIfLi256EEvPT_", "_ZN3cub4scanEv", "saxpy")]
     ['vectorAdd', 'reduce<float, 256>', 'scan', 'saxpy']
@@ -99,7 +99,7 @@ def spoken_name(symbol: str) -> str:
 
 
 def mangled(name: str) -> str:
-    """The symbol of a variable: one of a namespace is mangled, `space::name`.
+    """The symbol of a variable; a name in a namespace, `space::name`, is mangled.
 
     >>> mangled("here"), mangled("space::there")
     ('here', '_ZN5space5thereE')
@@ -109,19 +109,19 @@ def mangled(name: str) -> str:
 
 
 class _Reader:
-    """Reads a mangled name from left to right; `seen` is the table that `S_`, `S0_` ... refer to."""
+    """Reads a mangled name from left to right; `seen` is the table for `S_`, `S0_` ..."""
 
     def __init__(self, rest: str) -> None:
         self.rest = rest
         self.seen: list[CType] = []
         self.arguments: list[CType] = []
-        self.empty_pack = False  # among the template's arguments is a pack of nothing
+        self.empty_pack = False  # the template's arguments include an empty pack
 
     def parameters(self) -> tuple[CType, ...]:
         self.name()
         types: list[CType] = []
         if self.arguments:
-            self.type()  # templates state their return type first
+            self.type()  # templates give their return type first
         while self.rest:
             if not (self.empty_pack and self.take("DpT")):
                 types.append(self.type())
@@ -148,7 +148,7 @@ class _Reader:
         return name
 
     def name(self) -> None:
-        """The function's own name; every prefix of it can be referred to, its last instance cannot."""
+        """The function's own name. Substitutions may refer to every prefix of it, but not to its last instance."""
         if not self.take("N"):
             self.take("L")  # internal linkage
             name = self.identifier()
@@ -182,7 +182,7 @@ class _Reader:
         return found
 
     def type(self) -> CType:
-        """One type; all but plain builtins enter the table."""
+        """One type; all types except plain builtins enter the table."""
         if builtin := self.take("[" + "".join(_BUILTIN) + "]"):
             return CType(*_BUILTIN[builtin[0]])
         if reference := self.take(r"S([0-9A-Z]*)_"):
@@ -194,7 +194,7 @@ class _Reader:
             found = replace(target, name=f"{target.name} *", pointer=True, dtype="" if target.pointer else target.dtype)
         elif qualifiers := self.take("(?=[rVK])r?V?(K?)"):
             inner = self.type()
-            # A pointer that is itself const or restrict is passed as any other.
+            # A top-level const or restrict of a pointer makes no difference to callers.
             is_const = bool(qualifiers[1]) and not inner.pointer
             found = replace(inner, name=f"const {inner.name}", const=True) if is_const else inner
         elif self.take("N"):
@@ -211,7 +211,7 @@ class _Reader:
         return found
 
     def nested_class(self) -> CType:
-        """A class inside namespaces or classes, known by its last name."""
+        """A class inside namespaces or classes, identified by its last name."""
         found = CType("")
         while not self.take("E"):
             if reference := self.take(r"S([0-9A-Z]*)_"):

@@ -1,8 +1,8 @@
 """Python functions to PTX through numba-cuda, with no GPU present.
 
-Numba's symbol names hold a counter of the functions compiled so far, so the same kernel gives other text in another
-process. :func:`compile_python` renames them: the text is then readable, and the same kernel always gives the same PTX,
-which the cache of translations is keyed by.
+Numba's symbol names contain a counter of the functions compiled so far, so one kernel gives different text in different
+processes. :func:`compile_python` renames the symbols. Then the text is readable, and one kernel always gives the same
+PTX, which is the key in the cache of translations.
 
 Source: numba-cuda, `cuda.compile_ptx`; Itanium C++ ABI, 5.1 (External Names) for the mangling.
 """
@@ -30,9 +30,9 @@ from tilewright.ptx.tokens import with_words
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling Python kernels"
-#: Between a kernel's name and a parameter's number.
+#: Text between a kernel's name and a parameter's number.
 _PARAMETER = "_param_"
-#: What Numba's names of an environment begin with; it stands for no function.
+#: Prefix of Numba's names of environments, which are not functions.
 _ENVIRONMENT = "_ZN08"
 
 #: Options of `numba.cuda.jit` that reach the compiler.
@@ -45,7 +45,7 @@ def is_dispatcher(kernel: Any) -> bool:
 
 
 def python_function(kernel: Any) -> Callable[..., Any]:
-    """The plain function behind a dispatcher, or the function itself."""
+    """The plain function of a dispatcher, or the function itself."""
     function = kernel.py_func if is_dispatcher(kernel) else kernel
     if not inspect.isfunction(function):
         raise ArgumentTypeError(
@@ -56,7 +56,7 @@ def python_function(kernel: Any) -> Callable[..., Any]:
 
 
 def options_of(kernel: Any) -> dict[str, Any]:
-    """The compiler options a dispatcher was made with; none for a plain function."""
+    """The compiler options of a dispatcher; none for a plain function."""
     if not is_dispatcher(kernel):
         return {}
     target = kernel.targetoptions
@@ -70,9 +70,9 @@ def options_of(kernel: Any) -> dict[str, Any]:
 
 
 def types_of(argtypes: Any) -> tuple[Any, ...]:
-    """Numba types from what a caller may write: a signature string, or a sequence of types, dtypes and strings.
+    """Numba types from a signature string, or from a sequence of types, dtypes and strings.
 
-    Raises ArgumentTypeError: something is no type.
+    Raises ArgumentTypeError: an item is no type.
     """
     numba_types = require("numba.cuda.types", _PURPOSE)
     sigutils = require("numba.cuda.core.sigutils", _PURPOSE)
@@ -114,7 +114,7 @@ def _signature(sigutils: Any, signature: Any) -> tuple[Any, ...]:
 
 
 def typeof(value: Any) -> Any:
-    """The Numba type of an argument, as Numba would choose it for a launch.
+    """The Numba type of an argument, as Numba chooses it for a launch.
 
     Raises ArgumentTypeError: Numba has no type for it.
     """
@@ -138,27 +138,27 @@ def _array_type(shape: ArrayShape) -> Any:
 def compile_python(
     function: Callable[..., Any], argtypes: tuple[Any, ...], cc: tuple[int, int], options: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Compile a kernel and give its PTX and the name of its entry.
+    """Compile a kernel; return its PTX and the name of its entry.
 
-    Raises CompileError: Numba or libNVVM refused it; the message holds their text, which marks the source line.
+    Raises CompileError: Numba or libNVVM failed; the message has their text, which marks the source line.
     """
     cuda = require("numba.cuda", _PURPOSE)
     try:
         with announced("compiling", function.__name__), _device_functions_for(cc), warnings.catch_warnings():
-            # Numba warns of small grids and of debug code that is optimised; neither concerns a mere compilation.
+            # Numba warns of small grids and of optimised debug code; neither matters for compilation alone.
             warnings.simplefilter("ignore")
             text, result = cuda.compile_ptx(function, argtypes, cc=(*cc, _suffix(cc)), **options)
     except Exception as error:
-        # Numba raises its own errors, but plain TypeError, NotImplementedError and others as well.
+        # Besides its own errors, Numba raises plain TypeError, NotImplementedError and others.
         raise CompileError(f"{_where(function)}: Numba could not compile `{function.__name__}`:\n{error}") from error
     if str(result) not in ("none", "None"):
-        raise CompileError(f"{_where(function)}: a kernel must return nothing (`{function.__name__}` gives {result})")
-    # A lambda's name, or one with letters beyond ASCII, is no name in PTX.
+        raise CompileError(f"{_where(function)}: a kernel must return nothing (`{function.__name__}` returns {result})")
+    # The name of a lambda, or one with letters outside ASCII, is no name in PTX.
     return _renamed(text, re.sub(r"[^\w$]", "_", function.__name__, flags=re.ASCII))
 
 
 def _suffix(cc: tuple[int, int]) -> str:
-    """The letter of targets with what one compute capability alone has, as numba-cuda's launches ask for it.
+    """The target's suffix for features of a single compute capability, as in numba-cuda's launches.
 
     Source: numba-cuda, `codegen.py` (`_ensure_cc`).
     """
@@ -167,10 +167,10 @@ def _suffix(cc: tuple[int, int]) -> str:
 
 @contextlib.contextmanager
 def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
-    """Let Numba compile device functions with no GPU, and lambdas with their line; the simulated GPU's code joins both.
+    """Let Numba compile device functions without a GPU, and lambdas with their lines.
 
-    Numba asks the current device for its capability when a kernel calls a `cuda.jit(device=True)` function; for the
-    time of one compilation, and in this thread only, it gets the capability that is being compiled for.
+    When a kernel calls a `cuda.jit(device=True)` function, Numba asks the current device for its capability. During one
+    compilation, and only in this thread, it gets the capability that is the compilation's target.
     """
     dispatcher = require("numba.cuda.dispatcher", _PURPOSE)
     compiler_lock = require("numba.cuda.core.compiler_lock", _PURPOSE).global_compiler_lock
@@ -193,7 +193,7 @@ def _where(function: Callable[..., Any]) -> str:
 
 
 def _renamed(ptx: str, name: str) -> tuple[str, str]:
-    """Give mangled symbols readable names; the entry gets `name`."""
+    """Replace mangled symbols with readable names; the entry becomes `name`."""
     entry = parse(ptx).entries[0].name
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -217,12 +217,12 @@ def _renamed(ptx: str, name: str) -> tuple[str, str]:
 
 
 def _readable(symbol: str) -> str:
-    """The name in the source of what a mangled symbol names."""
+    """The source name of a mangled symbol."""
     return "numba_env" if symbol.startswith(_ENVIRONMENT) else nested_name(symbol) or "symbol"
 
 
 def arguments_of(function: Callable[..., Any], argtypes: Sequence[Any]) -> tuple[Argument, ...]:
-    """Descriptors of a kernel's arguments from their Numba types."""
+    """Descriptors of a kernel's arguments, from their Numba types."""
     names = list(inspect.signature(function).parameters)
     names += [f"argument {index}" for index in range(len(names), len(argtypes))]
     return tuple(_argument(name, type_) for name, type_ in zip(names, argtypes, strict=False))

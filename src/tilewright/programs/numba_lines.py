@@ -1,8 +1,8 @@
-"""Lines that numba-cuda gives to what stands on no line of its own, mended.
+"""Corrects source lines from numba-cuda, for code that has no line of its own.
 
-`vectorize` and `guvectorize` write a kernel around a user's function. Its text is in no file, so that nobody can look
-at its lines: it is compiled as if all of it stood at the function's first statement. A lambda, and a function of one
-line, are taken for decorated ones, whose first line is the decorator's, and are reported a line late: they keep theirs.
+`vectorize` and `guvectorize` generate a kernel around a user's function. The generated text is in no file, so all of it
+gets the line of the function's first statement. Numba takes a lambda or a one-line function for a decorated one, whose
+first line is the decorator, and reports it one line late; these keep their own line.
 
 Source: numba-cuda, `vectorizers.py` (`vectorizer_stager_source`, `_gufunc_stager_source`) and `lowering.py`
 (`_compute_def_location`); CPython, `Objects/locations.md` (the table of lines).
@@ -17,16 +17,16 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-#: What the text of a written kernel calls the user's function.
+#: The name of the user's function in a generated kernel.
 _CORE = "__core__"
-#: A row of the table of lines for 8 units of code at the line before: its kind (no columns), its units less 1, no step.
+#: A row of the line table for 8 code units on the previous line: kind (no columns) and units less 1, no line step.
 _SAME_LINE, _ROW_BYTES = bytes([0x80 | 13 << 3 | 7, 0]), 16
-#: Instructions that begin a function before its first statement, at the line of its first decorator.
+#: Instructions before the first statement of a function; they have the line of its first decorator.
 _PROLOGUE = ("RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOP")
 
 
 def at_its_function(function: Any) -> Any:
-    """A kernel that numba-cuda has written with the file and line of the function it is for; any other as it is.
+    """A generated kernel with the file and line of its user function; any other function unchanged.
 
     >>> at_its_function(len) is len
     True
@@ -43,7 +43,7 @@ def at_its_function(function: Any) -> Any:
 
 
 def def_location() -> Callable[[Any], Any]:
-    """Stands for `BaseLower._compute_def_location`: a function whose first statement is on its first line is there."""
+    """Replaces `BaseLower._compute_def_location`: a function may have its first statement on its first line."""
     original: Callable[[Any], Any] = importlib.import_module("numba.cuda.lowering").BaseLower._compute_def_location
 
     @functools.wraps(original)
@@ -57,10 +57,10 @@ def def_location() -> Callable[[Any], Any]:
 
 
 def set_module_flags(builder: Any) -> None:
-    """The versions of debugging information, required as NVRTC requires them, so that code of both can be linked.
+    """Require the debug-information versions in the way of NVRTC, so that code of both can be linked.
 
-    numba-cuda says "warn" where NVRTC says "error", which nvJitLink takes for a conflict. libNVVM does too: device
-    functions that Numba has compiled with one are kept, and cannot be joined with a kernel that has the other.
+    numba-cuda says "warn" where NVRTC says "error", which nvJitLink reports as a conflict. libNVVM does too: Numba
+    keeps device functions that it has compiled with one, and they cannot be linked with a kernel that has the other.
     Source: LLVM Language Reference, "Module Flags Metadata" (1 is error, 2 is warning).
     """
     from numba.cuda import cgutils
@@ -77,7 +77,7 @@ def set_module_flags(builder: Any) -> None:
 
 
 def _first_statement(code: types.CodeType) -> int:
-    r"""The first line of a function that is no decorator's and no `def` of its own.
+    r"""The first line of a function that belongs to no decorator and not to its `def`.
 
     >>> _first_statement(compile("\n\n1 + x", "f", "eval")) - 2
     1

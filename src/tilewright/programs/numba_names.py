@@ -1,6 +1,6 @@
-"""Names of numba-cuda that others stand for: how they are replaced for a while, and those that every compilation needs.
+"""Replaces names of numba-cuda for a time, and lists the replacements that every compilation needs.
 
-A row has a module of numba-cuda, a name in it (with dots for a name in a class), and what replaces it.
+A row has a module of numba-cuda, a name in it (dotted for an attribute of a class), and the replacement.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tilewright.programs.numba_lines import def_location, set_module_flags
 
 Row = tuple[str, str, Any]
 
-#: Stands for what a class has from its base, and not of its own.
+#: Marks an attribute that a class inherits and does not define.
 _INHERITED = object()
-#: Where numba-cuda takes up what was registered since it last looked.
+#: The functions with which numba-cuda reads new registrations.
 _REFRESHING = (("numba.cuda.core.base", "BaseContext.refresh"), ("numba.cuda.typing.context", "BaseContext.refresh"))
 
 
 def compiler_rows() -> Sequence[Row]:
-    """What every compilation replaces."""
+    """The replacements for every compilation."""
     return (
         ("numba.cuda.lowering", "BaseLower._compute_def_location", def_location()),
         ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", set_module_flags),
@@ -32,9 +32,9 @@ def compiler_rows() -> Sequence[Row]:
 
 
 def _whole(module: str, name: str) -> Callable[[Any], None]:
-    """Let Ctrl-C wait until a context is up to date.
+    """Delay Ctrl-C until a context is up to date.
 
-    Registries are read by generators that go on where they stopped. One that an interrupt ends is at its end for good:
+    Registries are read by generators that resume where they stopped. An interrupted generator is finished for good, and
     no kernel would compile in this process any more.
     """
     owner, last = owner_of(module, name)
@@ -49,9 +49,9 @@ def _whole(module: str, name: str) -> Callable[[Any], None]:
 
 
 def owner_of(module: str, name: str) -> tuple[Any, str]:
-    """The module or class that a row's name is in, and the name's last part.
+    """The module or class that contains a row's name, and the last part of the name.
 
-    Raises AttributeError: numba-cuda has no such name any more.
+    Raises AttributeError: this numba-cuda has no such name.
     """
     owner: Any = importlib.import_module(module)
     *path, last = name.split(".")
@@ -63,7 +63,7 @@ def owner_of(module: str, name: str) -> tuple[Any, str]:
 
 @contextmanager
 def replaced(rows: Iterable[Row]) -> Iterator[None]:
-    """Replace what rows name meanwhile."""
+    """Replace the names of rows in the body of `with`."""
     before: list[tuple[Any, str, Any]] = []
     try:
         with HeldBack():
@@ -75,7 +75,7 @@ def replaced(rows: Iterable[Row]) -> Iterator[None]:
 
 
 def put(rows: Iterable[Row], before: list[tuple[Any, str, Any]]) -> None:
-    """Replace what rows name; `before` gets what was there."""
+    """Replace the names of rows; append the old values to `before`."""
     for module, name, replacement in rows:
         owner, last = owner_of(module, name)
         before.append((owner, last, vars(owner).get(last, _INHERITED)))
@@ -83,7 +83,7 @@ def put(rows: Iterable[Row], before: list[tuple[Any, str, Any]]) -> None:
 
 
 def put_back(before: list[tuple[Any, str, Any]]) -> None:
-    """Undo `put`, the latest first, as one name may be replaced twice."""
+    """Undo `put` in reverse order, because a name may be replaced twice."""
     while before:
         owner, last, original = before.pop()
         if original is _INHERITED:

@@ -1,6 +1,6 @@
 """CUDA C++ to PTX through NVRTC, which needs no GPU and no driver.
 
-`cuda.core.Program` asks the driver for its version before it gives PTX, so the bindings are used directly.
+`cuda.core.Program` asks the driver for its version before it returns PTX, so this uses the bindings directly.
 
 Source: NVRTC documentation, "Accessing Lowered Names" and "Supported Compile Options".
 """
@@ -18,7 +18,7 @@ from tilewright.programs.optional import missing, require
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA C++ kernels"
-#: Headers of C that files of kernels include for what NVRTC knows without them, and of which it has none.
+#: C headers that kernel files include although NVRTC has their contents built in; it has no such headers itself.
 #: Source: NVRTC documentation, "Predefined Types", "Builtin Functions": printf, assert, malloc and free, mathematics.
 _HEADERS = MappingProxyType(
     dict.fromkeys(("assert.h", "cassert", "math.h", "stdio.h", "cstdio", "stdlib.h", "cstdlib"), "\n")
@@ -34,13 +34,13 @@ _ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic 
 def compile_cuda(
     source: str, entry: str, cc: tuple[int, int], options: Sequence[str], path: str, *, lineinfo: bool
 ) -> tuple[str, str]:
-    """Compile CUDA C++ and give its PTX and the entry's name in it.
+    """Compile CUDA C++; return its PTX and the entry's name in it.
 
     `entry` is a name expression: `kernel`, `space::kernel`, or a template instance such as `MatrixMulCUDA<16>`.
-    `options` are further ones of NVRTC, such as `-DNAME=1` or `--use_fast_math`; `path` stands in messages and in the
-    line table.
+    `options` are further NVRTC options, such as `-DNAME=1` or `--use_fast_math`; `path` is the file name in messages
+    and in the line table.
 
-    Raises CompileError: NVRTC refused the source, or it has no such kernel.
+    Raises CompileError: NVRTC rejected the source, or it has no such kernel.
     """
     nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
@@ -66,7 +66,7 @@ def compile_cuda(
         ptx = output(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    # NVRTC makes a relative path absolute; undone, so that the PTX does not depend on the folder one is in.
+    # NVRTC makes a relative path absolute; this restores it, so that the PTX does not depend on the current folder.
     return ptx.replace(f'"{Path.cwd() / path}"', f'"{path}"'), str(lowered.decode())
 
 
@@ -76,31 +76,31 @@ def _check(nvrtc: Any, error: Any) -> None:
 
 
 def _includes() -> list[str]:
-    """The folders of CUDA's own headers (cuda_fp16.h, and cuda/std of CCCL, which they use), where installed."""
+    """The folders of CUDA's headers (cuda_fp16.h, and cuda/std of CCCL, which they use), if installed."""
     pathfinder = require("cuda.pathfinder", _PURPOSE)
     folders = (pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
     return [f"--include-path={folder}" for folder in folders if folder]
 
 
 def output(nvrtc: Any, program: Any, size_of: Any, read: Any) -> bytes:
-    """What NVRTC holds of a program: its code or its log, which ends with a NUL."""
+    """NVRTC's result for a program: its code, or its log with the final NUL."""
     error, size = size_of(program)
     _check(nvrtc, error)
-    # NVRTC writes into the object. Python has one object for each `bytes` of length 1, so an empty log, one NUL,
-    # would stand for that byte in the whole process; one byte more makes an object that is nobody else's.
+    # NVRTC writes into the object. Python shares one object for each `bytes` of length 1, so an empty log (one NUL)
+    # would change that byte in the whole process. One more byte makes an object of our own.
     buffer = bytes(size + 1)
     _check(nvrtc, read(program, buffer)[0])
     return buffer[:size]
 
 
 def log(nvrtc: Any, program: Any) -> str:
-    """What NVRTC says of a program."""
+    """NVRTC's log of a program."""
     text = output(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     return text.rstrip(b"\0").decode(errors="replace").strip()
 
 
 def _explained(text: str, source: str, path: str, entry: str) -> str:
-    """NVRTC's log, led by its first error with the source line under it."""
+    """NVRTC's log after its first error, which shows the source line."""
     first = _ERROR.search(text)
     if first is None:
         return f"{path}: NVRTC could not compile `{entry}`:\n{text}"

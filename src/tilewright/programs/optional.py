@@ -1,4 +1,4 @@
-"""Importing and finding what only the `gpu` extra installs, with an error that says how to get it."""
+"""Imports and finds the parts of the `gpu` extra, with an error that says how to install them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from tilewright.errors import MissingExtraError
 
 _NUMBA_CUDA = "numba.cuda"
-#: What brings a package, where that has another name.
+#: The package of a module with another name.
 _PACKAGES = {"numba": "numba-cuda", "cuda": "NVIDIA's package cuda"}
 
 
 def require(module: str, purpose: str) -> Any:
-    """Import `module`, or say which extra brings it.
+    """Import `module`; the error names the extra that installs it.
 
     `purpose` starts the message: "Compiling Python kernels".
 
@@ -34,15 +34,15 @@ def require(module: str, purpose: str) -> Any:
 
 
 def _refuse_numba_s_own(module: str, purpose: str) -> None:
-    """Refuse Numba's own `numba.cuda`, which is found where numba-cuda's .pth file was not read."""
+    """Reject Numba's own `numba.cuda`, which Python finds if it did not read numba-cuda's .pth file."""
     if module != _NUMBA_CUDA or not has_compilers():
         return
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin is not None and "numba_cuda" not in Path(spec.origin).parts:
         raise MissingExtraError(
-            f"{purpose} needs numba-cuda, but numba.cuda is Numba's own ({spec.origin}): numba-cuda takes its place by "
-            f"a .pth file, which Python reads in an environment and not in folders of PYTHONPATH; install into an "
-            f"environment (python -m venv) instead of a folder (pip install --target)",
+            f"{purpose} needs numba-cuda, but numba.cuda is Numba's own ({spec.origin}): a .pth file makes numba-cuda "
+            "replace it, and Python reads that file in an environment but not in folders of PYTHONPATH; install into "
+            "an environment (python -m venv) instead of a folder (pip install --target)",
             "gpu",
         )
 
@@ -56,9 +56,9 @@ def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
 
 
 def vendor_program(name: str, part: str, purpose: str) -> Path:
-    """One of the vendor's programs: of the installed wheel, else of the search path.
+    """The path of one of the vendor's programs: from the installed wheel, else from the search path.
 
-    Raises MissingExtraError: there is none.
+    Raises MissingExtraError: it is not installed.
     """
     try:
         from cuda import pathfinder
@@ -73,7 +73,7 @@ def vendor_program(name: str, part: str, purpose: str) -> Path:
 
 
 def has_compilers() -> bool:
-    """Whether the packages that make PTX of Python and of CUDA C++ are installed; nothing of them is imported."""
+    """Whether the compilers from Python and CUDA C++ to PTX are installed; does not import them."""
     try:
         return all(importlib.util.find_spec(name) is not None for name in ("numba", "numba_cuda", "cuda"))
     except (ImportError, ValueError):

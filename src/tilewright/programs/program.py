@@ -1,4 +1,4 @@
-"""A kernel, from Python, CUDA C++ or PTX, as everything else takes it."""
+"""A compiled kernel, from Python, CUDA C++ or PTX."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from tilewright.ptx.frames import users_calls, users_line
 from tilewright.ptx.tree import Module
 from tilewright.waiting import announced
 
-#: Compute capability compiled for unless another is asked for: Hopper, the H100's.
+#: The default compute capability: that of the H100 (Hopper).
 DEFAULT_CC = (9, 0)
-#: The oldest GPU that kernels are compiled for. Source: CUDA 13.0 release notes, "Deprecated or dropped
+#: The oldest compute capability that compilers support. Source: CUDA 13.0 release notes, "Deprecated or dropped
 #: features": Maxwell, Pascal and Volta.
 OLDEST_CC = (7, 5)
 
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel: its PTX and what a launch must know.
+    """One kernel: its PTX and everything that a launch needs.
 
     Make one with :meth:`from_python`, :meth:`from_cuda` or :meth:`from_ptx`.
 
     Attributes
     ----------
     name : str
-        What the source calls it: `tiled`, `MatrixMulCUDA<16>`.
+            The kernel's name in the source: `tiled`, `MatrixMulCUDA<16>`.
     ptx : str
         PTX text.
     entry : str
-        The kernel's name in it.
+            The kernel's name in the PTX.
     cc : (int, int)
-        Compute capability the PTX was made for.
+            Compute capability of the PTX.
     parameters : tuple of Parameter
         Kernel parameters in PTX.
     shared_bytes : int
-        Static shared memory a block, in bytes.
+            Static shared memory of a block, in bytes.
     arguments : tuple of Argument
-        What a caller passes.
+            What a caller must pass.
     abi : str
         `numba` (an array is flattened to Numba's fields) or `c` (an array is a pointer).
 
@@ -88,13 +88,13 @@ class Program:
         Parameters
         ----------
         function : function or numba.cuda.jit object
-            The kernel. A jit object's own options hold where they are not given here.
+                The kernel. A jit object's own options apply unless given here.
         argtypes : str or sequence
             A signature (`"void(float32[:, ::1], int64)"`), or Numba types, dtypes and type strings.
         cc : (int, int)
             Compute capability.
         fastmath : bool, optional
-            Flush denormals, approximate divisions and roots; as the jit object says by default, else off.
+                Flush denormals, approximate divisions and roots; by default as in the jit object, else off.
         lineinfo : bool
             Whether the PTX has source lines.
         opt : bool
@@ -146,12 +146,12 @@ class Program:
         lineinfo : bool
             Whether the PTX has source lines.
         path : str, optional
-            File name for messages and the line table, where `source` is text.
+                File name for messages and the line table, if `source` is text.
 
         Raises
         ------
         CompileError
-            NVRTC refused it; the message marks the source line.
+                NVRTC rejected the source; the message marks the source line.
         MissingExtraError
             NVRTC is not installed.
         """
@@ -164,14 +164,14 @@ class Program:
 
     @classmethod
     def from_ptx(cls, text_or_path: str | Path, entry: str | None = None) -> Program:
-        """Take PTX as it is.
+        """Use PTX unchanged.
 
         Parameters
         ----------
         text_or_path : str or pathlib.Path
-            PTX text, or a file that holds it. A `str` of one line is a path, unless it ends with a brace.
+                PTX text, or a file with it. A `str` of one line is a path, unless it ends with a brace.
         entry : str, optional
-            The kernel's name; needed only where there are several.
+                The kernel's name; needed only if there are several.
 
         Raises
         ------
@@ -201,41 +201,43 @@ class Program:
         Parameters
         ----------
         cc : (int, int), optional
-            Compute capability; the program's own by default.
+                Compute capability; by default the program's own.
 
         Raises
         ------
         MissingExtraError
             The assembler is not installed.
         CompileError
-            The assembler refused the PTX.
+                The assembler rejected the PTX.
         """
         with announced("assembling", self.name):
             return assembler.resources(self.ptx, self.entry, _checked_cc(cc or self.cc))
 
     @property
     def module(self) -> Module:
-        """The PTX as a syntax tree, with what it declares of the device runtime; read it only."""
+        """The PTX as a syntax tree, with the device-runtime functions that it declares; do not change it."""
         return listing.parsed(self.ptx)
 
     @functools.cached_property
     def source_lines(self) -> Mapping[int, str]:
         """PTX line (from 1) to `file:line` of the user's source; empty without a line table.
 
-        What a library does in a line is that line's, as `tilewright.ptx.frames` says.
+        Library code counts for the user's line that calls it, as in `tilewright.ptx.frames`.
+
         """
         return {number: users_line(frames) for number, frames in self._line_table.items()}
 
     @functools.cached_property
     def inner_lines(self) -> Mapping[int, str]:
-        """PTX line (from 1) to `file:line` of what it was compiled from, be it the user's or a library's."""
+        """PTX line (from 1) to the `file:line` that it was compiled from, in the user's code or a library."""
         return {number: frames[0] for number, frames in self._line_table.items()}
 
     @functools.cached_property
     def call_lines(self) -> Mapping[int, tuple[str, ...]]:
-        """PTX line (from 1) to the user's lines that call what its line is in, the innermost first; not where none do.
+        """PTX line (from 1) to the user's lines that call its code, the innermost first; without lines that have none.
 
-        Of what was inlined these are its own calls; of a function that is called, all calls of it in the module.
+        For inlined code these are its own call sites; for a function that is called, all its calls in the module.
+
         """
         called = listing.calls(self.module)
         found = {number: users_calls(frames) for number, frames in self._line_table.items()}
@@ -248,14 +250,14 @@ class Program:
         return listing.line_table(self.module)
 
     def marshal(self, args: Sequence[Any], address_of: AddressOf) -> tuple[bytes, ...]:
-        """Turn arguments into the bytes of each kernel parameter.
+        """Convert arguments to the bytes of each kernel parameter.
 
         Parameters
         ----------
         args : sequence
-            One for each of `arguments`.
+                One for each of `arguments`.
         address_of : callable
-            Gives an array argument's device address, that of its element [0, 0, ...].
+                Gives the device address of an array argument's element [0, 0, ...].
 
         Raises
         ------
@@ -267,7 +269,7 @@ class Program:
         return marshalling.marshal(self.name, self.arguments, self.parameters, args, address_of)
 
     def pack(self, values: Sequence[bytes]) -> bytes:
-        """Lay out what :meth:`marshal` gave as the parameter space has it, each value aligned."""
+        """Place the values from :meth:`marshal` in the layout of the parameter space, each aligned."""
         return marshalling.pack(self.parameters, values)
 
 
@@ -282,7 +284,7 @@ def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | 
 def _read(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, ValueError) as error:  # no such file, no text in it, or a name that no file can have
+    except (OSError, ValueError) as error:  # missing file, not text, or an impossible file name
         raise ArgumentValueError(f"{path} must be a readable text file ({error})") from error
 
 
@@ -293,14 +295,14 @@ def _checked_cc(cc: Any) -> tuple[int, int]:
 
 
 def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -> Program:
-    """The Program of anything that can be launched, specialised for the arguments as Numba does.
+    """The Program of anything that can be launched, specialised for the arguments as in Numba.
 
     Parameters
     ----------
     kernel : Program, function or numba.cuda.jit object
-        A Program passes through.
+            A Program is returned unchanged.
     args : sequence
-        The launch's arguments; their types choose the specialisation.
+            The launch's arguments; their types select the specialisation.
     cc : (int, int)
         Compute capability to compile for.
 
@@ -309,7 +311,7 @@ def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_
     ArgumentTypeError
         `kernel` cannot be launched, or Numba has no type for an argument.
     CompileError
-        Numba refused the kernel for these types.
+            Numba rejected the kernel for these types.
     """
     if isinstance(kernel, Program):
         return kernel

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel a GPU holds at once, which is how many may wait for each other.
+"""How many blocks of a kernel a GPU holds at once, and so how many may wait for each other.
 
 Source: CUDA C++ Programming Guide, "Grid Synchronization"; CUDA Driver API, "cuLaunchCooperativeKernel".
 """
@@ -15,20 +15,21 @@ from tilewright.programs.program import Program
 
 
 def active_blocks(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> int:
-    """Blocks that are resident on a multiprocessor at once."""
+    """Blocks that a multiprocessor holds at once."""
     found = occupancy(gpu, registers_per_thread=registers, shared_bytes=shared_bytes, block_threads=threads)
     return found.active_blocks
 
 
 def waits_for_grid(program: Program) -> bool:
-    """Whether a kernel is one that numba-cuda launches cooperatively."""
+    """Whether numba-cuda launches a kernel cooperatively."""
     return program.abi == "numba" and GRID_HANDLE in program.module.functions
 
 
 def resident_blocks(program: Program, gpu: Gpu, block: tuple[int, int, int], dynamic_shared_bytes: int) -> int:
     """Blocks of a kernel that a GPU holds at once.
 
-    The registers are the assembler's; without one, registers are no limit.
+    The assembler gives the registers; without an assembler they set no limit.
+
     """
     try:
         registers = program.resources(program.cc).registers_per_thread
@@ -46,6 +47,6 @@ def too_many(
     if blocks <= resident:
         return ""
     return (
-        f"the grid has {blocks:,} blocks of {math.prod(block):,} threads, and the {gpu.name} holds {resident:,} of "
+        f"the grid has {blocks:,} blocks of {math.prod(block):,} threads, but the {gpu.name} holds {resident:,} of "
         "them at once"
     )

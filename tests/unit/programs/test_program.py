@@ -276,7 +276,7 @@ class TestResources:
     def test_another_architecture(self) -> None:
         program = Program.from_cuda(CUDA, "plain", options=["-DWIDTH=3"], cc=(8, 0))
         assert program.resources((9, 0)).registers_per_thread > 0
-        with pytest.raises(CompileError, match="the assembler refused it for sm_75"):
+        with pytest.raises(CompileError, match="the assembler rejected it for sm_75"):
             program.resources((7, 5))
 
     def test_the_right_kernel_of_several(self) -> None:
@@ -290,7 +290,9 @@ class TestResources:
 
     def test_a_refusal_marks_the_line(self) -> None:
         text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\nmov.u32 %nothing, 1;\nret;\n}\n"
-        with pytest.raises(CompileError, match=r"(?s)k: the assembler refused it for sm_90.*\n  5 \| mov.u32 %nothing"):
+        with pytest.raises(
+            CompileError, match=r"(?s)k: the assembler rejected it for sm_90.*\n  5 \| mov.u32 %nothing"
+        ):
             Program.from_ptx(text).resources()
 
     def test_they_are_kept_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +350,7 @@ def test_without_the_gpu_extra_only_ptx_works() -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("#!/bin/sh\nexec sleep 20\n", "k: the assembler had not ended after 0.2 s"),
+        ("#!/bin/sh\nexec sleep 20\n", "k: the assembler did not finish within 0.2 s"),
         ("#!/nowhere/sh\n", "k: .*ptxas cannot be run"),
         (None, "k: .*ptxas cannot be run"),
     ],

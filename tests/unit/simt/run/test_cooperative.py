@@ -131,7 +131,7 @@ def test_blocks_that_leave_are_told() -> None:
 @pytest.mark.parametrize(("grid", "shared_bytes", "resident"), [(4225, 0, 4224), (265, 100_000, 264)])
 def test_no_more_blocks_than_the_gpu_holds(grid: int, shared_bytes: int, resident: int) -> None:
     given = (program("asks"), grid, 32, (np.zeros(1, np.int32),))
-    with pytest.raises(LaunchError, match=f"has {grid:,} blocks of 32 threads, and the .* holds {resident:,} of them"):
+    with pytest.raises(LaunchError, match=f"has {grid:,} blocks of 32 threads, but the .* holds {resident:,} of them"):
         launch(*given, shared_bytes=shared_bytes, gpu="h100", cooperative=True)
     launch(*given, shared_bytes=shared_bytes, gpu="h100")
     found = tw.check(*given, shared_bytes=shared_bytes, gpu="h100", cooperative=True)

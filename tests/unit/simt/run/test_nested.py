@@ -284,7 +284,7 @@ def test_a_variable_is_no_queue_by_its_name_alone(space):
             launch(Program.from_ptx(head + own + entry(body)), 1, 1, (x,))
             assert x.tolist() == [5]
     for mine in (own, ".func tilewright_thread () { ret; }\n"):
-        with pytest.raises(PtxError, match=r"kernel.ptx:\d+: .*must have nothing of its own .*\(got 'tilewright_"):
+        with pytest.raises(PtxError, match=r"kernel.ptx:\d+: .*must not define names .*\(got 'tilewright_"):
             Program.from_ptx(HEAD + mine + APPEND)
     inside = entry(f".{space} .b8 tilewright_launches[1]; {append(1)}")
     with pytest.raises(PtxError, match="got 'tilewright_launches'"):
