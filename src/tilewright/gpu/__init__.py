@@ -1,4 +1,4 @@
-"""What kernels of a user's own may use on any GPU, real or simulated: one PTX instruction each, callable from Python.
+"""PTX instructions as Python functions, for a user's own kernels on any GPU, real or simulated.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""The text of an intrinsic's inline assembly, and which arguments its operands have: the same for every compiler."""
+"""The inline assembly of an intrinsic, and which arguments each operand gets: the same for every compiler."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
 
-#: State space -> LLVM's number of it, bits of an address there.
+#: State space -> LLVM's number for it, address bits.
 SPACES: Mapping[str, tuple[int, int]] = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
 
 
 def by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any, ...]]]:
-    """Each operand with its arguments: an array and its index, or one."""
+    """Each operand with its arguments: an array and its index, or one value."""
     left, found = list(arguments), []
     for operand in record.operands:
         count = 2 if isinstance(operand, Address) else 1
@@ -26,10 +26,11 @@ def assembled(
     record: Record, results: Sequence[str], types: Any, arguments: Any,
     registers: Callable[[Operand, Any, Any], list[tuple[Any, str]]],
 ) -> tuple[str, list[Any], str]:  # fmt: skip
-    """The text of the instruction, the values that go into it, and LLVM's constraints.
+    """The instruction's text, the values of its inputs, and LLVM's constraints.
 
-    `results` are the constraints of what it returns; `registers` makes an operand's values, each with its constraint,
-    of the types and values of its arguments.
+    `results` are the constraints of the results; `registers` makes an operand's values, each with its constraint, from
+    the types and values of its arguments.
+
     """
     texts, inputs, constraints = {}, [], [f"={constraint}" for constraint in results]
     for (operand, kinds), (_, given) in zip(by_operand(record, types), by_operand(record, arguments), strict=True):
@@ -39,7 +40,7 @@ def assembled(
         values = registers(operand, kinds, given)
         texts[operand.name] = numbered(len(constraints), len(values))
         inputs += [value for value, _ in values]
-        tied = operand.name == record.updates  # to the results, which come first
+        tied = operand.name == record.updates  # tied to the results, which come first
         constraints += [str(index) if tied else one for index, (_, one) in enumerate(values)]
     if not record.pure:
         constraints.append("~{memory}")
@@ -47,7 +48,7 @@ def assembled(
 
 
 def with_predicates(record: Record, texts: dict[str, str]) -> str:
-    """The instruction with its operands' texts; predicates, which assembly cannot take or give, are numbers outside."""
+    """The instruction with its operands' texts; assembly takes no predicates, so these are numbers outside."""
     result, before, behind = record.result, "", ""
     for operand in record.operands:
         if isinstance(operand, Registers) and operand.type == "pred":
@@ -63,5 +64,5 @@ def with_predicates(record: Record, texts: dict[str, str]) -> str:
 
 
 def numbered(first: int, count: int) -> str:
-    """Operands of inline assembly."""
+    """Operands of inline assembly, as `$0, $1`."""
     return ", ".join(f"${number}" for number in range(first, first + count))

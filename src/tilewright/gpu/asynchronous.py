@@ -1,4 +1,4 @@
-"""Records of asynchronous copies, of the mbarriers that say when they are done, and of fences.
+"""Records of asynchronous copies, of mbarriers, which track their completion, and of fences.
 
 Source: PTX ISA 9.1, 9.7.9.25 (asynchronous copies), 9.7.13.4 (fences), 9.7.13.15 (mbarrier).
 """
@@ -17,13 +17,13 @@ _BYTES = Registers("bytes", "u32", words="how many bytes")
 _STATE = Registers("state", "b64", words="what `mbarrier_arrive` returned")
 _PARITY = Registers("parity", "u32", words="0 for the first phase, then 1, then 0")
 BARRIER = Address("barrier", "shared", 8, "an element of 8 bytes of shared memory")
-_DONE = Registers("done", "pred", words="whether that phase is over")
+_DONE = Registers("done", "pred", words="whether that phase has ended")
 
 
 def _copy(level: Literal["ca", "cg"], size: int, filled: bool) -> Record:
-    """A copy of so many bytes; `filled` says that some are read and the rest is zero."""
+    """A copy of `size` bytes; with `filled`, only some are read and the rest is zero."""
     operands: tuple[Operand, ...] = (Address("target", "shared", size), Address("source", "global", size))
-    words = f"Begins to copy {size} bytes"
+    words = f"Starts a copy of {size} bytes"
     if filled:
         operands += (Registers("valid", "u32", words="how many bytes are read; the others become 0"),)
         words += ", of which `valid` are read; the others become 0"
@@ -40,23 +40,23 @@ _KINDS: tuple[tuple[Literal["ca", "cg"], int], ...] = (("ca", 4), ("ca", 8), ("c
 _GROUPS = (
     Record(
         "cp_async_commit_group", "cp.async.commit_group;", (8, 0), (),
-        "Makes a group of the thread's copies since the last one.", _COPIES,
+        "Closes a group with the thread's copies since the last group.", _COPIES,
     ),
     Record(
         "cp_async_wait_group", "cp.async.wait_group pending;", (8, 0),
-        (Constant("pending", 0, 1023, "how many of the newest groups may be in flight still"),),
-        "Waits for the thread's own groups but the newest; a barrier then shows them to others.", _COPIES,
+        (Constant("pending", 0, 1023, "how many of the newest groups may still be in flight"),),
+        "Waits for the thread's groups except the newest; after a barrier, other threads see the data too.", _COPIES,
     ),
     Record(
         "cp_async_wait_all", "cp.async.wait_all;", (8, 0), (), "Waits for all copies of the thread.", _COPIES,
     ),
     Record(
         "cp_async_mbarrier_arrive_noinc", "cp.async.mbarrier.arrive.noinc.shared.b64 [barrier];", (8, 0), (BARRIER,),
-        "Arrives at the mbarrier when all copies of the thread so far are done.", _COPIES,
+        "Arrives at the mbarrier when all earlier copies of the thread have completed.", _COPIES,
     ),
 )  # fmt: skip
 
-#: Types of elements that are added, as the instruction's name has them.
+#: Element types for additions, as in the instruction's name.
 _ADDED = ("u32", "u64", "f32", "f64", "noftz.f16", "noftz.bf16")
 
 
@@ -65,7 +65,7 @@ def _add(type_: str) -> Record:
         f"cp_reduce_async_bulk_add_{type_.removeprefix('noftz.')}",
         f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.{type_} [target], [source], bytes;",
         (9, 0), (Address("target", "global", 16), Address("source", "shared", 16), _BYTES),
-        "One thread begins to add elements to global memory, each atomic; a group of bulk stores has it.", _COPIES,
+        "One thread starts to add elements to global memory, each atomically, in a group of bulk stores.", _COPIES,
     )  # fmt: skip
 
 
@@ -73,32 +73,32 @@ _BULK = (
     *map(_add, _ADDED),
     Record(
         "cp_async_bulk_prefetch", "cp.async.bulk.prefetch.L2.global [source], bytes;", (9, 0),
-        (Address("source", "global", 16), _BYTES), "One thread begins to bring bytes into the L2 cache.", _COPIES,
+        (Address("source", "global", 16), _BYTES), "One thread starts a prefetch into the L2 cache.", _COPIES,
     ),
     Record(
         "cp_async_bulk_load",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [target], [source], bytes, [barrier];",
         (9, 0), (Address("target", "shared", 16), Address("source", "global", 16), _BYTES, BARRIER),
-        "One thread begins to copy any multiple of 16 bytes; the mbarrier is told of them as they come.", _COPIES,
+        "One thread starts a copy of any multiple of 16 bytes; the mbarrier counts them as they arrive.", _COPIES,
     ),
     Record(
         "cp_async_bulk_store", "cp.async.bulk.global.shared::cta.bulk_group [target], [source], bytes;",
         (9, 0), (Address("target", "global", 16), Address("source", "shared", 16), _BYTES),
-        "One thread begins to copy any multiple of 16 bytes back.", _COPIES,
+        "One thread starts a copy of any multiple of 16 bytes back.", _COPIES,
     ),
     Record(
         "cp_async_bulk_commit_group", "cp.async.bulk.commit_group;", (9, 0), (),
-        "Makes a group of the thread's bulk stores since the last one.", _COPIES,
+        "Closes a group with the thread's bulk stores since the last group.", _COPIES,
     ),
     Record(
         "cp_async_bulk_wait_group", "cp.async.bulk.wait_group pending;", (9, 0),
-        (Constant("pending", 0, 1023, "how many of the newest groups may be in flight still"),),
-        "Waits until the writes of the other groups are seen.", _COPIES,
+        (Constant("pending", 0, 1023, "how many of the newest groups may still be in flight"),),
+        "Waits until the writes of all other groups are visible.", _COPIES,
     ),
     Record(
         "cp_async_bulk_wait_group_read", "cp.async.bulk.wait_group.read pending;", (9, 0),
-        (Constant("pending", 0, 1023, "how many of the newest groups may be in flight still"),),
-        "Waits until the other groups have read what they copy, which may then be overwritten.", _COPIES,
+        (Constant("pending", 0, 1023, "how many of the newest groups may still be in flight"),),
+        "Waits until all other groups have read their sources, which may then be overwritten.", _COPIES,
     ),
 )  # fmt: skip
 
@@ -106,41 +106,41 @@ _MBARRIERS = (
     Record(
         "mbarrier_init", "mbarrier.init.shared.b64 [barrier], count;", (8, 0),
         (BARRIER, Registers("count", "u32", words="arrivals that end a phase")),
-        "Makes an mbarrier; one thread does, and a block's barrier shows it to others.", _BARRIERS,
+        "Initialises an mbarrier; one thread does it, and after a block barrier the others may use it.", _BARRIERS,
     ),
     Record(
         "mbarrier_inval", "mbarrier.inval.shared.b64 [barrier];", (8, 0), (BARRIER,),
-        "Ends an mbarrier, so that its memory may be used for something else.", _BARRIERS,
+        "Invalidates an mbarrier, so that its memory may be reused.", _BARRIERS,
     ),
     Record(
         "mbarrier_arrive", "mbarrier.arrive.shared.b64 state, [barrier];", (8, 0), (BARRIER,),
-        "Arrives once; what the thread wrote before is seen by those that wait.", _BARRIERS,
+        "Arrives once; threads that wait see what this thread wrote before.", _BARRIERS,
         Registers("state", "b64", words="the phase, for `mbarrier_test_wait`"),
     ),
     Record(
         "mbarrier_arrive_expect_tx", "mbarrier.arrive.expect_tx.shared.b64 state, [barrier], bytes;", (9, 0),
-        (BARRIER, _BYTES), "Arrives once, and lets the phase wait for so many bytes of bulk copies.", _BARRIERS,
+        (BARRIER, _BYTES), "Arrives once, and makes the phase wait for `bytes` bytes of bulk copies.", _BARRIERS,
         Registers("state", "b64", words="the phase, for `mbarrier_test_wait`"),
     ),
     Record(
         "mbarrier_expect_tx", "mbarrier.expect_tx.relaxed.cta.shared.b64 [barrier], bytes;", (9, 0),
-        (BARRIER, _BYTES), "Lets the phase wait for so many bytes more, without arriving.", _BARRIERS,
+        (BARRIER, _BYTES), "Makes the phase wait for `bytes` more bytes, without an arrival.", _BARRIERS,
     ),
     Record(
         "mbarrier_test_wait", "mbarrier.test_wait.shared.b64 done, [barrier], state;", (8, 0), (BARRIER, _STATE),
-        "Whether the phase that `state` is of is over; does not wait.", _BARRIERS, _DONE,
+        "Whether the phase of `state` has ended; does not wait.", _BARRIERS, _DONE,
     ),
     Record(
         "mbarrier_test_wait_parity", "mbarrier.test_wait.parity.shared.b64 done, [barrier], parity;", (8, 0),
-        (BARRIER, _PARITY), "Whether the phase of that parity is over; does not wait.", _BARRIERS, _DONE,
+        (BARRIER, _PARITY), "Whether the phase of this parity has ended; does not wait.", _BARRIERS, _DONE,
     ),
     Record(
         "mbarrier_try_wait", "mbarrier.try_wait.shared.b64 done, [barrier], state;", (9, 0), (BARRIER, _STATE),
-        "Whether the phase that `state` is of is over; waits for a while. Ask in a loop.", _BARRIERS, _DONE,
+        "Whether the phase of `state` has ended; waits for a time. Call it in a loop.", _BARRIERS, _DONE,
     ),
     Record(
         "mbarrier_try_wait_parity", "mbarrier.try_wait.parity.shared.b64 done, [barrier], parity;", (9, 0),
-        (BARRIER, _PARITY), "Whether the phase of that parity is over; waits for a while. Ask in a loop.", _BARRIERS,
+        (BARRIER, _PARITY), "Whether the phase of this parity has ended; waits a while. Call it in a loop.", _BARRIERS,
         _DONE,
     ),
 )  # fmt: skip
@@ -148,7 +148,7 @@ _MBARRIERS = (
 _ORDER = (
     Record(
         "fence_mbarrier_init", "fence.mbarrier_init.release.cluster;", (9, 0), (),
-        "Shows mbarriers that the thread made to the blocks of its cluster.", _FENCES,
+        "Makes mbarriers that the thread initialised visible to the blocks of its cluster.", _FENCES,
     ),
     Record(
         "fence_proxy_async", "fence.proxy.async;", (9, 0), (),
@@ -156,15 +156,15 @@ _ORDER = (
     ),
     Record(
         "fence_proxy_async_shared", "fence.proxy.async.shared::cta;", (9, 0), (),
-        "The same, of shared memory only.", _FENCES,
+        "The same, for shared memory only.", _FENCES,
     ),
     Record(
         "griddepcontrol_wait", "griddepcontrol.wait;", (9, 0), (),
-        "Waits for the launches that this one depends on.", _FENCES,
+        "Waits for the launches that this launch depends on.", _FENCES,
     ),
     Record(
         "griddepcontrol_launch_dependents", "griddepcontrol.launch_dependents;", (9, 0), (),
-        "Lets launches begin that depend on this one.", _FENCES,
+        "Allows launches that depend on this one to start.", _FENCES,
     ),
 )  # fmt: skip
 

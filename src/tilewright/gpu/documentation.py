@@ -1,4 +1,4 @@
-"""What is said of the intrinsics, from their records: the docstring of each, and the page of all of them."""
+"""The documentation of the intrinsics, from their records: the docstring of each, and the page of all."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ PTX instructions as functions: they work in any kernel of `numba.cuda`, on a rea
 from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
 ```
 
-- An element of an array is given as to `cuda.atomic.add`: the array and its index, an integer or a tuple of them.
+- An array element is passed as to `cuda.atomic.add`: the array and its index, an integer or a tuple of integers.
   Indices are not negative.
-- Several registers are a tuple, or a row of a local array: `sums[j, :] = mma_m16n8k16_f32_f16(a, b, sums[j])`. Those
-  called *32 bits* take any value of that width, and are `uint32` where they are returned: two halves, four bytes.
-  Vector loads return elements of the array's dtype where these have the width.
+- Several registers are a tuple, or a row of a local array: `sums[j, :] = mma_m16n8k16_f32_f16(a, b, sums[j])`. Operands
+  called *32 bits* take any value of that width, such as two halves or four bytes; results are `uint32`. Vector loads
+  return elements of the array's dtype if these have the width.
 - Rows for `ldmatrix` and targets of copies must be aligned: `cuda.shared.array(shape, dtype, alignment=16)`; boxes to
   128 bytes, swizzled ones to 1,024.
-- Sums of `wgmma` stay a tuple: `sums = wgmma_m64n64k16_f32_bf16(sums, a, b, True, 0, 0)`. They begin with a tuple
-  outside of the kernel, `ZEROS = (np.float32(0),) * 32`. A local array would be written before the product is done.
-- The layout of a matrix in shared memory is a number that `matrix_layout(swizzle, leading, stride)` gives, outside
-  of the kernel too. A tensor map is an array of 16 `uint64`, what the driver's `cuTensorMapEncodeTiled` gives;
-  `tilewright.simt.launch` and `check` take a `TensorMap` in its place.
+- Accumulators of `wgmma` stay in a tuple: `sums = wgmma_m64n64k16_f32_bf16(sums, a, b, True, 0, 0)`. They start from a
+  tuple outside the kernel, `ZEROS = (np.float32(0),) * 32`. A local array would be written before the product is done.
+- The layout of a matrix in shared memory is a number from `matrix_layout(swizzle, leading, stride)`, which also works
+  outside the kernel. A tensor map is an array of 16 `uint64` from the driver's `cuTensorMapEncodeTiled`;
+  `tilewright.simt.launch` and `check` take a `TensorMap` instead.
 """
 
 
 def _kind(operand: Operand) -> str:
-    """An operand in words."""
+    """An operand in words, for the page."""
     if isinstance(operand, Address):
         space = "global" if operand.space == "generic" else operand.space
         return f"element of {space} memory, aligned to {operand.alignment} bytes"
@@ -46,7 +46,7 @@ def _kind(operand: Operand) -> str:
 
 
 def docstring(record: Record) -> str:
-    """What `help` shows.
+    """The text for `help`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def docstring(record: Record) -> str:
 
 
 def documented(function: Any, record: Record) -> Any:
-    """What a compiler of Python calls for a record, with the record's name, documentation and parameters."""
+    """The function of a record, with the record's name, documentation and parameters, for Python's compilers."""
     function.__name__ = function.__qualname__ = record.name
     function.__doc__ = docstring(record)
     function.__signature__ = inspect.Signature(

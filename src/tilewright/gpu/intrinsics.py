@@ -1,7 +1,7 @@
-"""PTX instructions as functions for kernels of numba-cuda, on a real GPU as on the simulated one.
+"""PTX instructions as functions for kernels of numba-cuda, on a real or the simulated GPU.
 
-`from tilewright.gpu.intrinsics import ldmatrix_x4` needs numba-cuda; nothing is imported before. Which there are, what
-they take and which GPUs have them is in `docs/intrinsics.md`, and `help` shows it for one.
+`from tilewright.gpu.intrinsics import ldmatrix_x4` needs numba-cuda, which is imported only then. `docs/intrinsics.md`
+lists the functions, their arguments and the GPUs that have them; `help` shows this for one.
 
 Examples
 --------
@@ -35,7 +35,7 @@ _PURPOSE = "Intrinsics of kernels"
 
 
 def records() -> tuple[Record, ...]:
-    """What there is, in the order of the documentation.
+    """All intrinsics, in the order of the documentation.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def find(name: str) -> Record:
     Raises
     ------
     ArgumentValueError
-        There is none of the name.
+            There is no such intrinsic.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def find(name: str) -> Record:
 
 
 def __getattr__(name: str) -> Any:
-    """An intrinsic, made for numba-cuda when it is first asked for."""
+    """An intrinsic, made for numba-cuda at its first use."""
     if name.startswith("_") or not any(record.name == name for record in records()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; docs/intrinsics.md lists the intrinsics")
     require("numba.cuda", _PURPOSE)

@@ -1,4 +1,4 @@
-"""The 128 bytes of a tensor map: what they say, the rules of the driver's encoding calls, and our layout of it.
+"""The 128 bytes of a tensor map: its fields, the rules of the driver's encoding calls, and our layout.
 
 Source: CUDA driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col; PTX ISA, section 5.5.
 """
@@ -14,34 +14,35 @@ import numpy as np
 
 from tilewright.simt.translate.state import TENSOR_MAGIC, TENSOR_MAP_RECORD
 
-#: Bytes across which 16-byte units are exchanged; 0 for none. The driver numbers them so.
+#: Bytes within which 16-byte units are permuted; 0 for none. Indexed by the driver's numbers.
 SWIZZLES: Final = (0, 32, 64, 128)
 AXES_MOST, BOX_MOST, STEP_MOST, UNIT_BYTES = 5, 256, 8, 16
 STRIDE_MOST = 1 << 40
 _EXTENT_MOST, _PIXELS_MOST = 1 << 32, 1024
-#: Types of elements: their names in the order of the driver's numbers, and their bytes.
+#: Element types: names in the order of the driver's numbers, with their sizes.
 TYPES: Final = {
     "UINT8": 1, "UINT16": 2, "UINT32": 4, "INT32": 4, "UINT64": 8, "INT64": 8, "FLOAT16": 2, "FLOAT32": 4,
     "FLOAT64": 8, "BFLOAT16": 2, "FLOAT32_FTZ": 4, "TFLOAT32": 4,
 }  # fmt: skip
-#: Their names in the order of the numbers that instructions have. Source: PTX ISA, `tensormap.replace`, `.elemtype`.
+#: Names in the order of the numbers in instructions. Source: PTX ISA, `tensormap.replace`, `.elemtype`.
 TYPES_OF_PTX: Final = (
     "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT32_FTZ", "FLOAT64",
     "BFLOAT16", "TFLOAT32",
 )  # fmt: skip
 _NUMBERS: Final = {name: number for number, name in enumerate(TYPES)}
-#: What fills all of an element outside the tensor: zeros, or a NaN by its bytes. Source: CUtensorMapFloatOOBfill.
+#: The fill value of elements outside the tensor: zeros, or a NaN by size. Source: CUtensorMapFloatOOBfill.
 _NANS: Final = {2: 0x7FFF7FFF7FFF7FFF, 4: 0x7FFFFFFF7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
-#: Least offset of a box of places in an image, by the tensor's rank; the greatest is one less than its opposite.
+#: Least corner of an image's spatial box, by the tensor's rank; the greatest is one less than its negative.
 _CORNERS: Final = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What a tensor map says, the innermost axis first.
+    """The fields of a tensor map, the innermost axis first.
 
-    `box` has one extent for each axis; of images (`pixels` is not 0) its first is that of the channels, and `low` and
-    `high` are the corners of the box of places. `strides` are bytes, of all axes but the innermost.
+    `box` has one extent for each axis. For images (`pixels` is not 0) its first extent counts channels, and `low` and
+    `high` are the corners of the spatial box. `strides` are in bytes, of all axes except the innermost.
+
     """
 
     type: str
@@ -57,7 +58,7 @@ class Encoding:
     pixels: int = 0
 
     def broken_rule(self) -> str:
-        """The first rule of the driver's that does not hold, with what came; "" where all do.
+        """The driver's first rule that does not hold, with the given value; "" if all hold.
 
         Examples
         --------
@@ -100,13 +101,13 @@ class Encoding:
         yield all(low < extent + high for extent, low, high in inner), "the box of places must not be empty"
 
     def encoded(self) -> bytes:
-        """The 128 bytes; every rule must hold."""
+        """The 128 bytes, if every rule holds."""
         rank, record = len(self.extents), np.zeros((), TENSOR_MAP_RECORD)
         record["address"], record["rank"], record["magic"] = self.address, rank, TENSOR_MAGIC
         record["element_bytes"], record["type"] = TYPES[self.type], _NUMBERS[self.type]
         record["strides"][: rank - 1], record["box"][:rank], record["steps"][:rank] = self.strides, self.box, self.steps
-        record["steps"][0] = 1  # the driver does not look at it
-        # No coordinate, which has 32 bits with a sign, comes near the last element of the largest.
+        record["steps"][0] = 1  # the driver ignores it
+        # Coordinates are signed 32-bit numbers, so none reaches the last element of the largest extent.
         record["extents"][:rank] = [min(extent, _EXTENT_MOST - 1) for extent in self.extents]
         record["units"] = max(self.swizzle, UNIT_BYTES) // UNIT_BYTES
         record["filler"] = _NANS[TYPES[self.type]] if self.nans else 0

@@ -1,6 +1,7 @@
-"""Tensor maps as GPUs from Hopper on lay them out, which compilers write themselves instead of calling the driver.
+"""Tensor maps in the hardware's layout (Hopper and later), which compilers write instead of calling the driver.
 
-Of 128 bytes the first 60 are used, in words of 64 bits; the innermost axis comes first:
+The first 60 of 128 bytes are used, in 64-bit words; the innermost axis comes first:
+
 
 ====== ============================================================================================================
 word 0 address
@@ -21,24 +22,25 @@ import struct
 
 from tilewright.gpu.map_encoding import SWIZZLES, TYPES_OF_PTX, Encoding
 
-#: Types of elements by their number; FLOAT32 with the bit of rounding is TFLOAT32, which has none of its own.
+#: Element types by number; FLOAT32 with the rounding bit is TFLOAT32, which has no number of its own.
 _TYPES = TYPES_OF_PTX[:-1]
 _FLOAT32, _ROUNDED = 7, 1 << 16
-#: Bits of the flags that are known: version, rank, type, swizzle, rounding, promotion in L2, and whether it is large.
+#: Known bits of the flags: version, rank, type, swizzle, rounding, promotion in L2, and whether it is large.
 _VERSION, _KNOWN = 2, 0xF | 7 << 4 | 15 << 7 | 3 << 13 | _ROUNDED | 3 << 17 | 1 << 21
 MAP_BYTES, MAP_ALIGN = 128, 64
 
 
 def translated(map_: bytes) -> bytes:
-    """A map of the hardware's in the simulated GPU's own layout; any other 128 bytes as they are."""
+    """Convert a map from the hardware's layout to the simulated GPU's; return any other 128 bytes unchanged."""
     encoding = read(map_)
     return map_ if encoding is None or encoding.broken_rule() else encoding.encoded()
 
 
 def read(map_: bytes) -> Encoding | None:
-    """What a map of the hardware's says; None where the bytes are none that is known here.
+    """The contents of a map in the hardware's layout; None if the bytes are not a known one.
 
-    Nor are those of our layout, in whose second word, a multiple of 16, the version is 0.
+    Our own layout is not one either: in its second word, a multiple of 16, the version is 0.
+
     """
     words = struct.unpack_from("<8Q", map_)
     flags = words[1] & 0xFFFFFFFF

@@ -1,6 +1,6 @@
-"""Records of matrices in a warp's registers: their loads and stores, and tensor-core products.
+"""Records of matrices in a warp's registers: loads, stores, and tensor-core products.
 
-A product's fragments hold as many registers a lane as the matrix has bits: `m * k * bits / 32 lanes / 32 bits`.
+A fragment of a product has `m * k * bits / 32 lanes / 32 bits` registers per lane.
 
 Source: PTX ISA 9.1, 9.7.14.5 (mma, ldmatrix, stmatrix, movmatrix).
 """
@@ -43,7 +43,7 @@ def _stmatrix(count: int, trans: bool) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A shape and the types that it is there for."""
+    """A shape with its types."""
 
     m: int
     n: int

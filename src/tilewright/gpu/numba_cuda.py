@@ -1,7 +1,8 @@
-"""Intrinsics for numba-cuda: inline PTX from a record. All that is numba's own stands here, behind one function.
+"""Intrinsics for numba-cuda: inline PTX from a record. Everything specific to Numba is here, behind one function.
 
-An array's element becomes an address of its state space: the generic address that Numba has is cast, which the compiler
-undoes where it knows the array to be of shared memory. Indices are not negative, so none is compared with 0.
+An array's element becomes an address in its state space: Numba's generic address is cast, and the compiler removes the
+cast where it knows that the array is in shared memory. Indices are not negative, so the code does not compare them with
+0.
 
 Source: numba-cuda, `cuda.extending.intrinsic`; LLVM Language Reference, Inline Assembler Expressions.
 """
@@ -37,7 +38,7 @@ _TYPES = MappingProxyType(
 
 
 def intrinsic_of(record: Record) -> Any:
-    """What a kernel of numba-cuda calls for a record."""
+    """The function that a kernel of numba-cuda calls for a record."""
 
     def define(typingctx: Any, *arguments: Any) -> Any:
         _check(record, arguments)
@@ -63,7 +64,7 @@ def _result_type(record: Record, arguments: Any) -> Any:
 
 
 def _check(record: Record, arguments: Any) -> None:
-    """Refuse arguments that the instruction has no place for, with Numba's error."""
+    """Reject arguments that do not suit the instruction, with Numba's error."""
     for operand, given in by_operand(record, arguments):
         if isinstance(operand, Address):
             wrong = _wrong_address(operand, *given)
@@ -76,7 +77,7 @@ def _check(record: Record, arguments: Any) -> None:
 
 
 def _check_gpu(record: Record) -> None:
-    """Refuse a GPU that is too old. Types are checked once a process; this is asked for each GPU compiled for."""
+    """Reject a GPU that is too old. Types are checked once in a process; this runs for each target GPU."""
     cc = ConfigStack().top().compute_capability
     if cc is not None and tuple(cc)[:2] < record.cc:
         have, need = (".".join(map(str, version)) for version in (tuple(cc)[:2], record.cc))
@@ -88,7 +89,7 @@ def _wrong_address(operand: Address, array: Any, index: Any) -> str:
         return f"`{operand.name}` must be an array (got {array})"
     parts = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
     if len(parts) != array.ndim or not all(isinstance(part, types.Integer) for part in parts):
-        return f"`{operand.name}_index` must be {array.ndim} integers, as an element of it has (got {index})"
+        return f"`{operand.name}_index` must be {array.ndim} integers, one for each axis (got {index})"
     return ""
 
 
@@ -102,7 +103,7 @@ def _wrong_constant(operand: Constant, given: Any) -> str:
 
 
 def _parts(operand: Registers, given: Any) -> tuple[Any, ...]:
-    """Types of the values of an operand: a number, a tuple, or the elements of a row."""
+    """Types of an operand's values: a number, a tuple, or the elements of a row."""
     if isinstance(given, types.Array) and given.ndim == 1 and operand.count > 1:
         return (given.dtype,) * operand.count
     return tuple(given) if isinstance(given, types.BaseTuple) else (given,)
@@ -115,7 +116,7 @@ def _wrong_registers(operand: Registers, given: Any) -> str:
         fits = all(isinstance(part, types.Boolean | types.BooleanLiteral | types.Integer) for part in parts)
     elif operand.type in ("u32", "u64"):  # numbers: any integer is converted
         fits = all(isinstance(part, types.Integer) for part in parts)
-    elif operand.type in ("b32", "b64"):  # bits: any value of the width goes as it is
+    elif operand.type in ("b32", "b64"):  # bits: any value of the width is passed unchanged
         fits = all(getattr(part, "bitwidth", 0) == wanted.bitwidth or isinstance(part, types.Literal) for part in parts)
     else:
         fits = all(part == wanted for part in parts)
@@ -127,7 +128,7 @@ def _wrong_registers(operand: Registers, given: Any) -> str:
 
 
 def _generated(record: Record, context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """The call of the instruction, and its results as Numba has them."""
+    """The call of the instruction, and its results as Numba values."""
     result = record.result
     results = [] if result is None else [_TYPES[result.type][1:]] * result.count
     text, inputs, constraints = assembled(
@@ -170,7 +171,7 @@ def _registers(
 
 
 def _address(context: Any, builder: Any, operand: Address, argument_types: Any, arguments: Any) -> tuple[Any, str]:
-    """An element's address in its state space."""
+    """The address of an element in its state space."""
     array_type, index_type = argument_types
     array, index = arguments
     several = isinstance(index_type, types.BaseTuple)

@@ -1,7 +1,7 @@
-"""Intrinsics for numba-cuda-mlir: inline assembly from the records that numba-cuda's are made of.
+"""Intrinsics for numba-cuda-mlir: inline assembly from the same records as for numba-cuda.
 
-A module of its own, since both compilers may be at work in one process: `from tilewright.gpu.numba_cuda_mlir import
-ldmatrix_x4`. It is imported by nobody else, for numba-cuda-mlir looks for a driver.
+They are in a module of their own, because one process may use both compilers: `from tilewright.gpu.numba_cuda_mlir
+import ldmatrix_x4`. No other module imports it, because numba-cuda-mlir looks for a driver.
 
 Examples
 --------
@@ -43,14 +43,14 @@ _TYPES = MappingProxyType(
 
 
 def __getattr__(name: str) -> Any:
-    """An intrinsic, made when it is first asked for."""
+    """An intrinsic, made at its first use."""
     if name.startswith("_") or not any(record.name == name for record in intrinsics.records()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; docs/intrinsics.md lists the intrinsics")
     return globals().setdefault(name, intrinsic_of(intrinsics.find(name)))
 
 
 def intrinsic_of(record: Record) -> Any:
-    """What a kernel of numba-cuda-mlir calls for a record."""
+    """The function that a kernel of numba-cuda-mlir calls for a record."""
 
     def define(typingctx: Any, *arguments: Any) -> Any:
         _check(record, arguments)
@@ -64,7 +64,7 @@ def intrinsic_of(record: Record) -> Any:
 
 
 def _check(record: Record, arguments: Any) -> None:
-    """Refuse arguments that the instruction has no place for, with Numba's error."""
+    """Reject arguments that do not suit the instruction, with Numba's error."""
     for operand, given in by_operand(record, arguments):
         if isinstance(operand, Address) and not isinstance(given[0], types.Array):
             raise NumbaTypeError(f"{record.call()}: `{operand.name}` must be an array (got {given[0]})")
@@ -84,7 +84,7 @@ def _result_type(record: Record) -> Any:
 
 
 def _generate(record: Record, builder: Any, target: Any, argument_types: Any, given: Any) -> None:
-    """The instruction, and its results in the target."""
+    """Emit the instruction, and its results in the target."""
     result = record.result
     results = [] if result is None else [_TYPES[result.type]] * result.count
     text, inputs, constraints = assembled(
@@ -121,7 +121,7 @@ def _registers(builder: Any, operand: Operand, kinds: Any, variables: Any) -> li
 
 
 def _as_bits(builder: Any, value: Any, kind: Any) -> Any:
-    """A value in a register: bits of the same width as they are, other numbers converted."""
+    """A value in a register: bits of the same width unchanged, other numbers converted."""
     if not isinstance(value, ir.Value):
         return arith.constant(kind, value)
     if value.type == kind:
@@ -132,7 +132,7 @@ def _as_bits(builder: Any, value: Any, kind: Any) -> Any:
 
 
 def _address(operand: Address, array_type: Any, array: Any, index: Any) -> tuple[Any, str]:
-    """An element's address in its state space."""
+    """The address of an element in its state space."""
     parts = index if isinstance(index, tuple | list) else [index]
     pointer = memref_to_llvm_ptr(array, [index_of(part) for part in parts], array.type.element_type)
     space, bits = SPACES[operand.space]

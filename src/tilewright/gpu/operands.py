@@ -1,4 +1,4 @@
-"""What the operands of an intrinsic are, and what a record of one states. Plain data: nothing here knows a compiler."""
+"""The operands of intrinsics, and the record of an intrinsic: plain data, independent of compilers."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-#: What PTX calls the type of a register; `pred` is a predicate, which Python sees as a bool.
+#: Register types by their PTX names; `pred` is a predicate, a bool in Python.
 Type = Literal["b32", "b64", "u32", "u64", "s32", "f32", "f64", "pred"]
 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """Values of a thread, passed and returned as one number, or as a tuple where there are several.
+    """Values of a thread, passed and returned as one number, or as a tuple of several.
 
-    A type that begins with `b` takes any value of its width, so two halves go as one register of `b32`.
+    A type that begins with `b` takes any value of its width, so two halves are one register of `b32`.
+
     """
 
-    name: str  #: As the record's form has it.
+    name: str  #: The operand's name in the record's form.
     type: Type
     count: int = 1
-    like: str = ""  #: A result only: the array whose elements it has the type of, where their width is the register's.
+    like: str = ""  #: For a result: the array whose element type it has, if that has the register's width.
     words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An element of an array: two arguments, the array and its index, as those of `cuda.atomic.add`."""
+    """An element of an array: two arguments, the array and its index, as in `cuda.atomic.add`."""
 
     name: str
-    space: Literal["global", "shared", "generic"]  #: Generic: of an array in global memory too.
-    alignment: int  #: In bytes, of the element's address.
+    space: Literal["global", "shared", "generic"]  #: Generic: also for an array in global memory.
+    alignment: int  #: Alignment of the element's address, in bytes.
     words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that must be known when the kernel is compiled."""
+    """A number that must be known at compile time."""
 
     name: str
     least: int
@@ -51,22 +52,22 @@ Operand = Registers | Address | Constant
 class Record:
     """One intrinsic."""
 
-    name: str  #: What Python calls it.
-    #: The PTX instruction as the manual prints it, vectors in braces; its operands have the names of the record's.
+    name: str  #: Its name in Python.
+    #: The PTX instruction as in the manual, vectors in braces, with the names of the record's operands.
     form: str
-    cc: tuple[int, int]  #: Least compute capability that has it.
+    cc: tuple[int, int]  #: Least compute capability.
     operands: tuple[Operand, ...]  #: In the order of the call.
-    words: str  #: What it does, for its documentation.
-    section: str  #: Heading of its documentation.
-    result: Registers | None = None  #: What it returns.
-    #: Whether its result follows from its operands alone: a compiler may then move it, and leave it out.
+    words: str  #: What it does, for the documentation.
+    section: str  #: Its section of the documentation.
+    result: Registers | None = None  #: The value that it returns.
+    #: Whether its result depends only on its operands: a compiler may then move or remove it.
     pure: bool = False
-    #: The operand in whose registers the result comes to be, which the form does not name; "" for none.
+    #: The operand that shares the result's registers, which the form does not name; "" for none.
     updates: str = ""
 
     @property
     def opcode(self) -> str:
-        """The instruction's name; of several, the last's.
+        """The instruction's opcode; of several instructions, the last one's.
 
         Examples
         --------
@@ -77,7 +78,7 @@ class Record:
         return self.form.strip("{} ;").split(";")[-1].split()[0]
 
     def parameters(self) -> tuple[str, ...]:
-        """Names of the arguments, an index behind each array.
+        """Names of the arguments, with an index after each array.
 
         Examples
         --------
@@ -91,7 +92,7 @@ class Record:
         return tuple(found)
 
     def call(self) -> str:
-        """How it is called.
+        """The call, with its arguments.
 
         Examples
         --------
@@ -102,7 +103,7 @@ class Record:
         return f"{self.name}({', '.join(self.parameters())})"
 
     def with_operands(self, texts: dict[str, str]) -> str:
-        """The form with other texts in place of its operands' names."""
+        """The form with its operands' names replaced by these texts."""
         if not texts:
             return self.form
         names = "|".join(map(re.escape, texts))

@@ -1,6 +1,6 @@
-"""Tensor maps: what a kernel's bulk copies know of a tensor in global memory, and of the boxes that they copy.
+"""Tensor maps: the description of a tensor in global memory, and of its boxes, for bulk copies.
 
-Source: CUDA driver API, cuTensorMapEncodeTiled, whose rules hold here; PTX ISA, section 5.5.
+Source: CUDA driver API, cuTensorMapEncodeTiled, whose rules apply here; PTX ISA, section 5.5.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from tilewright.programs.host_arrays import ArrayParameter
 
 @dataclass(frozen=True, eq=False)
 class TensorMap(ArrayParameter):
-    """A tensor map of an array, an argument for a kernel's 128-byte parameter, or for an array of 16 `uint64`.
+    """A tensor map of an array: an argument for a kernel's 128-byte parameter, or for an array of 16 `uint64`.
 
     Parameters
     ----------
     array : array of 1 to 5 dimensions
-        The innermost, last axis is contiguous; other strides are multiples of 16 bytes. It is an argument of the launch
-        like any other: the kernel's writes come back to it.
+            The last (innermost) axis is contiguous; other strides are multiples of 16 bytes. The launch treats it as an
+            array argument: the kernel's writes are copied back to it.
     box : sequence of int
-        Extents of what one copy moves, in the order of the array's axes: 1 to 256 each, the last 16 bytes or a
-        multiple.
+            Extents of one copy, in the order of the array's axes: 1 to 256 each; the last one spans 16 bytes or a
+            multiple of that.
     swizzle : {0, 32, 64, 128}, optional
-        Bytes of shared memory across which units of 16 bytes are exchanged. The box is at most that wide.
+            Bytes of shared memory within which units of 16 bytes are permuted. A row of the box is at most that long.
     steps : sequence of int, optional
-        Of the box, only every so manieth element is copied, 1 to 8 on each axis; on the last, 1.
+            Element strides: on each axis, one of so many elements of the box is copied, 1 to 8; on the last axis 1.
     fill : {"zeros", "nan"}, optional
-        What elements outside the array are read as.
+            The value of elements outside the array.
 
     Raises
     ------
     ArgumentValueError, ArgumentTypeError
-        A rule is broken.
+            A rule is violated.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class TensorMap(ArrayParameter):
     fill: str = "zeros"
 
     def __post_init__(self) -> None:
-        """Check the rules, so that a launch cannot break them."""
+        """Check the rules, so that a launch cannot violate them."""
         given = array_shape(self.array)
         if given is None or not 1 <= len(given.shape) <= AXES_MOST or 0 in given.shape or not _is_plain(given.dtype):
             came = type(self.array).__name__ if given is None else f"{given.dtype.str} of shape {given.shape}"
@@ -94,9 +94,10 @@ class TensorMap(ArrayParameter):
             )
 
     def encoded(self, address: int) -> bytes:
-        """The 128 bytes, for an array at a device's address.
+        """The 128 bytes, for an array at this device address.
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
+
         """
         if address % UNIT_BYTES:
             raise ArgumentValueError(
@@ -105,10 +106,10 @@ class TensorMap(ArrayParameter):
         return self.encoding(address).encoded()
 
     def encoding(self, address: int) -> Encoding:
-        """What the 128 bytes say, for an array at a device's address."""
+        """The fields of the map, for an array at this device address."""
         given = array_shape(self.array)
         assert given is not None, "checked when it was made"
-        name = given.dtype.name.upper()  # the driver's names are NumPy's, where it has the type
+        name = given.dtype.name.upper()  # the driver's type names are NumPy's, where NumPy has the type
         return Encoding(
             name if name in TYPES else f"UINT{8 * given.dtype.itemsize}", address,
             given.shape[::-1], given.strides[-2::-1], self.box[::-1], self.steps[::-1], self.swizzle,
@@ -118,21 +119,21 @@ class TensorMap(ArrayParameter):
 
 @dataclass(frozen=True, eq=False)
 class ImageMap(ArrayParameter):
-    """A tensor map of images, for copies of pixels (`im2col`): an argument as :class:`TensorMap` is one.
+    """A tensor map of images, for copies of pixels (`im2col`): an argument like :class:`TensorMap`.
 
     Parameters
     ----------
     array : array of 3 to 5 dimensions
-        Images, then one to three axes of places, then channels; rules are those of `TensorMap`.
+            Images, then one to three spatial axes, then channels; the rules of `TensorMap` apply.
     channels, pixels : int
-        What one copy moves: at most 256 channels of at most 1,024 pixels.
+            Extents of one copy: at most 256 channels of at most 1,024 pixels.
     low, high : sequence of int
-        Corners of the box of places from which pixels are taken, from an image's first and last pixel on: -1 and 1 go
-        one pixel beyond. One number for each axis of places.
+            Corners of the spatial box from which pixels are copied, relative to an image's first and last pixel: -1 and
+            1 extend it by one pixel. One number for each spatial axis.
     swizzle, steps, fill
-        As those of `TensorMap`; of steps one for each axis of the array.
+            As for `TensorMap`; `steps` has one number for each axis of the array.
 
-    Raises ArgumentValueError, ArgumentTypeError: a rule is broken.
+    Raises ArgumentValueError, ArgumentTypeError: a rule is violated.
 
     Examples
     --------
@@ -154,7 +155,7 @@ class ImageMap(ArrayParameter):
     fill: str = "zeros"
 
     def __post_init__(self) -> None:
-        """Check the rules, so that a launch cannot break them."""
+        """Check the rules, so that a launch cannot violate them."""
         rank = len(getattr(self.array, "shape", ()))
         TensorMap(self.array, (1,) * (rank - 1) + (self.channels,), self.swizzle, self.steps, self.fill)
         for name, given in (("low", self.low), ("high", self.high)):
@@ -164,7 +165,7 @@ class ImageMap(ArrayParameter):
             raise ArgumentValueError(f"ImageMap: {rule}; choose others")
 
     def encoding(self, address: int) -> Encoding:
-        """What the 128 bytes say, for an array at a device's address."""
+        """The fields of the map, for an array at this device address."""
         whole = TensorMap(self.array, (1,) * (len(self.array.shape) - 1) + (self.channels,), self.swizzle, self.steps)
         return replace(
             whole.encoding(address), nans=self.fill == "nan", low=self.low[::-1], high=self.high[::-1],
@@ -172,9 +173,10 @@ class ImageMap(ArrayParameter):
         )  # fmt: skip
 
     def encoded(self, address: int) -> bytes:
-        """The 128 bytes, for an array at a device's address.
+        """The 128 bytes, for an array at this device address.
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
+
         """
         return self.encoding(address).encoded()
 
@@ -184,11 +186,11 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def _extents(name: str, given: Any, rank: int, most: int, least: int = 1) -> tuple[int, ...]:
-    """A number for each axis."""
+    """One number for each axis."""
     whole = isinstance(given, Sequence) and all(isinstance(x, int | np.integer) for x in given)
     if not whole or len(given) != rank or not all(least <= x <= most for x in given):
         raise ArgumentValueError(
-            f"`{name}` must be {rank} whole numbers from {least} to {most}, one an axis (got {given!r}); give them"
+            f"`{name}` must be {rank} whole numbers from {least} to {most}, one per axis (got {given!r}); pass them"
         )
     return tuple(int(x) for x in given)
 

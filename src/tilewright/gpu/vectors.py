@@ -1,4 +1,4 @@
-"""Records of vector loads and stores, and of barriers and what else the threads of a block do together.
+"""Records of vector loads and stores, of barriers, and of `elect`.
 
 Source: PTX ISA 9.1, 9.7.9.8 (ld), 9.7.9.11 (st), 9.7.13 (barriers, elect).
 """
@@ -13,7 +13,7 @@ from tilewright.gpu.operands import Address, Record, Registers
 _LOADS = "Vector loads and stores"
 _BARRIERS = "Named barriers and warps"
 _SPACES: tuple[Literal["global", "shared"], ...] = ("global", "shared")
-#: Vectors: (how many, of which type).
+#: Vectors: (number of elements, their type).
 _VECTORS: tuple[tuple[int, Literal["b32", "b64"]], ...] = ((2, "b32"), (4, "b32"), (2, "b64"))
 _BITS = MappingProxyType({"b32": 32, "b64": 64})
 
@@ -38,19 +38,19 @@ def _store(space: Literal["global", "shared"], count: int, type_: Literal["b32",
     )  # fmt: skip
 
 
-_BARRIER = Registers("barrier", "u32", words="which of the block's 16, from 0 on; `cuda.syncthreads()` has 0")
-_THREADS = Registers("threads", "u32", words="how many take part, those that arrive and those that wait: full warps")
+_BARRIER = Registers("barrier", "u32", words="number of the block's barrier, 0 to 15; `cuda.syncthreads()` uses 0")
+_THREADS = Registers("threads", "u32", words="how many threads arrive or wait, in full warps")
 
 RECORDS = (
     *(_load(space, *vector) for space in _SPACES for vector in _VECTORS),
     *(_store(space, *vector) for space in _SPACES for vector in _VECTORS),
     Record(
         "barrier_sync", "barrier.cta.sync.aligned barrier, threads;", (7, 5), (_BARRIER, _THREADS),
-        "Waits until so many threads have come to the barrier.", _BARRIERS,
+        "Waits until `threads` threads have arrived at the barrier.", _BARRIERS,
     ),
     Record(
         "barrier_arrive", "barrier.cta.arrive.aligned barrier, threads;", (7, 5), (_BARRIER, _THREADS),
-        "Counts at the barrier and goes on: what the thread wrote before is seen by those that wait.", _BARRIERS,
+        "Arrives without waiting: threads that wait see what this thread wrote before.", _BARRIERS,
     ),
     Record(
         "elect_sync", "elect.sync _|chosen, mask;", (9, 0),

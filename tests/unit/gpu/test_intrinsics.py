@@ -59,7 +59,7 @@ def refused(text: str, cc: tuple[int, int] = (8, 0)) -> str:
     ("text", "words"),
     [
         ("i.ldmatrix_x4(3, 0)", "`row` must be an array (got Literal[int](3))"),
-        ("i.ldmatrix_x4(s, 0)", "`row_index` must be 2 integers, as an element of it has"),
+        ("i.ldmatrix_x4(s, 0)", "`row_index` must be 2 integers, one for each axis"),
         ("i.ldmatrix_x4(s, (0, 1.5))", "`row_index` must be 2 integers"),
         ("i.cp_async_wait_group(x.size)", "`pending` must be a constant of 0 to 1023"),
         ("i.cp_async_wait_group(STAGES - 2)", "(got int64); compute it outside of the kernel"),
