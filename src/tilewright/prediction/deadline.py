@@ -36,6 +36,6 @@ class Deadline:
         """Raise LimitError if none are left."""
         if not self.left():
             raise LimitError(
-                f"a prediction must take at most {self.seconds:g} s (took longer); raise `limits.seconds`, or "
+                f"a prediction must finish within {self.seconds:g} s (took longer); raise `limits.seconds`, or "
                 "predict a simpler kernel"
             )

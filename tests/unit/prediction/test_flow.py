@@ -155,7 +155,7 @@ def test_a_loop_off_the_shortest_way_is_entered() -> None:
 
 
 def test_a_path_without_end_is_refused() -> None:
-    with pytest.raises(Exception, match="of at most 5 machine instructions"):
+    with pytest.raises(Exception, match="at most 5 machine instructions"):
         path(NESTED, {1: 4, 2: 12, 3: 1}, 5)
 
 
