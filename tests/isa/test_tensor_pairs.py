@@ -88,7 +88,26 @@ def test_rows_and_columns_of_two_blocks(m: int) -> None:
     assert np.array_equal(found.reshape(m, N), truth)
 
 
-def test_a_block_alone_has_no_peer() -> None:
+#: The product, and in its place a copy of A's rows.
+MULTIPLY = "tcgen05.mma.cta_group::2.kind::f16 [%columns], %a, %b, %v, %no;"
+COPY = "tcgen05.cp.cta_group::2.128x256b [%columns], %a;"
+
+
+def test_a_copy_for_two_blocks_takes_each_ones_lines() -> None:
+    """As DeepGEMM has it: the first block issues the copy, and each has its own scales in shared memory."""
+    rows = np.random.default_rng(1).integers(0, 1 << 16, (2, 128, K), dtype=np.uint16)
+    given = np.concatenate([np.concatenate([tiles(of_block), np.zeros(N // 2 * K, np.uint16)]) for of_block in rows])
+    out = np.zeros((2, 128, N), np.uint32)
+    text = program(256).ptx
+    assert MULTIPLY in text
+    copy = Program.from_ptx(text.replace(MULTIPLY, COPY))
+    launch(copy, 2, 128, (given, out.reshape(-1)), cluster=2, gpu="b200")
+    assert np.array_equal(out[:, :, : K // 2], rows.view(np.uint32))
+
+
+@pytest.mark.parametrize("instruction", [MULTIPLY, COPY])
+def test_a_block_alone_has_no_peer(instruction: str) -> None:
     given, out = np.zeros(8192, np.uint16), np.zeros(8192, np.float32)
+    alone = Program.from_ptx(program(256).ptx.replace(MULTIPLY, instruction))
     with pytest.raises(KernelError, match="clusters of an even number of blocks"):
-        launch(program(256), 1, 128, (given, out), cluster=1, gpu="b200")
+        launch(alone, 1, 128, (given, out), cluster=1, gpu="b200")

@@ -47,6 +47,7 @@ class Case:
     held: bool = False
     d: int = DEFAULT_D
     d_type: int = 1
+    metadata: str = ""  #: Where they lie, of a sparse A, with a comma in front.
     changes: dict[str, int] = field(default_factory=dict)  #: Exclusive ors of `a`, `b` and `instruction`.
 
     def descriptor(self) -> int:
@@ -97,7 +98,7 @@ def multiply(case: Case, tensor: np.ndarray) -> np.ndarray:
     add.u64 %l0, %l0, %l3; add.u64 %l1, %l1, %l3; add.u32 %move, %tensor, 0;
     {case.before}
     @%q tcgen05.mma.{case.name.partition("|")[0]}cta_group::1.kind::{case.kind}{case.name.partition("|")[2]}
-        [%move+{case.d}], {left}, %l1, %r0, {extra};
+        [%move+{case.d}], {left}, %l1{case.metadata}, %r0, {extra};
     {AWAIT}"""
     return run(
         PROGRAMS.setdefault(body, Program.from_ptx(text(body, shared_bytes=SHARED_BYTES))), tensor, shared, words
@@ -179,40 +180,54 @@ def random_bits(rng: np.random.Generator, shape: tuple[int, int], type_: str) ->
     return bits
 
 
+#: Of so many products of a form, results are compared: in `make volume` 100,000 and more of each, all of a product's.
+ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(100, marks=pytest.mark.volume)])
+
+
+def some(rounds: int, rows: int, step: int) -> range:
+    """The rows that are compared."""
+    return range(0, rows, 1 if rounds > 1 else step)
+
+
+@ROUNDS
 @pytest.mark.parametrize("type_", ["f16", "bf16", "tf32", "e4m3", "e5m2"])
-def test_bits_are_those_of_the_published_models(type_: str) -> None:
-    """Random bits, infinities and NaNs among them, on some of the results."""
-    rng = np.random.default_rng(11)
+def test_bits_are_those_of_the_published_models(type_: str, rounds: int) -> None:
+    """Random bits, infinities and NaNs among them."""
     m, n, k = 64, 16, K[type_]
-    a, b = random_bits(rng, (m, k), type_), random_bits(rng, (n, k), type_)
-    tensor = noise(5)
-    tensor[:, DEFAULT_D : DEFAULT_D + n] = rng.standard_normal((128, n)).astype(np.float32).view(np.uint32)
-    found = of_d(multiply(Case(KIND[type_], a, b, (type_, type_)), tensor), m, n)
-    c = of_d(tensor, m, n)
-    for row in range(0, m, 3):
-        for column in range(n):
-            rule = RULES.get(type_, (32, 25, 23))
-            truth = in_groups(a[row].tolist(), b[column].tolist(), int(c[row, column]), (type_, type_, "f32"), rule)
-            assert found[row, column] == truth, (row, column)
+    for number in range(rounds):
+        rng = np.random.default_rng(11 + number)
+        a, b = random_bits(rng, (m, k), type_), random_bits(rng, (n, k), type_)
+        tensor = noise(5)
+        tensor[:, DEFAULT_D : DEFAULT_D + n] = rng.standard_normal((128, n)).astype(np.float32).view(np.uint32)
+        found = of_d(multiply(Case(KIND[type_], a, b, (type_, type_)), tensor), m, n)
+        c = of_d(tensor, m, n)
+        for row in some(rounds, m, 3):
+            for column in range(n):
+                rule = RULES.get(type_, (32, 25, 23))
+                truth = in_groups(a[row].tolist(), b[column].tolist(), int(c[row, column]), (type_, type_, "f32"), rule)
+                assert found[row, column] == truth, (number, row, column)
 
 
-def test_float16_results_take_a_column_each() -> None:
-    rng = np.random.default_rng(12)
-    a, b = random_bits(rng, (64, 16), "f16") & 0xBFFF, random_bits(rng, (16, 16), "f16") & 0xBFFF
-    tensor = noise(6)
-    found = of_d(multiply(Case("f16", a, b, d_type=0), tensor), 64, 16)
-    c = of_d(tensor, 64, 16) & 0xFFFF
-    for row in range(0, 64, 5):
-        for column in range(16):
-            truth = in_groups(
-                a[row].tolist(), b[column].tolist(), int(c[row, column]), ("f16", "f16", "f16"), (16, 25, 10)
-            )
-            assert found[row, column] == truth
+@ROUNDS
+def test_float16_results_take_a_column_each(rounds: int) -> None:
+    for number in range(rounds):
+        rng = np.random.default_rng(12 + number)
+        a, b = random_bits(rng, (64, 16), "f16") & 0xBFFF, random_bits(rng, (16, 16), "f16") & 0xBFFF
+        tensor = noise(6 + number)
+        found = of_d(multiply(Case("f16", a, b, d_type=0), tensor), 64, 16)
+        c = of_d(tensor, 64, 16) & 0xFFFF
+        for row in some(rounds, 64, 5):
+            for column in range(16):
+                truth = in_groups(
+                    a[row].tolist(), b[column].tolist(), int(c[row, column]), ("f16", "f16", "f16"), (16, 25, 10)
+                )
+                assert found[row, column] == truth, (number, row, column)
 
 
+@pytest.mark.parametrize("seed", [13, *(pytest.param(seed, marks=pytest.mark.volume) for seed in range(100, 125))])
 @pytest.mark.parametrize(("types", "saturates"), [(("s8", "u8"), False), (("u8", "u8"), True), (("s8", "s8"), True)])
-def test_integers(types: tuple[str, str], saturates: bool) -> None:
-    rng = np.random.default_rng(13)
+def test_integers(types: tuple[str, str], saturates: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
     a, b = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((128, 32), (32, 32)))
     tensor = noise(7)
     tensor[::2, DEFAULT_D:] = 0x7FFFFF00
@@ -234,26 +249,28 @@ def padded(codes: np.ndarray, bits: int) -> np.ndarray:
     return found
 
 
+@ROUNDS
 @pytest.mark.parametrize("types", [("e2m1", "e4m3"), ("e3m2", "e2m3"), ("e5m2", "e2m1")])
-def test_elements_of_6_and_4_bits(types: tuple[str, str]) -> None:
-    rng = np.random.default_rng(14)
-    bits = {"e2m1": 4, "e2m3": 6, "e3m2": 6}
-    codes = [
-        rng.integers(0, 1 << bits.get(t, 8), (lines, 32), dtype=np.uint8) & 0xBF
-        for t, lines in zip(types, (64, 8), strict=True)
-    ]
-    a, b = (padded(c, bits[t]) if t in bits else c for c, t in zip(codes, types, strict=True))
-    tensor = noise(8)
-    tensor[:, DEFAULT_D:] = rng.standard_normal((128, 384)).astype(np.float32).view(np.uint32)
-    found = of_d(multiply(Case("f8f6f4", a, b, types, "32"), tensor), 64, 8)
-    patterns = [c.astype(int) << 2 if t == "e2m1" else c.astype(int) for c, t in zip(codes, types, strict=True)]
-    for row in range(0, 64, 3):
-        for column in range(8):
-            truth = in_groups(
-                patterns[0][row].tolist(), patterns[1][column].tolist(), int(of_d(tensor, 64, 8)[row, column]),
-                (*types, "f32"), (32, 25, 23),
-            )  # fmt: skip
-            assert found[row, column] == truth
+def test_elements_of_6_and_4_bits(types: tuple[str, str], rounds: int) -> None:
+    bits, n = {"e2m1": 4, "e2m3": 6, "e3m2": 6}, 16
+    for number in range(rounds):
+        rng = np.random.default_rng(14 + number)
+        codes = [
+            rng.integers(0, 1 << bits.get(t, 8), (lines, 32), dtype=np.uint8) & 0xBF
+            for t, lines in zip(types, (64, n), strict=True)
+        ]
+        a, b = (padded(c, bits[t]) if t in bits else c for c, t in zip(codes, types, strict=True))
+        tensor = noise(8)
+        tensor[:, DEFAULT_D:] = rng.standard_normal((128, 384)).astype(np.float32).view(np.uint32)
+        found = of_d(multiply(Case("f8f6f4", a, b, types, "32"), tensor), 64, n)
+        patterns = [c.astype(int) << 2 if t == "e2m1" else c.astype(int) for c, t in zip(codes, types, strict=True)]
+        for row in some(rounds, 64, 3):
+            for column in range(n):
+                truth = in_groups(
+                    patterns[0][row].tolist(), patterns[1][column].tolist(), int(of_d(tensor, 64, n)[row, column]),
+                    (*types, "f32"), (32, 25, 23),
+                )  # fmt: skip
+                assert found[row, column] == truth, (number, row, column)
 
 
 @pytest.mark.parametrize(
@@ -266,11 +283,12 @@ def test_elements_of_6_and_4_bits(types: tuple[str, str]) -> None:
         ("mxf4nvf4", "|.block_scale.scale_vec::2X", ("e2m1", "e2m1"), 2, "ue8m0", (0, 2)),
     ],
 )
+@pytest.mark.parametrize("seed", [15, *(pytest.param(seed, marks=pytest.mark.volume) for seed in range(100, 120))])
 def test_scales(
-    kind: str, name: str, types: tuple[str, str], blocks: int, scales: str, bytes_: tuple[int, int]
+    kind: str, name: str, types: tuple[str, str], blocks: int, scales: str, bytes_: tuple[int, int], seed: int
 ) -> None:
     """Scales lie in tensor memory, 32 rows a column, for each warp's lanes again."""
-    rng = np.random.default_rng(15)
+    rng, steps = np.random.default_rng(seed), (7, 3) if seed == 15 else (1, 1)
     m, n, four = 128, 40, kind != "mxf8f6f4"
     k = 64 if four else 32
     codes = [
@@ -303,8 +321,8 @@ def test_scales(
         np.vectorize(lambda x, t=t: value_of(int(x) << 2 if t == "e2m1" else int(x), t))(p)
         for p, t in zip(codes, types, strict=True)
     ]
-    for row in range(0, m, 7):
-        for column in range(0, n, 3):
+    for row in range(0, m, steps[0]):
+        for column in range(0, n, steps[1]):
             factors = [
                 (x, y, oracle_matrix.exponent_of(x, types[0]) + oracle_matrix.exponent_of(y, types[1]))
                 for x, y in zip(real[0][row], real[1][column], strict=True)
@@ -375,7 +393,7 @@ def test_signs_and_the_upper_half_of_warps() -> None:
         ({"b": 1 << 52}, "strides must be offsets"),
         ({"b": 0x3000}, "shared"),
         ({"a": 0x3FFF << 32}, "shared"),
-        ({"instruction": 1 << 2}, "A is dense"),
+        ({"instruction": 1 << 2}, "whether A is sparse"),
         ({"instruction": 3 << 7}, "types"),
         ({"instruction": 2 << 4}, "types"),
         ({"instruction": 1 << 28}, "shape"),

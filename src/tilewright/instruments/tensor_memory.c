@@ -201,6 +201,10 @@ void tw_tensor_memory_product(TW_WHERE, uint32_t mask, const struct tw_tensor_op
             read_cells(&me, all, (uint32_t)operands->a_scales[lane] & 0xffff, (rows + 31) / 32, true);
             read_cells(&me, all, (uint32_t)operands->b_scales[lane] & 0xffff, (columns + 31) / 32, true);
         }
+        if (does & TW_TENSOR_SPARSE) {
+            const uint32_t of_one = tw_product_metadata(kind), second = of_one == 1 && instruction & 1;
+            read_cells(&me, all, ((uint32_t)operands->metadata[lane] & 0xffff) + second, of_one, true);
+        }
         if (operands->adds[lane])
             read_cells(&me, halves, d & 0xffff, columns / parts, false);
         write_cells(&me, halves, d & 0xffff, columns / parts, TW_BY_PRODUCT);

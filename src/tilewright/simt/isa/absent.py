@@ -21,13 +21,13 @@ class Absent:
 
 ABSENT = (
     Absent(
-        "tcgen05.mma.sp",
+        "tcgen05.mma.sp.block_scale",
         "9.7.16.10.9.2",
-        "where metadata of a sparse A lie, the manual shows in figures alone",
+        "which elements of a sparse A share a scale, the manual shows in figures alone",
     ),
     Absent("tcgen05.mma.ashift", "9.7.16.10.9.1", "which rows of A are shifted is not said"),
     Absent("tcgen05.shift", "9.7.16.10.8", "what becomes of the last row is not said"),
-    Absent("tcgen05.ld.red", "9.7.16.8.3", "what is reduced is not said of every shape"),
+    Absent("tcgen05.ld.red", "9.7.16.8.3", "compute capabilities 10.3 and 11.0 have it, and 10.0 has not"),
     Absent(
         "tcgen05.cp.4x256b tcgen05.cp.b8x16",
         "9.7.16.9",

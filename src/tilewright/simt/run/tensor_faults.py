@@ -41,7 +41,7 @@ RULES: Final = {
         "{other:,}); .32x32b begins with the first of them, other shapes with that or the 17th", "bounds tensor memory",
     ),
     state.TENSOR_PEER: (
-        "a product of two blocks must be launched in clusters of an even number of blocks (got {got:,})",
+        "a product or a copy of two blocks must be launched in clusters of an even number of blocks (got {got:,})",
         "tensor product",
     ),
 }  # fmt: skip
@@ -56,10 +56,18 @@ _DESCRIPTORS: Final = {
     _WRONG["mode"]: "strides must be offsets, not addresses (got bit 52 in {got:#x}, the descriptor's upper half)",
     _WRONG["format"]: "the types in the instruction descriptor must be ones of the kind (got {got:#x})",
     _WRONG["shape"]: "the shape in the instruction descriptor must be one of the kind (got {got:#x})",
-    _WRONG["sparsity"]: "the instruction descriptor must say that A is dense (got {got:#x})",
+    _WRONG[
+        "sparsity"
+    ]: "bit 2 of the instruction descriptor must say, as the name does, whether A is sparse (got {got:#x})",
     _WRONG["across"]: "only elements of 8 bits and more may lie across (got instruction descriptor {got:#x})",
     _WRONG["held"]: (
         "A in tensor memory must have elements of 8 bits and more, along k (got instruction descriptor {got:#x})"
+    ),
+    _WRONG["metadata"]: (
+        "the selector of a sparse A must be 0, or 1 of 16 bits and of tf32 (got {got:#x}, the instruction descriptor)"
+    ),
+    _WRONG["zeros"]: (
+        "a zero-column mask must be 0: other masks are not implemented (got {got:#x} as its descriptor's upper half)"
     ),
     _WRONG["scales"]: "the scales in the instruction descriptor must be ones of the kind (got {got:#x})",
 }

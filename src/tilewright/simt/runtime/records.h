@@ -157,6 +157,7 @@ enum {
     TW_TENSOR_STATIONARY = 4,  // .ws
     TW_TENSOR_DISABLES = 8,    // lanes, by a mask
     TW_TENSOR_BLOCK16 = 16,    // a scale for 16 elements, not 32
+    TW_TENSOR_SPARSE = 32,     // half of each row of A is there
 
     // Why a descriptor is refused.
     TW_WRONG_VERSION = 0,
@@ -168,6 +169,8 @@ enum {
     TW_WRONG_HELD = 6,
     TW_WRONG_SCALES = 7,
     TW_WRONG_MODE = 8,
+    TW_WRONG_METADATA = 9,
+    TW_WRONG_ZEROS = 10,
 
     // What a product of a sparse matrix does, as bits.
     TW_SPARSE_SIGNED_A = 1,

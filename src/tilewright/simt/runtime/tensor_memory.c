@@ -199,14 +199,20 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
     return false;
 }
 
-bool tw_columns_copy(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
+// Threads copy, one after the other. Of a pair each block's lines go to its own tensor memory. Source: PTX ISA, 9.7.16.9;
+// deepseek-ai/DeepGEMM, whose scales of a pair lie in the shared memory of the block that multiplies by them.
+bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                     uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines, uint32_t bytes,
-                    uint32_t spread)
+                    uint32_t spread, uint32_t paired)
 {
+    const struct tw_slot *blocks = paired ? tw_tensor_pair(context, slot, warp, site, mask) : slot;
+    if (!blocks)
+        return true;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         const uint32_t lane = tw_first_lane(left);
-        if (copy_lines(context, slot, warp, site, lane, addresses[lane], descriptors[lane], lines, bytes, spread))
-            return true;
+        for (uint32_t i = 0; i <= paired; i++)
+            if (copy_lines(context, blocks + i, warp, site, lane, addresses[lane], descriptors[lane], lines, bytes, spread))
+                return true;
     }
     return false;
 }

@@ -38,4 +38,15 @@ static inline bool tw_tensor_is_there(const struct tw_slot *slot, uint32_t colum
     return (slot->tensor_taken & units) == units;
 }
 
+// The first of a pair of blocks, by one of them; the other follows it. Null where the cluster has no pairs: a fault.
+static inline struct tw_slot *tw_tensor_pair(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp,
+                                             uint32_t site, uint32_t mask)
+{
+    if (context->cluster_blocks % 2) {
+        tw_blame(context, warp, site, mask, TW_TENSOR_PEER, (uint32_t)context->cluster_blocks, 0);
+        return 0;
+    }
+    return slot->cluster + ((uint64_t)(slot - slot->cluster) & ~UINT64_C(1));
+}
+
 #endif

@@ -1,26 +1,22 @@
 // Products of matrices in tensor memory: one thread's, of up to 256 rows and columns, as the `mma` products are that they
 // consist of. A is read from shared memory or from tensor memory, B from shared memory, and D lies in tensor memory. Of a
-// pair of blocks each has half of the rows of A, and half of the columns of B; both have all columns of their rows of D.
+// pair of blocks each has half of the rows of A, and half of the columns of B; both have all columns of their rows of D. Of
+// a sparse A half of each row is there, and its metadata lie in tensor memory.
 //
-// What a register says of shapes and types is looked at before anything is read. Source: PTX ISA, 9.7.16.4 (descriptors),
-// 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass, mma_traits_sm100.hpp (tmem_frg) and
-// mma_sm100_desc.hpp (instruction descriptors).
+// Source: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass,
+// mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
 
 #include "descriptors.h"
-#include "fragments.h"
+#include "tensor_instructions.h"
 #include "tensor_memory.h"
-#include "tensor_shapes.h"
 
 enum {
-    LINE_BYTES = TW_LINE_BYTES,
-    LINES_MOST = 256,
-    ROWS_MOST = 128,  // of a block
     TILE_ROWS = 16,
     A_REGISTERS = 4,
-    B_REGISTERS = 2,
+    B_REGISTERS = 2,  // twice as many where A is sparse
     C_REGISTERS = 4,
     SCALE_WORDS = 2 * TW_LANES,
-    ALL_WORDS = (A_REGISTERS + B_REGISTERS + C_REGISTERS) * TW_LANES + 2 * SCALE_WORDS,
+    ALL_WORDS = (A_REGISTERS + 2 * B_REGISTERS + C_REGISTERS) * TW_LANES + 2 * SCALE_WORDS,
 };
 
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
@@ -29,130 +25,8 @@ void tw_mma_integer(const struct tw_context *context, uint32_t *results, const u
                     uint32_t k, uint32_t bits, uint32_t flags);
 void tw_mma_scaled(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                    uint32_t b_format, uint32_t k, uint32_t bits, uint32_t blocks, uint32_t fractions, uint32_t sparse);
-
-// A matrix's element: its number among the formats, its bits in shared memory, and which of them is the sign in a byte.
-struct element {
-    uint32_t format;
-    uint32_t bits;
-    uint32_t signs;  // in 32 bits, as they are multiplied
-};
-
-struct product {
-    struct tw_context *context;
-    struct tw_slot *blocks[2];
-    const struct tw_warp *warp;
-    const struct tw_tensor_operands *all;
-    uint32_t site, lane, kind, does, shrinks;
-    uint32_t m, n;
-    bool half;      // D is float16
-    bool saturates;
-    bool a_across, b_across, a_negates, b_negates;
-    struct element a, b;
-    uint32_t a_byte, b_byte;  // the first of a scale's word
-    bool fractions;           // scales are E4M3
-    uint8_t a_lines[ROWS_MOST][LINE_BYTES] __attribute__((aligned(64)));
-    uint8_t b_lines[LINES_MOST][LINE_BYTES] __attribute__((aligned(64)));
-};
-
-static bool is_scaled(const struct product *p)
-{
-    return tw_product_is_scaled(p->kind);
-}
-
-static bool is_paired(const struct product *p)
-{
-    return (p->does & TW_TENSOR_PAIR) != 0;
-}
-
-static bool wrong(const struct product *p, uint32_t got, uint32_t why)
-{
-    tw_blame(p->context, p->warp, p->site, 1u << p->lane, TW_TENSOR_DESCRIPTOR, got, why);
-    return true;
-}
-
-// The element that a number of the instruction descriptor stands for. False where it is none of the kind.
-static bool element_of(uint32_t kind, uint32_t number, struct element *found)
-{
-    static const struct element small[] __attribute__((aligned(64))) = {
-        {TW_E4M3, 8, 0x80808080}, {TW_E5M2, 8, 0x80808080}, {0, 0, 0},
-        {TW_E2M3, 6, 0x20202020}, {TW_E3M2, 6, 0x20202020}, {TW_E2M1, 4, 0x20202020},
-    };
-    switch (kind) {
-    case TW_KIND_F16:
-        *found = (struct element){number ? TW_BF16 : TW_F16, 16, 0x80008000};
-        return number <= 1;
-    case TW_KIND_TF32:
-        *found = (struct element){TW_TF32, 32, 0x80000000};
-        return number == 2;
-    case TW_KIND_I8:
-        *found = (struct element){number, 8, 0};
-        return number <= 1;
-    case TW_KIND_MXF4:
-    case TW_KIND_MXF4NVF4:
-        *found = (struct element){TW_E2M1, 4, 0x88888888};
-        return number == 1;
-    default:
-        *found = small[number % 6];
-        return number <= 5 && number != 2;
-    }
-}
-
-// Whether elements of fewer than 8 bits lie 16 in 16 bytes, the rest of which is not looked at.
-static bool is_padded(const struct product *p, const struct element *e)
-{
-    return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
-}
-
-static bool is_shape(const struct product *p)
-{
-    const uint32_t m = p->m, n = p->n;
-    if (n < 8 || n > LINES_MOST || n % 8)
-        return false;
-    if (p->kind == TW_KIND_I8 && n > 32 && n % 16)
-        return false;
-    if (p->does & TW_TENSOR_STATIONARY)
-        return !is_paired(p) && !is_scaled(p) && (m == 32 || m == 64 || m == 128) && (n == 64 || n == 128 || n == 256);
-    if (is_paired(p))
-        return n % 16 == 0 && (m == 256 || (m == 128 && !is_scaled(p)));
-    return m == 128 || (m == 64 && !is_scaled(p));
-}
-
-// Read the instruction descriptor. True where it says what cannot be.
-static bool read_instruction(struct product *p, uint32_t bits)
-{
-    const uint32_t of_d = bits >> 4 & 3;
-    p->n = tw_product_columns(bits), p->m = tw_product_rows(bits);
-    p->a_negates = bits >> 13 & 1, p->b_negates = bits >> 14 & 1;
-    p->a_across = tw_product_across(bits, false), p->b_across = tw_product_across(bits, true);
-    if (!element_of(p->kind, bits >> 7 & 7, &p->a) ||
-        !element_of(p->kind, bits >> 10 & (p->kind >= TW_KIND_MXF4 ? 3 : 7), &p->b))
-        return wrong(p, bits, TW_WRONG_FORMAT);
-    if (bits >> 2 & 1)
-        return wrong(p, bits, TW_WRONG_SPARSITY);
-    if (is_scaled(p)) {
-        const uint32_t blocks = p->kind == TW_KIND_MXF8F6F4 ? 1 : p->does & TW_TENSOR_BLOCK16 ? 4 : 2;
-        p->fractions = !(bits >> 23 & 1);
-        p->b_byte = bits >> 4 & 3, p->a_byte = bits >> 29 & 3;
-        if (p->a_byte % blocks || p->b_byte % blocks || (p->fractions && p->kind != TW_KIND_MXF4NVF4) || bits >> 31)
-            return wrong(p, bits, TW_WRONG_SCALES);
-    } else {
-        const bool whole = p->kind == TW_KIND_I8, either = p->kind == TW_KIND_F16 || p->kind == TW_KIND_F8F6F4;
-        p->half = either && of_d == 0, p->saturates = whole && bits >> 3 & 1;
-        if (of_d != (whole ? 2 : 1) && !p->half)
-            return wrong(p, bits, TW_WRONG_FORMAT);
-        if (p->half && p->a.format == TW_BF16)
-            return wrong(p, bits, TW_WRONG_FORMAT);
-        if (p->kind == TW_KIND_F16 && p->a.format != p->b.format)
-            return wrong(p, bits, TW_WRONG_FORMAT);
-        if (whole && (p->a_negates || p->b_negates))
-            return wrong(p, bits, TW_WRONG_FORMAT);
-    }
-    if ((p->a_across && p->a.bits < 8) || (p->b_across && p->b.bits < 8))
-        return wrong(p, bits, TW_WRONG_ACROSS);
-    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_across))
-        return wrong(p, bits, TW_WRONG_HELD);
-    return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
-}
+void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
+                            uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
 // -- lines: what lies along k of a row of A or a column of B, as it is multiplied --------------------------------------
 
@@ -179,12 +53,12 @@ static void finish_line(const struct product *p, const struct element *e, bool n
         line[i] = (uint8_t)(line[i] ^ e->signs >> i % 4 * 8);
 }
 
-// One line of a matrix in a block's shared memory. True where it lies outside.
+// One line of a matrix, so many bytes, in a block's shared memory. True where it lies outside.
 static bool read_line(const struct product *p, const struct tw_matrix *m, const struct tw_slot *slot, uint32_t line,
-                      uint8_t *to)
+                      uint32_t bytes, uint8_t *to)
 {
     const uint32_t each = m->across ? m->bits / 8 : TW_UNIT_BYTES;
-    for (uint32_t k = 0; k < LINE_BYTES / each; k++) {
+    for (uint32_t k = 0; k < bytes / each; k++) {
         const uint32_t place = m->across ? tw_matrix_across(m, line, k) : tw_matrix_along(m, line, k * TW_UNIT_CHUNKS);
         const uint32_t at = tw_matrix_swizzled(m, place);
         if ((uint64_t)at + each > p->context->shared_bytes) {
@@ -199,7 +73,7 @@ static bool read_line(const struct product *p, const struct tw_matrix *m, const 
 }
 
 static bool read_lines(const struct product *p, const struct element *e, uint64_t descriptor, bool across, bool negates,
-                       const struct tw_slot *slot, uint32_t count, uint8_t (*to)[LINE_BYTES])
+                       const struct tw_slot *slot, uint32_t count, uint32_t bytes, uint8_t *to)
 {
     const uint32_t mode = (uint32_t)(descriptor >> 61), upper = (uint32_t)(descriptor >> 32);
     const struct tw_matrix m = tw_matrix_of_sm100(descriptor, e->bits < 8 ? 8 : e->bits, across);
@@ -209,10 +83,11 @@ static bool read_lines(const struct product *p, const struct element *e, uint64_
         return wrong(p, upper, TW_WRONG_MODE);
     if (mode == 3 || mode == 5 || mode == 7 || (mode == 1 && !across))
         return wrong(p, upper, TW_WRONG_SWIZZLE);
-    for (uint32_t line = 0; line < count; line++) {
-        if (read_line(p, &m, slot, line, to[line]))
+    for (uint32_t line = 0; line < count; line++, to += bytes) {
+        if (read_line(p, &m, slot, line, bytes, to))
             return true;
-        finish_line(p, e, negates, to[line]);
+        for (uint32_t part = 0; part < bytes; part += LINE_BYTES)
+            finish_line(p, e, negates, to + part);
     }
     return false;
 }
@@ -302,6 +177,19 @@ static void store_tile(const struct product *p, uint32_t number, uint32_t row, u
     }
 }
 
+// The metadata of 16 rows as `mma.sp` takes them, and the selector 0. The copies that `.ws` has for further parts of the lanes
+// are not looked at.
+static void load_metadata(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t *metadata)
+{
+    const uint32_t columns = tw_product_metadata(p->kind);
+    const uint32_t column = tw_tensor_column((uint32_t)p->all->metadata[p->lane]) + p->selector;
+    __builtin_memset(metadata, 0, 2 * TW_LANES * sizeof *metadata);
+    for (uint32_t r = 0; r < TILE_ROWS; r++)
+        for (uint32_t c = 0; c < columns; c++)
+            __builtin_memcpy(metadata + r % 8 * 4 + c * 2 + r / 8,
+                             tw_tensor_cell(slot, row + r, column + c), sizeof *metadata);
+}
+
 // A word of scales of a row of A or a column of B. Each quarter of the lanes has those of the rows that lie there.
 static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t line, uint32_t quarter)
 {
@@ -338,6 +226,11 @@ static bool columns_are_there(const struct product *p, const struct tw_slot *slo
         bad = tw_tensor_column((uint32_t)scales[i]), count = ((i ? p->n : rows) + 31) / 32;
         there = (tw_tensor_lane((uint32_t)scales[i]) & 0x3fff) == 0 && tw_tensor_is_there(slot, bad, count);
     }
+    if (is_sparse(p) && there) {
+        const uint32_t metadata = (uint32_t)p->all->metadata[p->lane];
+        bad = tw_tensor_column(metadata), count = 2;  // a selector takes one of two
+        there = !tw_tensor_lane(metadata) && bad % 2 == 0 && tw_tensor_is_there(slot, bad, count);
+    }
     if (!there)
         tw_blame(p->context, p->warp, p->site, 1u << p->lane, TW_COLUMNS_OUTSIDE, bad, count);
     return there;
@@ -346,16 +239,25 @@ static bool columns_are_there(const struct product *p, const struct tw_slot *slo
 // -- the product -----------------------------------------------------------------------------------------------------------
 
 // A register of a fragment: lane l has chunk l % 4 of line l / 4.
-static void fill(uint32_t *registers, uint8_t (*lines)[LINE_BYTES], uint32_t chunk)
+static void fill(uint32_t *registers, const uint8_t *lines, uint32_t bytes, uint32_t chunk)
 {
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
-        __builtin_memcpy(registers + lane, lines[lane / 4] + (chunk + lane % 4) * 4, sizeof *registers);
+        __builtin_memcpy(registers + lane, lines + lane / 4 * bytes + (chunk + lane % 4) * 4, sizeof *registers);
 }
 
 static void multiply(const struct product *p, uint32_t *results, const uint32_t *sources)
 {
     const struct tw_tensor_rule *rules = p->context->tensor_rules;
-    const uint32_t k = LINE_BYTES * 8 / (p->a.bits < 8 ? 8 : p->a.bits);
+    const uint32_t bits = p->a.bits < 8 ? 8 : p->a.bits, k = LINE_BYTES * 8 / bits;
+    if (p->kind == TW_KIND_F8F6F4)
+        rules += (int32_t)TW_F8F6F4 - (int32_t)p->a.format;
+    if (is_sparse(p)) {
+        const bool whole = p->kind == TW_KIND_I8;
+        const uint32_t signs = p->a.format * TW_SPARSE_SIGNED_A | p->b.format * TW_SPARSE_SIGNED_B;
+        const uint32_t flags = whole ? TW_SPARSE_INTEGERS | signs | p->saturates * TW_SPARSE_SATURATES : p->half * TW_SPARSE_HALF;
+        tw_mma_sparse_by_rules(rules, results, sources, p->a.format, p->b.format, 2 * k, bits, flags);
+        return;
+    }
     switch (p->kind) {
     case TW_KIND_I8:
         tw_mma_integer(p->context, results, sources, TILE_ROWS, LINE_BYTES, 8,
@@ -369,27 +271,29 @@ static void multiply(const struct product *p, uint32_t *results, const uint32_t 
         tw_mma_scaled(p->context, results, sources, TW_E2M1, TW_E2M1, 2 * LINE_BYTES, 4,
                       p->does & TW_TENSOR_BLOCK16 ? 4 : 2, p->fractions, 0);
         return;
-    case TW_KIND_F8F6F4:
-        rules += (int32_t)TW_F8F6F4 - (int32_t)p->a.format;
+    default:
+        tw_mma_by_rules(rules, results, sources, p->a.format, p->b.format, k, p->half);
     }
-    tw_mma_by_rules(rules, results, sources, p->a.format, p->b.format, k, p->half);
 }
 
 // A block's rows by all columns.
 static void multiply_rows(struct product *p, uint32_t number, uint32_t rows)
 {
     uint32_t sources[ALL_WORDS] __attribute__((aligned(64))), results[C_REGISTERS * TW_LANES] __attribute__((aligned(64)));
-    uint32_t *of_b = sources + A_REGISTERS * TW_LANES, *c = of_b + B_REGISTERS * TW_LANES;
+    const uint32_t of_line = tw_product_line_bytes(p->does), registers = B_REGISTERS * of_line / LINE_BYTES;
+    uint32_t *of_b = sources + A_REGISTERS * TW_LANES, *c = of_b + registers * TW_LANES;
     const struct tw_slot *slot = p->blocks[number];
     for (uint32_t row = 0; row < rows; row += TILE_ROWS) {
         for (uint32_t i = 0; i < A_REGISTERS; i++)
-            fill(sources + i * TW_LANES, p->a_lines + row + i % 2 * 8, i / 2 * 4);
+            fill(sources + i * TW_LANES, p->a_lines[row + i % 2 * 8], LINE_BYTES, i / 2 * 4);
         for (uint32_t column = 0; column < p->n; column += COLUMNS) {
-            for (uint32_t i = 0; i < B_REGISTERS; i++)
-                fill(of_b + i * TW_LANES, p->b_lines + column, i * 4);
+            for (uint32_t i = 0; i < registers; i++)
+                fill(of_b + i * TW_LANES, p->b_lines + column * of_line, of_line, i * 4);
             load_tile(p, slot, row, column, c);
             if (is_scaled(p))
                 load_scales(p, slot, row, column, c + C_REGISTERS * TW_LANES);
+            if (is_sparse(p))
+                load_metadata(p, slot, row, c + (p->half ? 2 : C_REGISTERS) * TW_LANES);
             multiply(p, results, sources);
             store_tile(p, number, row, column, results);
         }
@@ -403,14 +307,16 @@ static bool run(struct product *p)
     const uint64_t a = p->all->a[lane], b = p->all->b[lane];
     if (read_instruction(p, (uint32_t)p->all->instruction[lane]))
         return true;
-    const uint32_t columns = p->n / blocks, rows = p->m / blocks;
+    const uint32_t columns = p->n / blocks, rows = p->m / blocks, of_line = tw_product_line_bytes(p->does);
     for (uint32_t i = 0; i < blocks; i++)
         if (!columns_are_there(p, p->blocks[i]) ||
-            read_lines(p, &p->b, b, p->b_across, p->b_negates, p->blocks[i], columns, p->b_lines + i * columns))
+            read_lines(p, &p->b, b, p->b_across, p->b_negates, p->blocks[i], columns, of_line,
+                       p->b_lines + i * columns * of_line))
             return true;
     for (uint32_t i = 0; i < blocks; i++) {
         if (p->does & TW_TENSOR_A_HELD ? read_held(p, p->blocks[i], rows)
-                                       : read_lines(p, &p->a, a, p->a_across, p->a_negates, p->blocks[i], rows, p->a_lines))
+                                       : read_lines(p, &p->a, a, p->a_across, p->a_negates, p->blocks[i], rows, LINE_BYTES,
+                                                    p->a_lines[0]))
             return true;
         multiply_rows(p, i, rows);
     }
@@ -428,12 +334,9 @@ bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const 
     p.half = p.saturates = p.fractions = false;
     p.blocks[0] = p.blocks[1] = slot;
     if (does & TW_TENSOR_PAIR) {
-        const uint64_t rank = (uint64_t)(slot - slot->cluster);
-        if (context->cluster_blocks % 2) {
-            tw_blame(context, warp, site, mask, TW_TENSOR_PEER, (uint32_t)context->cluster_blocks, 0);
+        p.blocks[0] = tw_tensor_pair(context, slot, warp, site, mask);
+        if (!p.blocks[0])
             return true;
-        }
-        p.blocks[0] = slot->cluster + (rank & ~UINT64_C(1));
         p.blocks[1] = p.blocks[0] + 1;
     }
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

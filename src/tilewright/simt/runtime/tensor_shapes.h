@@ -22,6 +22,8 @@ struct tw_tensor_operands {
     uint64_t a_scales[TW_LANES];
     uint64_t b_scales[TW_LANES];
     uint64_t off[8][TW_LANES];  // lanes of tensor memory that are left alone, of the pair's first block and its second
+    uint64_t metadata[TW_LANES];  // where they lie, of a sparse A
+    uint64_t zeros[TW_LANES];     // the descriptor of columns of B that count as zeros
 };
 
 static inline uint32_t tw_product_rows(uint32_t instruction)
@@ -44,6 +46,18 @@ static inline bool tw_product_is_scaled(uint32_t kind)
     return kind >= TW_KIND_MXF8F6F4;
 }
 
+// Bytes of a column of B: of a sparse A half of each row is there.
+static inline uint32_t tw_product_line_bytes(uint32_t does)
+{
+    return does & TW_TENSOR_SPARSE ? 2 * TW_LINE_BYTES : TW_LINE_BYTES;
+}
+
+// Columns of tensor memory with metadata of one product: a bit for each k, or two of tf32, of whose lines two share a cell.
+static inline uint32_t tw_product_metadata(uint32_t kind)
+{
+    return kind == TW_KIND_F16 || kind == TW_KIND_TF32 ? 1 : 2;
+}
+
 // Bits of an element that lies across; elements of fewer never do.
 static inline uint32_t tw_product_bits(uint32_t kind)
 {
@@ -58,6 +72,14 @@ static inline uint32_t tw_product_parts(uint32_t rows, uint32_t does)
     return does & TW_TENSOR_PAIR && rows == 128 ? 2 : 1;
 }
 
+// Where a unit of 16 bytes lies of a matrix whose lines lie side by side. Apart, for processors would share its parts
+// with what is around it in different ways.
+static __attribute__((noinline)) uint32_t tw_product_unit_across(const struct tw_matrix *m, uint32_t unit, uint32_t lines)
+{
+    const uint32_t each = TW_UNIT_BYTES * 8 / m->bits, beside = (lines + each - 1) / each;  // units of a step
+    return tw_matrix_swizzled(m, tw_matrix_across(m, unit % (beside | !beside) * each, unit / (beside | !beside)));
+}
+
 // Where 32 units of 16 bytes lie that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
 // set of lanes that have one: none behind the last.
 static inline uint32_t tw_product_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,
@@ -66,17 +88,18 @@ static inline uint32_t tw_product_units(const struct tw_tensor_operands *operand
     const uint32_t instruction = (uint32_t)operands->instruction[lane], bits = tw_product_bits(kind);
     const uint32_t rows = does & TW_TENSOR_A_HELD ? 0 : tw_product_rows(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
     const uint32_t columns = tw_product_columns(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
-    const uint32_t of_a = rows * TW_LINE_BYTES / TW_UNIT_BYTES, all = of_a + columns * TW_LINE_BYTES / TW_UNIT_BYTES;
-    const uint32_t first = part * TW_LANES, each = TW_UNIT_BYTES * 8 / bits;
+    const uint32_t of_a = rows * TW_LINE_BYTES / TW_UNIT_BYTES, sparse = (does & TW_TENSOR_SPARSE) != 0;
+    const uint32_t all = of_a + (columns * TW_LINE_BYTES / TW_UNIT_BYTES << sparse);
+    const uint32_t first = part * TW_LANES;
     for (uint32_t i = 0; i < TW_LANES; i++) {
         const bool is_b = first + i >= of_a;
-        const uint32_t unit = first + i - (is_b ? of_a : 0), lines = is_b ? columns : rows;
+        const uint32_t unit = first + i - (is_b ? of_a : 0), of_line = is_b && sparse ? 4 : 2;
         const bool across = tw_product_across(instruction, is_b);
         const struct tw_matrix m = tw_matrix_of_sm100(is_b ? operands->b[lane] : operands->a[lane], bits, across);
-        const uint32_t beside = (lines + each - 1) / each;  // units of a step, across
-        const uint32_t at = across ? tw_matrix_across(&m, unit % (beside | !beside) * each, unit / (beside | !beside))
-                                   : tw_matrix_along(&m, unit / 2, unit % 2 * TW_UNIT_CHUNKS);
-        offsets[i] = tw_matrix_swizzled(&m, at);
+        if (across)
+            offsets[i] = tw_product_unit_across(&m, unit, is_b ? columns : rows);
+        else
+            offsets[i] = tw_matrix_swizzled(&m, tw_matrix_along(&m, unit / of_line, unit % of_line * TW_UNIT_CHUNKS));
     }
     const uint32_t left = first < all ? all - first : 0;
     return left >= TW_LANES ? UINT32_MAX : (1u << left) - 1;

@@ -118,7 +118,7 @@ MOVES: Final = {
 #: Kinds of products in tensor memory by their names, and what they do, as bits.
 _KINDS: Final = "f16 tf32 f8f6f4 i8 mxf8f6f4 mxf4 mxf4nvf4"
 KINDS: Final = {name: _RECORDS.numbers[f"TW_KIND_{name.upper()}"] for name in _KINDS.split()}
-_PRODUCTS: Final = "a_held pair stationary disables block16"
+_PRODUCTS: Final = "a_held pair stationary disables block16 sparse"
 PRODUCTS: Final = {name: _RECORDS.numbers[f"TW_TENSOR_{name.upper()}"] for name in _PRODUCTS.split()}
 #: What is wrong with columns of tensor memory, or with what a product in it is told, and why a descriptor is refused.
 _COLUMNS: Final = "COUNT ROOM PERMIT FREED OUTSIDE LANES LEFT"
@@ -127,7 +127,7 @@ TENSOR_DESCRIPTOR, TENSOR_PEER, TENSOR_BYTES = (
     *_numbers("TENSOR_DESCRIPTOR", "TENSOR_PEER"),
     4 * _RECORDS.numbers["TW_TENSOR_LANES"] * _RECORDS.numbers["TW_TENSOR_COLUMNS"],
 )
-_WRONG: Final = "version swizzle format shape sparsity across held scales mode"
+_WRONG: Final = "version swizzle format shape sparsity across held scales mode metadata zeros"
 WRONG: Final = {name: _RECORDS.numbers[f"TW_WRONG_{name.upper()}"] for name in _WRONG.split()}
 
 #: What a product of a sparse matrix does likewise.

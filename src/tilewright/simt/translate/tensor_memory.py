@@ -124,16 +124,17 @@ def _apart(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
 def _copy(emitter: Emitter, op: Op) -> None:
     """Each lane that runs copies lines of shared memory."""
     code, named = emitter.code, op.named
-    if op.form["group"] == "cta_group::2":
-        raise NotImplementedError("a copy to the tensor memories of two blocks")
     places = code.op(mbarriers.slot(1), "ptr")
     code.store(code.splat(address_of(emitter, op, named["a"])), places.text)
     matrices = mbarriers.scratch(emitter, 2, emitter.read(named["matrix"], "b64"))
+    paired = int(op.form["group"] == "cta_group::2")
     lines, bytes_, spread = (code.const("i32", number) for number in op.form.row.emit(op.form))
     emitter.event(
         EventKind.TENSOR_COPY, op.instruction, emitter.mask, places, Value(matrices[4:], "ptr"), lines, bytes_
     )
-    mbarriers.or_fault(emitter, "tw_columns_copy", *where(emitter, op), places, matrices, lines, bytes_, spread)
+    mbarriers.or_fault(
+        emitter, "tw_columns_copy", *where(emitter, op), places, matrices, lines, bytes_, spread, f"i32 {paired}"
+    )
 
 
 def _commit(emitter: Emitter, op: Op) -> None:

@@ -23,8 +23,8 @@ from tilewright.simt.translate.tensor_memory import address_of, where
 _SHRINKS_MOST = 15
 #: Where words of disabled lanes begin among the operands.
 _OFF = 7
-#: And where they end.
-_BEHIND = 15
+#: Where the address of metadata lies, and the descriptor of columns of zeros; the first slot behind them.
+_METADATA, _ZEROS, _BEHIND = 15, 16, 17
 
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
@@ -48,6 +48,10 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         values |= {5: address_of(emitter, op, named["sa"]), 6: address_of(emitter, op, named["sb"])}
     if isinstance(off, tree.Vector):
         values |= {_OFF + i: emitter.read(item, "b32") for i, item in enumerate(off.items)}
+    if "meta" in named:
+        values[_METADATA] = address_of(emitter, op, named["meta"])
+    if does & PRODUCTS["stationary"]:
+        values[_ZEROS] = emitter.read(named["zeros"], "b64") if "zeros" in named else code.const("i64", 0)
     for number, value in values.items():
         mbarriers.scratch(emitter, number, code.resize(value, "i64", signed=False))
     numbers = (f"i32 {number}" for number in (kind, does, _shrinks(emitter, op, named.get("shrinks"))))
