@@ -7,10 +7,15 @@
 // mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
 
 #include "descriptors.h"
-#include "tensor_instructions.h"
+#include "fragments.h"
+#include "tensor_elements.h"
 #include "tensor_memory.h"
+#include "tensor_shapes.h"
 
 enum {
+    LINE_BYTES = TW_LINE_BYTES,
+    LINES_MOST = 256,
+    ROWS_MOST = 128,  // of a block
     TILE_ROWS = 16,
     A_REGISTERS = 4,
     B_REGISTERS = 2,  // twice as many where A is sparse
@@ -28,22 +33,109 @@ void tw_mma_scaled(const struct tw_context *context, uint32_t *results, const ui
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
-// -- lines: what lies along k of a row of A or a column of B, as it is multiplied --------------------------------------
+struct product {
+    struct tw_context *context;
+    struct tw_slot *blocks[2];
+    const struct tw_warp *warp;
+    const struct tw_tensor_operands *all;
+    uint32_t site, lane, kind, does, shrinks;
+    uint32_t m, n;
+    bool half;      // D is float16
+    bool saturates;
+    bool a_across, b_across, a_negates, b_negates;
+    struct element a, b;
+    uint32_t a_byte, b_byte;  // the first of a scale's word
+    bool fractions;           // scales are E4M3
+    uint32_t selector;        // which column of metadata, of two
+    uint8_t a_lines[ROWS_MOST][LINE_BYTES] __attribute__((aligned(64)));
+    uint8_t b_lines[LINES_MOST * 2 * LINE_BYTES] __attribute__((aligned(64)));
+};
 
-// Elements of 6 or 4 bits become bytes: the lower bits of one, or those amid it.
-static void widen(uint8_t *line, uint32_t bits)
+static bool is_scaled(const struct product *p)
 {
-    uint8_t found[LINE_BYTES] __attribute__((aligned(64)));
-    for (uint32_t i = 0; i < LINE_BYTES; i++) {
-        const uint8_t *unit = line + i / TW_UNIT_BYTES * TW_UNIT_BYTES;
-        const uint32_t at = i % TW_UNIT_BYTES * bits;
-        uint16_t pair;
-        __builtin_memcpy(&pair, unit + at / 8, sizeof pair);
-        const uint32_t element = (uint32_t)pair >> at % 8 & ((1u << bits) - 1);
-        found[i] = (uint8_t)(bits == 4 ? element << 2 : element);
-    }
-    __builtin_memcpy(line, found, sizeof found);
+    return tw_product_is_scaled(p->kind);
 }
+
+static bool is_paired(const struct product *p)
+{
+    return (p->does & TW_TENSOR_PAIR) != 0;
+}
+
+static bool is_sparse(const struct product *p)
+{
+    return (p->does & TW_TENSOR_SPARSE) != 0;
+}
+
+static bool wrong(const struct product *p, uint32_t got, uint32_t why)
+{
+    tw_blame(p->context, p->warp, p->site, 1u << p->lane, TW_TENSOR_DESCRIPTOR, got, why);
+    return true;
+}
+
+// Whether elements of fewer than 8 bits lie 16 in 16 bytes, the rest of which is not looked at.
+static bool is_padded(const struct product *p, const struct element *e)
+{
+    return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
+}
+
+// Of a sparse A no source says where metadata of 64 rows lie, but of `.ws`.
+static bool is_shape(const struct product *p)
+{
+    const uint32_t m = p->m, n = p->n;
+    if (n < 8 || n > LINES_MOST || n % 8)
+        return false;
+    if (p->kind == TW_KIND_I8 && n > 32 && n % 16)
+        return false;
+    if (p->does & TW_TENSOR_STATIONARY)
+        return !is_paired(p) && !is_scaled(p) && (m == 32 || m == 64 || m == 128) && (n == 64 || n == 128 || n == 256);
+    if (is_paired(p))
+        return n % 16 == 0 && (m == 256 || (m == 128 && !is_scaled(p) && !is_sparse(p)));
+    return m == 128 || (m == 64 && !is_scaled(p) && !is_sparse(p));
+}
+
+// Read the instruction descriptor. True where it says what cannot be.
+static bool read_instruction(struct product *p, uint32_t bits)
+{
+    const uint32_t of_d = bits >> 4 & 3;
+    p->n = tw_product_columns(bits), p->m = tw_product_rows(bits);
+    p->a_negates = bits >> 13 & 1, p->b_negates = bits >> 14 & 1;
+    p->a_across = tw_product_across(bits, false), p->b_across = tw_product_across(bits, true);
+    if (!element_of(p->kind, bits >> 7 & 7, &p->a) ||
+        !element_of(p->kind, bits >> 10 & (p->kind >= TW_KIND_MXF4 ? 3 : 7), &p->b))
+        return wrong(p, bits, TW_WRONG_FORMAT);
+    if ((bits >> 2 & 1) != is_sparse(p))
+        return wrong(p, bits, TW_WRONG_SPARSITY);
+    p->selector = is_sparse(p) ? bits & 3 : 0;
+    if (p->selector > (tw_product_metadata(p->kind) == 1))
+        return wrong(p, bits, TW_WRONG_METADATA);
+    if (p->does & TW_TENSOR_STATIONARY && p->all->zeros[p->lane])
+        return wrong(p, (uint32_t)(p->all->zeros[p->lane] >> 32), TW_WRONG_ZEROS);
+    if (is_scaled(p)) {
+        const uint32_t blocks = p->kind == TW_KIND_MXF8F6F4 ? 1 : p->does & TW_TENSOR_BLOCK16 ? 4 : 2;
+        p->fractions = !(bits >> 23 & 1);
+        p->b_byte = bits >> 4 & 3, p->a_byte = bits >> 29 & 3;
+        if (p->a_byte % blocks || p->b_byte % blocks || (p->fractions && p->kind != TW_KIND_MXF4NVF4) || bits >> 31)
+            return wrong(p, bits, TW_WRONG_SCALES);
+    } else {
+        const bool whole = p->kind == TW_KIND_I8, either = p->kind == TW_KIND_F16 || p->kind == TW_KIND_F8F6F4;
+        p->half = either && of_d == 0, p->saturates = whole && bits >> 3 & 1;
+        if (of_d != (whole ? 2 : 1) && !p->half)
+            return wrong(p, bits, TW_WRONG_FORMAT);
+        if (p->half && p->a.format == TW_BF16)
+            return wrong(p, bits, TW_WRONG_FORMAT);
+        if (p->kind == TW_KIND_F16 && p->a.format != p->b.format)
+            return wrong(p, bits, TW_WRONG_FORMAT);
+        if (whole && (p->a_negates || p->b_negates))
+            return wrong(p, bits, TW_WRONG_FORMAT);
+    }
+    if ((p->a_across && p->a.bits < 8) || (p->b_across && p->b.bits < 8))
+        return wrong(p, bits, TW_WRONG_ACROSS);
+    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_across))
+        return wrong(p, bits, TW_WRONG_HELD);
+    return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
+}
+
+// -- lines: what lies along k of a row of A or a column of B, as it is multiplied --------------------------------------
 
 static void finish_line(const struct product *p, const struct element *e, bool negates, uint8_t *line)
 {
