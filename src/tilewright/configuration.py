@@ -1,4 +1,4 @@
-"""What a project says once for all its runs: the table `[tool.tilewright]` of its `pyproject.toml`.
+"""A project's settings for all its runs: the table `[tool.tilewright]` of its `pyproject.toml`.
 
 ```toml
 [tool.tilewright]
@@ -27,24 +27,24 @@ from typing import Any, Literal, get_args
 from tilewright.errors import ArgumentValueError, TilewrightWarning
 
 FILE, TABLE = "pyproject.toml", "[tool.tilewright]"
-#: From which severity on findings are a failure.
+#: The least severity that makes a finding a failure.
 FailOn = Literal["error", "warning", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
-#: The severities that are one then.
+#: The severities that fail under each.
 FAILURES: dict[FailOn, tuple[str, ...]] = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The table's values; None, or nothing, where it has none."""
+    """The table's values; None or empty for keys that it does not have."""
 
-    gpu: str | None = None  #: GPU whose limits hold.
-    seed: int | None = None  #: Shuffles the order of blocks and warps.
-    limit: float | None = None  #: Seconds after which a launch is given up.
-    ignore: tuple[str, ...] = ()  #: Codes that are not wanted.
-    fail_on: FailOn | None = None  #: From which severity on findings are a failure.
-    format: tuple[str, ...] = ()  #: Forms of the report, as `--format` takes them.
-    file: Path | None = None  #: Where they come from.
+    gpu: str | None = None  #: The GPU whose limits apply.
+    seed: int | None = None  #: Seed of the order of blocks and warps.
+    limit: float | None = None  #: Seconds after which a launch is stopped.
+    ignore: tuple[str, ...] = ()  #: Codes of findings to leave out.
+    fail_on: FailOn | None = None  #: The least severity that makes a finding a failure.
+    format: tuple[str, ...] = ()  #: Formats of the report, as `--format` takes them.
+    file: Path | None = None  #: The file they come from.
 
 
 def _is_text(value: Any) -> bool:
@@ -55,7 +55,7 @@ def _is_texts(value: Any) -> bool:
     return _is_text(value) or (isinstance(value, list) and all(map(_is_text, value)))
 
 
-#: Key -> whether a value is one, and what it must be.
+#: Key -> a test of its value, and the rule in words.
 _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "gpu": (_is_text, 'the name of a GPU, such as "a100"'),
     "seed": (lambda value: type(value) is int and value >= 0, "a whole number of at least 0"),
@@ -67,9 +67,9 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def of(*folders: Path) -> Project:
-    r"""The first table that is found in a folder or above it, each folder in turn; an empty one where there is none.
+    r"""The nearest table in a folder or the folders above it; an empty one where there is none.
 
-    Raises ArgumentValueError: the file is no TOML, or the table has an unknown key, or a wrong value.
+    Raises ArgumentValueError: the file is not TOML, or the table has an unknown key or a wrong value.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def of(*folders: Path) -> Project:
 
 
 def _owner(path: Path) -> int | None:
-    """The number of the user whom a path belongs to; None where it is not there."""
+    """The number of the user who owns a path; None if there is no such path."""
     try:
         return path.stat().st_uid
     except OSError:
@@ -104,7 +104,7 @@ def _owner(path: Path) -> int | None:
 
 
 def _table(file: Path) -> dict[str, Any] | None:
-    """The table of a file; None where there is no file that can be read, or no table in it."""
+    """The table of a file; None if the file cannot be read or has no such table."""
     try:
         text = file.read_bytes()
     except OSError:

@@ -39,7 +39,7 @@ class ArgumentTypeError(TilewrightError, TypeError):
 
 
 class MissingExtraError(TilewrightError, ImportError):
-    """An optional part is not installed; the message names the extra that brings it.
+    """An optional dependency is not installed; the message names the extra that installs it.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class TranslatorError(TilewrightError):
 
 
 class LaunchError(TilewrightError, ValueError):
-    """A launch that no GPU would accept: grid, block, shared memory or arguments out of the rules."""
+    """A launch that no GPU would accept: its grid, block, shared memory or arguments break a rule."""
 
 
 class TargetError(LaunchError):
-    """A launch on a GPU that the kernel's PTX is not made for, by the letter of its `.target` (`sm_90a`, `sm_100f`)."""
+    """A launch on a GPU that the suffix of the PTX's `.target` rules out (`sm_90a`, `sm_100f`)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -79,26 +79,26 @@ class KernelError(TilewrightError):
     message: InitVar[str]
     _: KW_ONLY
     kernel: str = ""  #: Entry name.
-    line: str = ""  #: Source position, `file:line`, or the PTX line where there is no line table.
-    #: Source position in the library's code that this line calls, where it happened there; else "".
+    line: str = ""  #: Source position, `file:line`; the PTX line if there is no line table.
+    #: Source position in library code that this line calls, if the error happened there; else "".
     inner: str = ""
-    #: `block`, `thread`: where it happened first, as (x, y, z).
+    #: `block`, `thread`: the first that met the error, as (x, y, z).
     block: tuple[int, int, int] | None = None
     thread: tuple[int, int, int] | None = None
     address: int | None = None  #: The byte address, for memory errors.
-    #: The rule that was broken, for programs: `misaligned`; `bounds` and the state space; `deadlock`; `barrier`, how
-    #: one must be used; `barrier count`, the threads it takes; `assertion`; `not cooperative`, a barrier of the grid in
-    #: a launch that has none. "" for everything else.
+    #: The broken rule as a key that programs can test: `misaligned`; `bounds` and the state space; `deadlock`;
+    #: `barrier` (how a barrier is used); `barrier count` (its number of threads); `assertion`; `not cooperative` (a
+    #: grid barrier in an ordinary launch). "" for all else.
     fault: str = ""
     opcode: str = ""  #: The PTX instruction, such as `ld.global.f32`; "" where there is none.
     ptx_line: int = 0  #: Its line in the PTX text, from 1; 0 where there is none.
-    #: Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
+    #: Line, opcode and PTX line of the other instructions concerned, such as the other barriers of a deadlock.
     others: tuple[tuple[str, str, int], ...] = ()
-    #: What went wrong, without the kernel's name and the place; the whole message where that is not known apart.
+    #: What went wrong, without the kernel's name and the place; the whole message if it has no such parts.
     summary: str = ""
-    #: What the launch's instruments saw until then, by their names.
+    #: The results of the launch's instruments up to the error, by name.
     results: Mapping[str, Any] = field(default_factory=dict)
-    printed: str = ""  #: What the kernel had printed until then.
+    printed: str = ""  #: What the kernel had printed up to the error.
 
     def __post_init__(self, message: str) -> None:
         super().__init__(message)
@@ -110,7 +110,7 @@ class MemoryAccessError(KernelError):
 
 
 class DeadlockError(KernelError):
-    """Threads wait at a barrier that can no longer complete: all of a block, or of one of its warps."""
+    """All threads of a block, or of a warp, wait at barriers that can no longer complete."""
 
 
 class TrapError(KernelError):
@@ -118,7 +118,7 @@ class TrapError(KernelError):
 
 
 class AssertionFailedError(TrapError):
-    """An `assert` of the kernel failed; `line` is where it stands in the source."""
+    """An `assert` of the kernel failed; `line` is its source line."""
 
 
 class LimitError(KernelError):
@@ -130,16 +130,16 @@ class DeviceError(TilewrightError, RuntimeError):
 
 
 class OutOfMemoryError(TilewrightError, MemoryError):
-    """A result has no room in this host's memory; the message says what would fit."""
+    """A result does not fit in this host's memory; the message says what would."""
 
 
 class StorageError(TilewrightError, OSError):
-    """An array's file cannot be read or written; the message says what is kept, and what to do.
+    """An array's file cannot be read or written; the message says what was kept and what to do.
 
     Attributes
     ----------
     errno : int, optional
-        The system's number for it, such as `errno.ENOSPC` for a full disk; None where the file itself is wrong.
+        The system's error number, such as `errno.ENOSPC` for a full disk; None if the file itself is wrong.
     """
 
     def __init__(self, message: str, errno: int | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Notebooks: `%load_ext tilewright` brings `%%check` and `%%profile`, with the options that the commands have.
+"""Notebooks: `%load_ext tilewright` adds `%%check` and `%%profile`, with the options of the commands.
 
-A cell runs on the simulated GPU that is in place (`tw.simulated_gpu("h100").start()`), so that its arrays are there in
-the next cell, or else on one of its own, which ends with the cell.
+A cell runs on the simulated GPU that is in place (`tw.simulated_gpu("h100").start()`), so the next cell can use its
+arrays. Without one, each cell gets a GPU of its own, which ends with the cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewright.report.blocks import Block
     from tilewright.simt.observer import Observer
 
-#: Options of the commands that a cell has no use for: it is the program, and shows its report below itself.
+#: Options of the commands that a cell does not have: the cell is the program, and its report appears below it.
 _NOT_OF_CELLS = {
     "script": "SCRIPT", "module": "-m", "code": "-c", "json": "--json", "fail_on": "--fail-on",
     "html": "--html", "force": "--force",
@@ -26,7 +26,7 @@ _NOT_OF_CELLS = {
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Bring `%%check` and `%%profile`; IPython calls this for `%load_ext tilewright`.
+    """Register `%%check` and `%%profile`; IPython calls this for `%load_ext tilewright`.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str | None = None) -> None:
-    """Run a cell; what is wrong with its options is said in a line, as IPython does for its own.
+    """Run a cell; report a wrong option in one line, as IPython does for its own magics.
 
-    `%check` alone, without a cell, is for help: IPython runs no magic of a cell that is empty.
+    `%check` alone, without a cell, shows help: IPython does not run the magic of an empty cell.
     """
     from IPython.core.error import UsageError
 
@@ -50,14 +50,14 @@ def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str | None = N
         raised = magic(shell, f"%%{name} {line}".rstrip(), cell, options) if options is not None else None
     except TilewrightError as error:
         raise UsageError(f"%%{name}: {error}") from error
-    if raised is not None:  # below the report, which may explain it; the cells that follow are not run
+    if raised is not None:  # shown below the report, which may explain it; IPython then skips the cells that follow
         raise raised
 
 
 def _options(name: str, line: str) -> dict[str, Any] | None:
-    """The values of a command's options; None where only its help was asked for.
+    """The values of a command's options; None if the line asked for help only.
 
-    Raises ArgumentValueError: there is no such option, or it is not one of cells.
+    Raises ArgumentValueError: there is no such option, or cells do not have it.
     """
     import typer
     from typer.main import get_command
@@ -81,7 +81,7 @@ def _options(name: str, line: str) -> dict[str, Any] | None:
 
 
 def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
-    """Run a cell, and show what is wrong with the kernels that it launches; give what it raised."""
+    """Run a cell and show the findings of the kernels that it launches; return what the cell raised."""
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import formats, values
     from tilewright.report import findings as report
@@ -106,7 +106,7 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
 
 
 def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
-    """Run a cell, and show what the kernels that it launches do; give what it raised."""
+    """Run a cell and show profiles of the kernels that it launches; return what the cell raised."""
     from tilewright.cli import values
     from tilewright.profiling import Profiles
     from tilewright.report import profile as report
@@ -126,7 +126,7 @@ def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseE
 
 
 def _gpu(options: dict[str, Any]) -> str:
-    """The GPU that is meant: the one in place, or that of the option or the settings.
+    """The GPU for a cell: the one in place, else that of the option or the settings.
 
     Raises ArgumentValueError: there is no such GPU, or another one is in place.
     """
@@ -146,7 +146,7 @@ def _gpu(options: dict[str, Any]) -> str:
 
 @contextmanager
 def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
-    """Let an observer follow the GPU in place, or a fresh one; its launches are limited and ordered as asked."""
+    """Attach an observer to the GPU in place, or to a new one, with the limit and the seed of the options."""
     from tilewright.cli import values
     from tilewright.drivers import patches
     from tilewright.drivers.current import placed_gpu
@@ -170,14 +170,13 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
 
 
 def _run(shell: Any, head: str, cell: str) -> BaseException | None:
-    """Run a cell's lines, which count from the magic's own, as they are seen.
+    """Run a cell; its line numbers count from the magic's line, as the user sees them.
 
-    What it raises is given, to be raised once more by the magic: IPython then shows it as it would have here, and the
-    cell has failed.
+    Returns what the cell raised. The magic raises it again, so that IPython shows it and the cell fails.
     """
-    first = "" if cell.startswith("%%") else f"# {head}\n"  # an empty line would not count
+    first = "" if cell.startswith("%%") else f"# {head}\n"  # IPython drops an empty line
     count = shell.execution_count
-    shell.execution_count = len(shell.history_manager.input_hist_raw) - 1  # this cell's; `count` may be the next one's
+    shell.execution_count = len(shell.history_manager.input_hist_raw) - 1  # of this cell
     shown: list[list[str]] = []
     hidden = {"_showtraceback": lambda kind, value, lines: shown.append(lines), "show_usage_error": lambda error: None}
     for name, instead in hidden.items():
@@ -189,10 +188,10 @@ def _run(shell: Any, head: str, cell: str) -> BaseException | None:
             delattr(shell, name)
         shell.execution_count = count
     raised: BaseException | None = done.error_before_exec or done.error_in_exec
-    if isinstance(raised, SyntaxError):  # IPython would add the magic's own lines to it
+    if isinstance(raised, SyntaxError):  # else IPython would add the magic's own frames
         raised = type("SyntaxError", (Exception,), {})(str(raised))
     if raised is not None and shown:
-        with suppress(AttributeError):  # there are exceptions that take no attributes
+        with suppress(AttributeError):  # some exceptions take no attributes
             raised._render_traceback_ = lambda: shown[-1]  # type: ignore[attr-defined]
     return raised
 

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used, so that importing it costs next to nothing."""
+"""Public names of a package, imported when they are first used, so that importing the package is quick."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def publish(package: str, homes: Mapping[str, str], **modules: str) -> None:
-    """Give a package names of its modules, its `__all__`, and what `dir` says of it.
+    """Make names of a package's modules its own, imported at first use; set its `__all__` and `__dir__`.
 
-    `homes` says by module, named from the package on, which of its names are the package's too, and `modules` what the
-    package calls whole modules.
+    `homes` maps a module, named relative to the package, to those of its names that the package has too. `modules` maps
+    a name of the package to a whole module.
     """
     home = {name: (module, name) for module, names in homes.items() for name in names.split()}
     home |= {name: (module, "") for name, module in modules.items()}

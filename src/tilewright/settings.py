@@ -21,14 +21,14 @@ CACHE_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says.
+    """The settings that the environment gives.
 
     Attributes
     ----------
     cache_dir : pathlib.Path, optional
-        Folder of compiled kernels; it need not exist yet. None where there is no home folder to have it in.
+        Folder of compiled kernels; it need not exist yet. None if there is no home folder for it.
     cache_bytes : int
-        Most bytes that cache may hold; what was not used for longest is removed.
+        Most bytes that the cache may hold; the least recently used kernels are removed.
     threads : int
         Host threads of a simulated launch, from 1 to 1,024.
     gpu : str
@@ -77,7 +77,7 @@ class Settings:
 
 
 def debugging(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether tracebacks are wanted; never fails, so that it can be asked while an error is reported."""
+    """Whether to show tracebacks; never fails, so that error reports can call it."""
     variables = os.environ if environ is None else environ
     return variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0")
 
@@ -94,9 +94,9 @@ def _cache_dir(text: str) -> Path | None:
 
 @functools.lru_cache(maxsize=8)
 def _user_cache_dir(home: str | None, caches: str | None, user: int) -> Path | None:
-    """The platform's folder, kept by what it may depend on: every launch asks, and finding out takes long.
+    """The platform's cache folder, memoised by what it depends on: every launch needs it, and looking it up is slow.
 
-    None where there is no home: a container's user often has none, or one that is not there.
+    None if there is no home folder: a container's user often has none.
     """
     import platformdirs
 

@@ -1,7 +1,7 @@
 """Records that show themselves: `str()` gives the command line's report, and notebooks its tables.
 
-Records know nothing of reports. This is the one place that looks upwards, and only when a record is to be shown: the
-report of a record is found by its class in :mod:`tilewright.report.records`.
+Records do not import reports. Only this module looks upwards, when a record is shown: it finds the record's report by
+its class in :mod:`tilewright.report.records`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Shown:
-    """What a report is made of, as text and as HTML."""
+    """A record with a report, as text and as HTML."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class Shown:
         return str(_reports().text(self))
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Let IPython's shell show the report: it looks no further than a class that has a `__repr__`."""
+        """Make IPython's shell show the report: it would stop at a class with a `__repr__` of its own."""
         super().__init_subclass__(**more)
         setattr(cls, "_repr_pretty_", Shown._pretty)  # noqa: B010
 

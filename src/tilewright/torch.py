@@ -1,4 +1,4 @@
-"""Products as an operator of PyTorch's, with gradients, which `torch.compile` traces: needs torch.
+"""Products as an operator of PyTorch, with gradients, which `torch.compile` traces; needs torch.
 
 Examples
 --------

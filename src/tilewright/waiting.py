@@ -1,6 +1,6 @@
-"""Work that may take long, announced to whoever watches: the layers say what they do, and never show it themselves.
+"""Progress of long work: layers announce what they do, and watchers show it.
 
-While nobody watches, an announcement takes well under a microsecond, and counts nothing.
+Without a watcher an announcement takes well under a microsecond.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from tilewright.native.once import once
 
 @dataclass(eq=False, slots=True)
 class Activity:
-    """Something that is being done."""
+    """Work in progress."""
 
     doing: str  #: `translating`, `running`, `multiplying`.
-    what: str  #: What it is done to: a kernel's name, a product's extents; "" where the verb says it.
-    parts: int = 0  #: Of how many parts it is; 0 where nobody knows.
-    unit: str = ""  #: What the parts are, in the plural; "" where only their share says something.
-    done: Callable[[], int] | None = None  #: Gives how many are done, from any thread.
-    flops: int = 0  #: Operations of the whole; 0 where its rate says nothing.
-    began_s: float = field(default_factory=time.monotonic)  #: When, by `time.monotonic`.
+    what: str  #: Its object: a kernel's name, a product's extents; "" if the verb is enough.
+    parts: int = 0  #: How many parts it has; 0 if unknown.
+    unit: str = ""  #: What the parts are, in the plural; "" to show only their share.
+    done: Callable[[], int] | None = None  #: Returns how many parts are done; any thread may call it.
+    flops: int = 0  #: Floating-point operations of the whole; 0 if a rate means nothing.
+    began_s: float = field(default_factory=time.monotonic)  #: Its start, by `time.monotonic`.
 
     def share(self) -> float:
-        """The part that is done, from 0 to 1; 0 where nobody knows."""
+        """The part that is done, from 0 to 1; 0 if unknown."""
         if self.done is None or not self.parts:
             return 0.0
         return min(max(self.done() / self.parts, 0.0), 1.0)
 
 
 class Watcher(Protocol):
-    """Hears of work as it begins and ends, in the thread that does it: it must be quick, and raise nothing."""
+    """Is called when work starts and ends, in the thread that does it; it must be quick and must not raise."""
 
     def started(self, work: Activity) -> None:
         """Activity begins."""
 
     def ended(self, work: Activity) -> None:
-        """It is over, done or not."""
+        """The work ended, completed or not."""
 
 
 class _Watchers:
-    """Who watches in this process; a forked child is watched by nobody."""
+    """The watchers of this process; a forked child starts without any."""
 
     def __init__(self) -> None:
         self.present: tuple[Watcher, ...] = ()
@@ -66,7 +66,7 @@ def _watchers() -> _Watchers:
 
 @contextlib.contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Announce to a watcher all work that begins meanwhile, in any thread."""
+    """Announce to a watcher all work that starts within this context, in any thread."""
     watchers = _watchers()
     with watchers.lock:
         watchers.present = (*watchers.present, watcher)
@@ -80,7 +80,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
 def announced(
     doing: str, what: str, parts: int = 0, unit: str = "", done: Callable[[], int] | None = None, flops: int = 0
 ) -> AbstractContextManager[object]:
-    """A context in which work is done; the arguments are those of :class:`Activity`.
+    """A context that announces the work done in it; the arguments are those of :class:`Activity`.
 
     Examples
     --------

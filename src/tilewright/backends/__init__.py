@@ -1,1 +1,1 @@
-"""What products run on: one package a device. Nobody else names a device."""
+"""The devices that products run on, a package each. Modules outside name devices only by the table `inventory`."""

@@ -28,7 +28,7 @@ class Row:
     name: str  #: What `device=` and `--device` take.
     title: str  #: In sentences.
     #: With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
-    #: `arrays_of(a, b) -> DeviceArrays` where a library's arrays lie on it.
+    #: `arrays_of(a, b) -> DeviceArrays` where a library's arrays are on it.
     module: str
     #: Which records of the kernels' catalogue run there, by their `backend`: its own and the host's. Where there are
     #: none, it is no device of the ladder.
@@ -39,8 +39,8 @@ class Row:
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
     tuned: bool = False  #: Whether `tilewright tune` times its kernels.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
-    arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
-    interface: str = ""  #: The attribute by which arrays that lie on it are known, whatever their library.
+    arrays: tuple[str, str] | None = None  #: Module and class of the arrays that are on it.
+    interface: str = ""  #: The attribute by which arrays that are on it are known, whatever their library.
 
     def load(self) -> Any:
         """The module.
@@ -63,7 +63,7 @@ class Row:
         return name.strip().lower() == self.name and (self.several or not colon)
 
     def owns(self, value: Any) -> bool:
-        """Whether a value is an array that lies on it; its library is not imported to find out."""
+        """Whether a value is an array that is on it; its library is not imported to find out."""
         if self.interface and _has(value, self.interface):
             return True
         module = None if self.arrays is None else sys.modules.get(self.arrays[0])
@@ -200,7 +200,7 @@ def for_plans(device: str | None = None) -> Backend:
 
 
 def owner(*values: Any) -> Row | None:
-    """The backend on which one of some arrays lies; None where all are of the host."""
+    """The backend on which one of some arrays is; None where all are of the host."""
     for row in BACKENDS:  # plain loops: every product of arrays on a GPU comes here
         for x in values:
             if row.owns(x):
@@ -209,9 +209,9 @@ def owner(*values: Any) -> Row | None:
 
 
 def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:
-    """The arrays of a product that lie on a backend.
+    """The arrays of a product that are on a backend.
 
-    Raises ArgumentTypeError, ArgumentValueError: one of them lies elsewhere.
+    Raises ArgumentTypeError, ArgumentValueError: one of them is elsewhere.
     """
     found: DeviceArrays = row.load().arrays_of(a, b)
     return found

@@ -1,7 +1,7 @@
 """What a device is to the rest of the house: the records it answers with, and the protocol of those that multiply.
 
 `inventory` holds the table of backends. Who adds one writes a module with `describe`, with `opened` where it multiplies
-arrays of the host (a `Backend`), and with `arrays_of` where a library's arrays lie on it, and adds a row.
+arrays of the host (a `Backend`), and with `arrays_of` where a library's arrays are on it, and adds a row.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Planned:
     ranking: tuple[Ranked, ...] = field(default=(), repr=False, kw_only=True)
 
 
-#: What devices say to truth values as they lie that have no units for bits.
-IN_WORDS = "truth values must lie in words of 32 of them"
+#: What devices say to truth values as they are that have no units for bits.
+IN_WORDS = "truth values must be in words of 32 of them"
 
 
 class Backend(Protocol):
@@ -145,13 +145,13 @@ class Rungs(Backend, Protocol):
 
 
 class DeviceArrays(Protocol):
-    """The arrays of one product that lie on a device: what is done with them there."""
+    """The arrays of one product that are on a device: what is done with them there."""
 
     def seen(self, name: str, value: Any) -> Any:
         """An operand as what has its shape and its dtype of NumPy's: itself, where it has these."""
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse an array that no kernel can read where it lies; those of the host are copied."""
+        """Refuse an array that no kernel can read where it is; those of the host are copied."""
 
     def output(self, out: Any, shape: Extents, dtype: np.dtype[Any]) -> Any:
         """The array for a result: `out`, if it fits, or a new one."""

@@ -76,7 +76,7 @@ def chosen(
 ) -> Choice:
     """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first.
 
-    `columns` says whether A lies by columns, and B: of kernels that differ in this alone, the one stays that has least
+    `columns` says whether A is by columns, and B: of kernels that differ in this alone, the one stays that has least
     to copy. All have the same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
 
     Raises DeviceError: no kernel takes it.
@@ -105,7 +105,7 @@ def chosen(
 
 
 def _copies_more(record: Record, columns: tuple[bool, bool], others: Sequence[Record]) -> bool:
-    """Whether one of the others is the same kernel but for how operands lie, and has fewer of them copied."""
+    """Whether one of the others is the same kernel but for how operands are, and has fewer of them copied."""
 
     def copied(one: Record) -> int:
         return sum(wanted != lies for wanted, lies in zip(one.columns, columns, strict=True))
@@ -119,7 +119,7 @@ def _copies_more(record: Record, columns: tuple[bool, bool], others: Sequence[Re
 
 
 def by_columns(strides: Sequence[int]) -> bool:
-    """Whether elements of a column of matrices of these strides lie nearer to each other than those of a row.
+    """Whether elements of a column of matrices of these strides are nearer to each other than those of a row.
 
     >>> by_columns((400, 4)), by_columns((4, 400))
     (False, True)
@@ -167,8 +167,8 @@ def _taken(record: Record, kind: Kind) -> str:
 
 
 def lacks_bits(kind: Kind, cc: tuple[int, int]) -> str:
-    """Why no kernel multiplies truth values as they lie, by their algebra; "" where one does."""
-    return "" if _allowed(kind, cc) else "no kernel for this GPU multiplies truth values by this algebra as they lie"
+    """Why no kernel multiplies truth values as they are, by their algebra; "" where one does."""
+    return "" if _allowed(kind, cc) else "no kernel for this GPU multiplies truth values by this algebra as they are"
 
 
 def dtypes_of_sums() -> tuple[str, ...]:

@@ -196,7 +196,7 @@ class Cluster:
 
 
 def check_writers(plan: BlockPlan, c: Store) -> None:
-    """Refuse a result of which two tiles lie in one chunk, which two workers would write at once.
+    """Refuse a result of which two tiles are in one chunk, which two workers would write at once.
 
     Raises ArgumentValueError: one does.
     """

@@ -1,4 +1,4 @@
-"""The journal of a product in progress: which product it is, and which tiles of it lie on disk, with their checksums.
+"""The journal of a product in progress: which product it is, and which tiles of it are on disk, with their checksums.
 
 Lines of JSON. The first says what is computed; each other one a tile that is done. A line is on disk before the next
 tile's is written, and a last line that was torn off by a crash is no line.

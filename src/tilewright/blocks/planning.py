@@ -53,7 +53,7 @@ class Sizes:
     out_bytes: int  #: Of an element of C.
     #: Extents that storage reads or writes whole: of A's rows and columns, B's, C's.
     chunks: tuple[tuple[int, int], tuple[int, int], tuple[int, int]] = ((1, 1), (1, 1), (1, 1))
-    resident: tuple[bool, bool] = (False, False)  #: Whether A, and B, lie in memory already.
+    resident: tuple[bool, bool] = (False, False)  #: Whether A, and B, are in memory already.
     splits_k: bool = True  #: Whether sums continue from panel to panel.
     batch: int = 1  #: Products of these extents.
     #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
@@ -180,7 +180,7 @@ class BlockPlan:
         return strip_rows(self.sizes, self.columns)
 
     def part(self, axis: int, index: int) -> slice:
-        """Where a tile or panel lies along m, n or k (0, 1, 2)."""
+        """Where a tile or panel is along m, n or k (0, 1, 2)."""
         step = (self.rows, self.columns, self.depth)[axis]
         return slice(index * step, min((index + 1) * step, self.sizes.extents[axis]))
 

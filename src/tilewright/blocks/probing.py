@@ -23,7 +23,7 @@ _SIDE, _READ_BYTES, _PLACES, _WRITE_BYTES = 512, 4 << 20, 5, 16 << 20
 def rates(work: Work, a: Store, b: Store, folder: Path | None) -> Rates:
     """What is measured now; writes are taken for as quick as reads where no folder is named.
 
-    What lies in the system's cache of files is read at memory's speed, and so is what the product reads of it.
+    What is in the system's cache of files is read at memory's speed, and so is what the product reads of it.
     """
     read = min((_read_rate(store) for store in (a, b) if _is_read(store)), default=Rates().read_bytes)
     return Rates(_flops(work, a, b), read, read if folder is None else _write_rate(folder))

@@ -167,7 +167,7 @@ class Run:
         return tuple(int(i) for i in np.unravel_index(entry, self.batch)) if self.batch else ()
 
     def _written(self, step: Step, sums: Array) -> None:
-        """Finish a tile and write it; its line in the journal says that it lies on disk."""
+        """Finish a tile and write it; its line in the journal says that it is on disk."""
         at, (rows, columns, _), crc32 = self._at(step.entry), self._where(step), 0
         for strip in self._strips(rows):
             old = None
@@ -201,7 +201,7 @@ class Run:
                 )
 
     def _crc32(self, tile: int) -> int | None:
-        """Of a tile's bytes as they lie there; None where they make no sense to their format."""
+        """Of a tile's bytes as they are there; None where they make no sense to their format."""
         step = Step(tile, *self.plan.place(tile), 0)
         (rows, columns, _), found = self._where(step), 0
         for strip in self._strips(rows):
@@ -221,14 +221,14 @@ class Panels:
 
     def __init__(self, store: Store, rows: int, columns: int, readers: ThreadPoolExecutor) -> None:
         self.store, self.readers = store, readers
-        #: The operand itself, where it lies in memory.
+        #: The operand itself, where it is in memory.
         self._whole = store.array if isinstance(store, MemoryStore) and store.resident else None
         self._free = list(np.empty((PANELS * (self._whole is None), rows * columns), store.dtype))
-        #: Where a panel lies -> its buffer and what reads it; that which was asked for last comes last.
+        #: Where a panel is -> its buffer and what reads it; that which was asked for last comes last.
         self._kept: dict[tuple[Any, ...], tuple[Array, Future[Array]]] = {}
 
     def get(self, at: tuple[int, ...], rows: slice, columns: slice) -> Future[Array]:
-        """A panel, as a view of what lies in memory or as it is read.
+        """A panel, as a view of what is in memory or as it is read.
 
         `at` is the result's entry of the batch. At most the panel of one step is in use while that of the next is
         asked for.

@@ -45,7 +45,7 @@ class Work(Protocol):
         """
 
     def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
-        """C's tile from its sums, which are lost: the result may lie in their memory.
+        """C's tile from its sums, which are lost: the result may be in their memory.
 
         Parameters
         ----------

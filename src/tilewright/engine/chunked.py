@@ -1,8 +1,8 @@
-"""A product of arrays in chunks: a chunk of C is a chain of steps along k, each a task that some scheduler runs.
+"""A product of arrays in chunks: a chunk of C is a chain of steps along k, each a task for a scheduler such as Dask's.
 
-A step goes on from a copy of the sums that the one before it left: what a task is given may be read again, by a task
-that is tried again or on another worker, or may be read only. So the bits are those of :func:`tilewright.matmul`,
-however the three arrays are cut.
+A step copies the sums of the step before it and continues them. It must copy: a task's arguments may be read-only, and
+a retried task or another worker may read them again. Since sums are continued, the bits are those of
+:func:`tilewright.matmul`, however the three arrays are cut.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tilewright.errors import ArgumentValueError
 Array = npt.NDArray[Any]
 Chunks = tuple[int, ...]
 Key = Any
-#: Chunks along k, at most, that a step has in memory at once where it has threads to compute some before their turn.
+#: Most chunks along k that a step holds in memory when its threads compute chunks in advance.
 _AT_ONCE = 4
-#: Multiply-adds of a step, about 10 ms of a core's: it should take longer than a scheduler needs for a task.
+#: Multiply-adds of a step, about 10 ms of a core: more than a scheduler's own time for a task.
 _ENOUGH = 1 << 29
 
 
 class Stretch(NamedTuple):
-    """A part of k that lies in one chunk of A and in one of B."""
+    """A range of k within one chunk of A and one chunk of B."""
 
-    a: int  #: Which chunk along k.
+    a: int  #: Index of A's chunk along k.
     b: int
     in_a: slice
     in_b: slice
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(a: Chunks, b: Chunks) -> list[Stretch]:
-    """K cut where either operand is.
+    """Cut k where a chunk of either operand ends.
 
     >>> [(s.a, s.b, s.depth) for s in stretches((4, 2), (3, 3))]
     [(0, 0, 3), (0, 1, 1), (1, 1, 2)]
@@ -66,9 +66,9 @@ def stretches(a: Chunks, b: Chunks) -> list[Stretch]:
 def steps(
     found: Sequence[Stretch], work: int, bytes_given: int, most_bytes: int, enough: int = _ENOUGH
 ) -> tuple[tuple[Stretch, ...], ...]:
-    """Neighbouring stretches in one step, until that has `enough` work or is given at most so many bytes.
+    """Join neighbouring stretches into steps of at least `enough` work, as far as `most_bytes` allows.
 
-    `work` and `bytes_given` are those of a column of A with a row of B.
+    `work` and `bytes_given` are those of one column of A with one row of B.
 
     >>> cut = stretches((2,) * 6, (2,) * 6)
     >>> [len(x) for x in steps(cut, 1, 10, 50)], [len(x) for x in steps(cut, 1, 0, 50, enough=6)]
@@ -89,13 +89,13 @@ def steps(
 class Operand:
     """The chunks of A, or of B."""
 
-    name: str  #: Of the array, the first word of its chunks' keys.
+    name: str  #: The array's name in the graph, the first item of its chunks' keys.
     dtype: np.dtype[Any]
     chunks: tuple[Chunks, ...]
     is_left: bool
 
     def key(self, at: tuple[int, ...], along: int) -> tuple[Any, ...]:
-        """Which chunk a step needs for the chunk `at` of C; an axis of one chunk is that of all."""
+        """The key of the chunk that a step needs for the chunk `at` of C; an axis with one chunk broadcasts."""
         if len(self.chunks) == 1:
             return self.name, along
         ends = (at[-2], along) if self.is_left else (along, at[-1])
@@ -103,9 +103,9 @@ class Operand:
         return self.name, *(min(n, len(x) - 1) for n, x in zip(batch, self.chunks, strict=False)), *ends
 
     def matrices(self, key: tuple[Any, ...], value: Any) -> Array:
-        """A chunk from its value.
+        """A chunk, as a matrix or a stack of them.
 
-        Raises ArgumentValueError: it has another shape than the array says.
+        Raises ArgumentValueError: the chunk's shape is not the one that the array states.
         """
         found: Array = np.asarray(value, self.dtype)
         wanted = tuple(x[n] for x, n in zip(self.chunks, key[1:], strict=True))
@@ -118,7 +118,7 @@ class Operand:
 
 
 class _Values:
-    """What a step multiplies: values that it is given, and those that it computes, some stretches before their turn."""
+    """The values that a step multiplies: given ones, and ones that it computes, some stretches in advance."""
 
     def __init__(
         self, tasks: Mapping[Key, Any], given: Mapping[Key, Any], wanted: list[list[Key]], threads: int
@@ -129,7 +129,7 @@ class _Values:
         self.found: dict[Key, Any] = {}
 
     def turn(self, number: int) -> None:
-        """Begin a stretch: let go what no more is needed, compute what is."""
+        """Start a stretch: drop values that are no longer needed and compute those that are."""
         soon = list(dict.fromkeys(itertools.chain(*self.wanted[number : number + 1 + self.ahead])))
         self.found = {key: self.found[key] for key in soon if key in self.found}
         for key in soon:
@@ -155,21 +155,21 @@ class _Values:
 
 @dataclass(eq=False)
 class Product:
-    """What the tasks of one product share; workers of a cluster get it once each."""
+    """The state that the tasks of one product share; each worker of a cluster gets it once."""
 
     a: Operand
     b: Operand
-    shape: Shape  #: C's.
-    chunks: tuple[Chunks, ...]  #: C's, of one row or column where an operand is a vector.
+    shape: Shape  #: Of C.
+    chunks: tuple[Chunks, ...]  #: Of C, which has one row or one column if an operand is a vector.
     steps: tuple[tuple[Stretch, ...], ...]
     asked: Request
-    #: What computes a value within a step, by its key: called with the values of its `dependencies`. Of other values
-    #: the step is given what was computed before.
+    #: Key -> the function that computes this value within a step from the values of its `dependencies`. All other
+    #: values are computed earlier and given to the step.
     tasks: Mapping[Key, Any]
     _partials: dict[int, Partial] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> Any:
-        """Other processes have arithmetic of their own."""
+        """Pickle without `_partials`, which each process makes for itself."""
         return Product, (self.a, self.b, self.shape, self.chunks, self.steps, self.asked, self.tasks)
 
     def given(self, at: tuple[int, ...], step: int) -> list[Key]:
@@ -177,7 +177,7 @@ class Product:
         return list(dict.fromkeys(x for s in self.steps[step] for x in self._wanted(at, s) if x not in self.tasks))
 
     def _wanted(self, at: tuple[int, ...], stretch: Stretch) -> list[Key]:
-        """Keys of the values that a stretch needs, each behind those that it is computed from."""
+        """Keys of the values that a stretch needs, each after those that it is computed from."""
         found: dict[Key, None] = {}
 
         def add(key: Key) -> None:
@@ -193,7 +193,7 @@ class Product:
         return list(found)
 
     def made(self, at: tuple[int, ...], step: int, before: Array | None, given: Sequence[Any]) -> Any:
-        """The sums of a chunk of C after a step, which continue those `before` it; after the last the chunk."""
+        """The sums of a chunk of C after a step that continues those of `before`; the chunk after the last step."""
         partial = self._partial()
         shape = tuple(x[n] for x, n in zip(self.chunks, at, strict=True))
         sums = np.empty(shape, partial.sums) if before is None else before.copy()
@@ -217,7 +217,7 @@ class Product:
         return sums if step < len(self.steps) - 1 else self._finished(at, sums, partial)
 
     def _panels(self, at: tuple[int, ...], stretch: Stretch, values: _Values) -> tuple[Array, Array]:
-        """What a stretch multiplies."""
+        """The parts of A and B that a stretch multiplies."""
         a, b = self.a.key(at, stretch.a), self.b.key(at, stretch.b)
         left, right = self.a.matrices(a, values[a]), self.b.matrices(b, values[b])
         return left[..., stretch.in_a], right[..., stretch.in_b, :]
@@ -243,7 +243,7 @@ class Product:
         return self._partials[threads]
 
     def _threads(self) -> int:
-        """Of the engine in a task: all where the scheduler runs one at a time, else those that others leave."""
+        """Threads of the engine in a task: all if the scheduler runs one task at a time, else a share."""
         here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
         others = 1 if here else int(np.prod([len(x) for x in self.chunks]))
         most = thread_count(None)

@@ -1,4 +1,4 @@
-"""Arrays that lie on a device: the rules of `tw.matmul` for them, whatever the device."""
+"""Products of arrays in a device's memory: the rules of `tw.matmul` that hold for every device."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tilewright.problem.kind import Kind
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
-    """Multiply two arrays that lie on a device.
+    """Multiply two arrays in a device's memory.
 
     `a`, `b` and `out` are as for :func:`tilewright.matmul`, arrays of the device's library with any strides; `out` has
-    the shape and dtype of the result, and may share memory with operands. `axes` must be left out. The result lies
-    where A lies, and the call does not wait for it.
+    the shape and dtype of the result, and may share memory with operands. `axes` must be left out. The result is on A's
+    device; the call does not wait for it.
 
-    Raises ArgumentTypeError, ArgumentValueError: as for arrays of the host, or an operand lies elsewhere; DeviceError,
-    CompileError: the device cannot, or its driver failed.
+    Raises ArgumentTypeError, ArgumentValueError: as for arrays of the host, or an operand is on another device;
+    DeviceError, CompileError: the device has no such product, or its driver failed.
     """
     if axes is not None:
         raise ArgumentTypeError(
             f"`axes` must be left out for arrays of {row.title}; transpose them, which copies nothing"
         )
     if asked.device is not None:
-        raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {asked.device!r})")
-    if isinstance(out, tuple) and len(out) == 1:  # as numpy.matmul takes it
+        raise ArgumentValueError(f"`device` must be left out for arrays that are on one (got {asked.device!r})")
+    if isinstance(out, tuple) and len(out) == 1:  # numpy.matmul takes a tuple of one too
         out = out[0]
     there = arrays_of(row, a, b)
     a, b = there.seen("a", a), there.seen("b", b)
@@ -48,11 +48,11 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
             "with .astype, or multiply arrays of the host"
         )
     shape = result_shape(a.shape, b.shape)
-    stands = _StandIns(row, there)
-    made = _fused(found, asked, out, shape, stands)
+    placeholders = _Placeholders(row, there)
+    made = _fused(found, asked, out, shape, placeholders)
     kind = _kind(found, a.shape[-1], made, asked.semiring(found))
     target = there.output(out, shape, found.result if made is None else made.result)
-    more = [] if made is None else stands.arrays(made.operands)
+    more = [] if made is None else placeholders.arrays(made.operands)
     for name, value in (("a", a), ("b", b), ("out", target), *(("epilogue_args", x) for x in more)):
         there.check(name, value)
     left, right = there.converted("a", a, found.a), there.converted("b", b, found.b)
@@ -62,18 +62,18 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
 
 
 def at_once(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
-    """The product of arrays that lie on a device and whose layouts were multiplied before; None for any others."""
+    """The product of a device's arrays whose layouts were multiplied before; None for any others."""
     return row.load().at_once(a, b, out, order, _rules(row, order)) if row.interface else None
 
 
 @functools.lru_cache(maxsize=64)
 def _rules(row: Row, order: Order) -> Callable[[Any, Any, Any], Any]:
-    """Products by every rule, with nothing but an order of sums asked for."""
+    """The full way through all rules, for a request of nothing but an order of summation."""
     return lambda a, b, out: matmul(a, b, out, Request(order=order), row)
 
 
-class _StandIns:
-    """Arrays of the host in the places of a device's, of their shapes and dtypes, while expressions are traced."""
+class _Placeholders:
+    """Host arrays with the shapes and dtypes of the device's, in their places while expressions are traced."""
 
     def __init__(self, row: Row, there: DeviceArrays) -> None:
         self._row = row
@@ -84,9 +84,9 @@ class _StandIns:
         if not self._row.owns(value):
             return value
         seen = self._there.seen("epilogue_args", value)
-        stand = np.broadcast_to(np.zeros((), seen.dtype), seen.shape)
-        self._found[id(stand)] = (stand, value)
-        return stand
+        placeholder = np.broadcast_to(np.zeros((), seen.dtype), seen.shape)
+        self._found[id(placeholder)] = (placeholder, value)
+        return placeholder
 
     def arguments(self, given: Arguments) -> Arguments:
         if isinstance(given, Mapping):
@@ -94,19 +94,19 @@ class _StandIns:
         return [self.of(value) for value in given] if isinstance(given, Sequence) else given
 
     def arrays(self, operands: Sequence[Any]) -> list[Any]:
-        """The device's arrays again, and NumPy's as they are."""
+        """The operands with placeholders replaced by the device's arrays."""
         return [self._found[id(x)][1] if id(x) in self._found else x for x in operands]
 
 
-def _fused(found: Types, asked: Request, out: Any, shape: Shape, stands: _StandIns) -> Fused | None:
+def _fused(found: Types, asked: Request, out: Any, shape: Shape, placeholders: _Placeholders) -> Fused | None:
     if found.lowering != "real":
         if asked.epilogue is not None or len(asked.epilogue_args):
             raise ArgumentTypeError(f"`epilogue` must be left out for {found.result}; compute afterwards")
         return None
     if asked.beta != 0 and out is None:
         raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {asked.beta})")
-    arguments = stands.arguments(asked.epilogue_args)
-    return fused(found, asked.wanted, asked.epilogue, arguments, asked.scale, stands.of(out), shape)
+    arguments = placeholders.arguments(asked.epilogue_args)
+    return fused(found, asked.wanted, asked.epilogue, arguments, asked.scale, placeholders.of(out), shape)
 
 
 def _kind(found: Types, k: int, made: Fused | None, algebra: Semiring | None) -> Kind:

@@ -1,7 +1,7 @@
-"""What is done to sums before they become C: scale factors and a caller's epilogue, as one traced expression.
+"""Scale factors and the caller's epilogue, as one traced expression that turns sums into C.
 
-Plainly: ``C = astype(epilogue(alpha * sum + beta * out, *operands), dtype)``, each operation rounded in the dtypes that
-NumPy's promotion gives, on top of the sum in the accumulator's.
+``C = astype(epilogue(alpha * sum + beta * out, *operands), dtype)``. The sum has the accumulator's dtype; each
+operation rounds to the dtype that NumPy's promotion gives.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _NAMES = dtypes.NAMES | {"bool"}
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """An expression of sums, with the arrays it reads."""
+    """An expression of the sum, with the arrays that it reads."""
 
-    expression: Expression  #: Its first parameter is the sum, the others are the operands.
-    operands: tuple[Array, ...] = ()  #: Each of a shape that broadcasts to the result's.
-    reads_out: bool = False  #: The last operand is `out`.
+    expression: Expression  #: Its first parameter is the sum, the others the operands.
+    operands: tuple[Array, ...] = ()  #: Each broadcasts to the result's shape.
+    reads_out: bool = False  #: Whether the last operand is `out`.
 
     @property
     def signature(self) -> tuple[Expression, bool]:
-        """What kernels depend on."""
+        """The part that a kernel's code depends on."""
         return self.expression, self.reads_out
 
     @property
@@ -48,7 +48,7 @@ class Fused:
         return as_numpy(self.expression.dtype)
 
     def laid(self, shape: tuple[int, ...], placed: Callable[[Array], Array]) -> list[Array]:
-        """The operands as views of C's shape, each with the axes that `placed` adds for 1-D factors."""
+        """The operands as views of C's shape, with the axes that `placed` adds for 1-D factors."""
         return [placed(np.broadcast_to(x, shape)) for x in self.operands]
 
 
@@ -61,13 +61,13 @@ def fused(
     out: Array | None,
     shape: tuple[int, ...],
 ) -> Fused | None:
-    """The expression behind a real product; None where sums are C but for one conversion of the kernel's own.
+    """The expression of a real product; None if the kernel's own conversion of the sums gives C.
 
     `epilogue` and `arguments` are as for :func:`tilewright.matmul`, `scale` is (alpha, beta), `wanted` the result's
     dtype where the caller gave it, and `shape` the result's.
 
-    Raises ArgumentTypeError, ArgumentValueError: an argument is none, or does not broadcast, or the function cannot be
-    traced.
+    Raises ArgumentTypeError, ArgumentValueError: an argument is no array, or does not broadcast, or the function cannot
+    be traced.
     """
     total = found.accumulator
     if not isinstance(arguments, Sequence | Mapping) or isinstance(arguments, str):
@@ -103,23 +103,23 @@ def fused(
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An epilogue with what a plan traced it to, so that its calls need not trace it again."""
+    """An epilogue with the expression that a plan traced, so that calls of the plan need not trace it again."""
 
     function: Epilogue
     expression: Expression
 
     def __call__(self, *values: Any, **named: Any) -> Any:
-        """The function itself, for operands of other dtypes."""
+        """Call the function, as tracing for operands of other dtypes does."""
         return self.function(*values, **named)
 
 
 class _Recipe(NamedTuple):
-    """What an expression depends on besides the epilogue."""
+    """The inputs of tracing besides the epilogue."""
 
-    parameters: tuple[tuple[str, str], ...]  # names and dtypes: the sum, the epilogue's operands, what scales the sum
+    parameters: tuple[tuple[str, str], ...]  # names and dtypes: the sum, the epilogue's operands, the scale factors
     operands: int
-    keywords: tuple[str, ...] | None  # the epilogue's names of its operands, where they were given by name
-    scaled: tuple[bool, bool]  # by alpha; and by beta, with what `out` holds
+    keywords: tuple[str, ...] | None  # the epilogue's keyword names, if its operands were given by name
+    scaled: tuple[bool, bool]  # by alpha; and by beta, times `out`
     types: Types
     wanted: np.dtype[Any] | None
 
@@ -128,7 +128,7 @@ class _Recipe(NamedTuple):
         return trace(functools.partial(self._body, epilogue), dict(self.parameters))
 
     def _body(self, epilogue: Epilogue | None, total: Value, *values: Value) -> Any:
-        """What is traced."""
+        """The function to trace."""
         arguments, rest = values[: self.operands], list(values[self.operands :])
         name = self.types.accumulator.name
         result: Any = total
@@ -170,7 +170,7 @@ def _expression(epilogue: Epilogue | None, recipe: _Recipe) -> Expression:
 
 @functools.lru_cache(maxsize=256)
 def _traced_once(same: _Same, recipe: _Recipe) -> Expression:
-    """What is traced of functions of one fingerprint."""
+    """The expression of all functions with one fingerprint."""
     return recipe.traced(same.function)
 
 
@@ -196,7 +196,7 @@ def _operand(value: Any, name: str, total: np.dtype[Any], shape: tuple[int, ...]
 
 
 def check_scale(value: Any, name: str) -> None:
-    """Refuse what is no number."""
+    """Raise if a scale factor is not a number."""
     if not np.isscalar(value) or isinstance(value, str | bytes):
         raise ArgumentTypeError(
             f"`{name}` must be a number (got {type(value).__name__}); scale by arrays in an epilogue"

@@ -1,4 +1,4 @@
-"""The way past every rule for plain arrays whose layout has been multiplied before: what small products cost."""
+"""The fast path for plain arrays whose layout has been multiplied before: it sets the cost of small products."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tilewright.programs.host_arrays import row_major
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]
-_SAME = "lLqQ"  # dtypes that equal others, as keys too, but are told apart by NumPy
+_SAME = "lLqQ"  # dtypes that NumPy keeps apart although they compare and hash as equal
 _ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
 
 
 def at_once(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order: Order) -> Any:
-    """The product of plain arrays whose layout has been multiplied before; None for any that takes more rules."""
+    """The product of plain arrays whose layout has been multiplied before; None if more rules apply."""
     count = _limit().count if threads is None else thread_count(threads)
     into = None if out is None else _separate(out, a, b)
     if into == ():
@@ -35,7 +35,7 @@ def at_once(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order
 
 
 def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array, Array | None], Array]:
-    """A product of plain arrays whose every detail is known but the addresses."""
+    """A product of plain arrays of which everything is known but the addresses."""
     run = found.run_arrays
 
     def multiply(a: Array, b: Array, out: Array | None) -> Array:
@@ -51,7 +51,7 @@ def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Arr
 
 
 def _ready_promoted(shape: _Shape, found: Product) -> Callable[[Array, Array, Array | None], Any]:
-    """The same for integers of 64 bits, which may be longlong: a dtype apart that equals int64, as keys do."""
+    """The same for integers of 64 bits, which may be longlong, a dtype that compares and hashes as int64."""
     run, promoted = found.run_arrays, np.result_type
 
     def multiply(a: Array, b: Array, out: Array | None) -> Any:
@@ -64,7 +64,7 @@ def _ready_promoted(shape: _Shape, found: Product) -> Callable[[Array, Array, Ar
 
 
 def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
-    """Shape, strides and dtype of a plain array that can be written while the operands are read; () for any other."""
+    """Shape, strides and dtype of a plain array that may be written while the operands are read; else ()."""
     if type(out) is not _ndarray or not out.flags.writeable or _share(out, a) or _share(out, b):
         return ()
     return out.shape, out.strides, out.dtype
@@ -88,7 +88,7 @@ def _quick(
     order: Order,
     into: tuple[Any, ...] | None,
 ) -> Callable[[Array, Array, Array | None], Array] | None:
-    """The way past every check for operands that have passed them; None for what takes more than one kernel."""
+    """The product's prepared call for layouts that passed all checks; None if it takes more than one kernel."""
     if not a_shape or not b_shape or order not in ORDERS or (isinstance(dtype, np.dtype) and dtype.char in _SAME):
         return None
     dot = len(a_shape) == len(b_shape) == 1
@@ -99,7 +99,7 @@ def _quick(
         shape = result_shape(a_shape, b_shape)
         found = types(a_dtype, b_dtype, wanted, None, "result", order)
     except TilewrightError:
-        return None  # the error is raised where the operands' names are known
+        return None  # the caller raises the error, since it knows the operands' names
     direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
     if not direct or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
         return None
@@ -114,7 +114,7 @@ def _quick(
     full = shape
     if dot:
         full, strides = (1, 1), (0, 0)
-    elif len(a_shape) == 1:  # 1-D operands are a row and a column, and the result lacks that axis
+    elif len(a_shape) == 1:  # a 1-D operand is a row or a column, and the result lacks that axis
         full, strides = (*shape[:-1], 1, shape[-1]), (*strides[:-1], 0, strides[-1])
     elif len(b_shape) == 1:
         full, strides = (*shape, 1), (*strides, 0)
@@ -128,14 +128,14 @@ def _quick(
 
 
 def forget() -> None:
-    """Layouts are looked at again, and take what a tuner found since."""
+    """Forget all layouts, so that later calls use what a tuner has found since."""
     _quick.cache_clear()
 
 
 def thread_count(wanted: int | None) -> int:
-    """The most threads that a product may use: what was asked for, or what the process may.
+    """The most threads that a product may use: `wanted`, or those of the process.
 
-    Raises ArgumentTypeError, ArgumentValueError: no whole number, or less than 1.
+    Raises ArgumentTypeError, ArgumentValueError: not a whole number, or less than 1.
     """
     if wanted is None:
         return _limit().count

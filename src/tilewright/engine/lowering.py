@@ -1,12 +1,12 @@
-"""Products that are made of others: complex ones of mixed precision, booleans, and dtypes that the kernels do not read.
+"""Products computed by other products: mixed-precision complex, booleans, and dtypes that kernels do not read.
 
-Complex, canonical: for k ascending, ``re = fma(x.re, y.re, re); re = fma(x.im, -y.im, re)`` and
-``im = fma(x.re, y.im, im); im = fma(x.im, y.re, im)``, from +0. That is the real canonical product of A's numbers taken
-as pairs, (m, 2k), by B's numbers taken as 2 x 2 matrices [[re, im], [-im, re]], (2k, 2n), which B is packed as: so its
-bits depend on threads, tiles and batches as little as a real product's.
+Complex, canonical: for k ascending, ``re = fma(x.re, y.re, re); re = fma(x.im, -y.im, re)`` and ``im = fma(x.re, y.im,
+im); im = fma(x.im, y.re, im)``, from +0. That is a real canonical product. A's numbers are read as pairs, (m, 2k); B's
+are packed as 2 x 2 matrices [[re, im], [-im, re]], (2k, 2n). So its bits, like those of a real product, do not depend
+on threads, tiles or batches.
 
-Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Devices that have
-units for bits multiply them as they lie. On others large products, and those by other algebras, work on words of 32.
+Booleans: or over k of (a and b), which is true if the count of k with both set is not 0. Devices with units for bits
+multiply booleans directly. Other devices use words of 32 for large products and for other algebras.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
 
 Array = npt.NDArray[Any]
-#: Rows and columns, and multiply-adds, from which packing booleans in words takes less time than it saves.
+#: Least rows and columns, and multiply-adds, at which packing booleans in words saves more time than it takes.
 _WORDS_SIDE, _WORDS_WORK = 64, 1 << 25
-#: Truth values of a matrix that are taken out of words at a time, a byte each.
+#: Booleans of a matrix that are unpacked from words at a time, a byte each.
 UNPACKED_BYTES = 1 << 20
 
 
@@ -44,11 +44,11 @@ def compute(
     device: Backend,
     continues: bool = False,
 ) -> None:
-    """Compute a b; 1-D operands are a row and a column.
+    """Compute a b; a 1-D `a` is a row, a 1-D `b` a column.
 
-    `out` has 2 dimensions or more, the result's dtype and no bytes of the operands; `more` are those of `fused`, of its
-    shape. Where it `continues`, the sums go on from those in `out`: it has the dtype of an accumulator's register, or
-    truth values as words, and rows in C order.
+    `out` has 2 dimensions or more and the result's dtype, and shares no bytes with the operands. `more` are the
+    operands of `fused`, of its shape. If it `continues`, the sums continue those in `out`. Then `out` has the dtype of
+    the accumulator's register, or booleans as words, and rows in C order.
 
     Raises DeviceError: the device cannot make such a product.
     """
@@ -87,7 +87,7 @@ def _multiply(
 
 
 def _plain(x: Array) -> Array:
-    """Booleans as bytes of 0 and 1, which they are unless somebody made them of other bytes."""
+    """Booleans as bytes of 0 and 1; a view of other bytes may hold other values."""
     if x.dtype.kind != "b":
         return x
     found: Array = x.view(np.uint8)
@@ -107,10 +107,10 @@ def _booleans(a: Array, b: Array, out: Array, threads: int, device: Backend) -> 
 
 
 def _words(a: Array, b: Array, out: Array, kind: Kind, threads: int, device: Backend) -> None:
-    """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again.
+    """Multiply booleans by an algebra: rows of B and C in words of 32, each element of A as a word of equal bits.
 
-    Packing along columns takes longer than a product of few columns does, so that A is packed in B's place only where
-    its columns are contiguous.
+    Packing along strided columns takes longer than a product of few columns, so A is packed in B's place only if its
+    columns are contiguous.
     """
     if a.strides[-2] == 1 != a.strides[-1] and (out.shape[-1] < out.shape[-2] or b.strides[-1] != 1):
         b, a, out = (x.swapaxes(-1, -2) for x in (a, b, out))
@@ -127,7 +127,7 @@ def _words(a: Array, b: Array, out: Array, kind: Kind, threads: int, device: Bac
 
 
 def _packed(x: Array) -> Array:
-    """Rows of booleans in words of 32, zeros to whole words."""
+    """Rows of booleans in words of 32, padded with zeros."""
     n = x.shape[-1]
     found: Array = np.zeros((*x.shape[:-1], 4 * -(-n // 32)), np.uint8)
     found[..., : -(-n // 8)] = np.packbits(x, axis=-1, bitorder="little")

@@ -1,4 +1,4 @@
-"""`matmul`: NumPy's rules around the CPU engine's products, and `plan`, the same without operands."""
+"""`matmul`, which applies NumPy's rules and multiplies on a device, and `plan`, which does so without operands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewright.problem.algebra import Algebra, checked
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T", bound=np.generic)
-#: One of these in both operands: a type variable with a bound would join two to `generic`.
+#: A constrained type variable: with a bound, two different dtypes would join to `generic`.
 _Same = TypeVar(
     "_Same", np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
     np.float32, np.float64, np.complex64, np.complex128,
@@ -40,7 +40,7 @@ _ndarray = np.ndarray
 
 
 class Options(TypedDict, total=False):
-    """The arguments of :func:`matmul` that say nothing of what it returns."""
+    """The arguments of :func:`matmul` that do not change the type of its result."""
 
     acc_dtype: npt.DTypeLike | None
     alpha: complex
@@ -120,25 +120,25 @@ def matmul(
     ----------
     a, b : array_like, shapes (..., m, k) and (..., k, n), or (k,)
         As for `numpy.matmul`: axes before the last two broadcast, and 1-D operands are a row and a column. Any strides,
-        read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
-        order, a cast that rounds). NumPy arrays, sequences, whatever has `__array_interface__` or DLPack on the CPU,
-        CPU tensors of torch (their gradients are products of the same kind), JAX's arrays, pandas' frames and series,
-        whose labels meet as in `numpy.matmul`, arrays of Dask and xarray. And what lies outside memory: paths of .npy,
-        .zarr and .h5 files, arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read
-        while others are multiplied.
+        read in place: only operands that no kernel reads are copied (float8, another byte order, a cast that rounds).
+        NumPy arrays, sequences, objects with `__array_interface__` or DLPack on the CPU, CPU tensors of torch (their
+        gradients are products of the same kind), JAX's arrays, pandas' frames and series, whose labels are matched as
+        in `numpy.matmul`, arrays of Dask and xarray. Also arrays outside memory: paths of .npy, .zarr and .h5 files,
+        arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read while others are
+        multiplied.
     out : ndarray or torch.Tensor, shape of the result, optional
-        Where the result goes, cast by the rule `casting`; any strides, and in memory it may overlap the operands;
-        arrays outside memory, and with `memory`, must not. A path of a new .npy, .zarr or .h5 file takes what does not
-        fit in memory: it appears when it is whole, and the same call goes on where one before was interrupted. So may
-        arrays of zarr and h5py, and `numpy.memmap`, which are not resumed.
+        The array for the result, cast by the rule `casting`; any strides. In memory it may overlap the operands;
+        outside memory, or with `memory`, it must not. The path of a new .npy, .zarr or .h5 file takes a result that
+        does not fit in memory: the file appears when it is complete, and the same call resumes an interrupted product.
+        Arrays of zarr and h5py and `numpy.memmap` take such a result too, but are not resumed.
     dtype : dtype, optional
-        What the operands are taken for and the result has; their common dtype by default (float32 for float8).
+        The dtype to which the operands are cast, and of the result; by default their common dtype (float32 for float8).
         Integers wrap modulo its bits: int8 by int8 sums exactly with `dtype="int32"`.
     acc_dtype : dtype, optional
-        Of the running sums: by default float32 for floats of up to 32 bits, else `dtype`'s own width.
+        The dtype of the running sums: by default float32 for floats of up to 32 bits, else `dtype`'s own width.
     alpha, beta : number
         The result is ``alpha * sum + beta * out``, each operation rounded in the accumulator's dtype, then rounded once
-        to `dtype`. With `beta` 0 what `out` holds is not read. Integers take integers.
+        to `dtype`. With `beta` 0 `out` is not read. Products of integers take integer factors.
     epilogue : callable, optional
         A function of the sum (after `alpha` and `beta`) and of `epilogue_args`, applied to every element before it is
         stored: written with operators and `tilewright`'s functions, traced, and compiled into the product. Values
@@ -146,58 +146,58 @@ def matmul(
         function's own dtype where that is not the accumulator's. Floats saturate on their way to integers. A number
         written in the function is part of its kernel; one that changes from call to call belongs in `epilogue_args`.
     epilogue_args : sequence or mapping
-        Its further arguments, by place or by name: scalars and arrays that broadcast to the result, so (n,) is a row
-        and (m, 1) a column. Any strides, read where they are.
+        The epilogue's further arguments, by position or by name: scalars and arrays that broadcast to the result, so
+        (n,) is a row and (m, 1) a column. Any strides, read in place.
     algebra : str or Algebra
-        What takes the places of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
+        The operations in place of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
         "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself
-        and wrap: min-plus' zero is the largest one, but plus 1 that is the smallest. So take floats, whose infinity
-        stays, or half the largest for "no path".
+        and wrap. So the zero of min-plus, the largest integer, becomes the smallest when 1 is added. For "no path" use
+        floats, whose infinity stays, or half the largest integer.
     threads : int, optional
-        At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
-        A small product uses fewer.
+        Most threads to use; by default TILEWRIGHT_THREADS, or the cores that this process may use, or threadpoolctl's
+        limit. A small product uses fewer.
     order : {"canonical", "tf32x3", "fast"}
-        "fast" allows another order of summation where that pays: on GPUs the tensor cores, within the bound that the
-        plan says; bfloat16 summed in float32 on hosts with AMX, for all but small products, within
-        :func:`tilewright.problem.reference.error_bound` with `flushes`. "tf32x3" allows what is as good as a float32
+        "fast" allows another order of summation where it is faster: on GPUs the tensor cores, within the bound that the
+        plan states; on hosts with AMX bfloat16 summed in float32, for all but small products, within
+        :func:`tilewright.problem.reference.error_bound` with `flushes`. "tf32x3" allows orders as accurate as a float32
         sum: on GPUs float32 in three parts, for finite operands from 1e-30 on, and tensor cores for halves. All else
-        stays canonical; `plan(..., order="fast").order` says which it will be.
+        stays canonical; `plan(..., order="fast").order` tells which order a product has.
     device : str, optional
-        Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
-        GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them; "cuda" for
-        its NVIDIA GPU; "simulated" or "simulated:h100" for a simulated one. The bits are the same everywhere. GPUs take
-        no complex numbers.
+        The device that multiplies arrays of the host: "cpu", the default; "opencl" for this machine's first OpenCL
+        device, GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them;
+        "cuda" for the NVIDIA GPU; "simulated" or "simulated:h100" for a simulated GPU. The bits are the same
+        everywhere. GPUs take no complex numbers.
     casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
-        What operands may be cast to `dtype`, and the product to `out`'s dtype, as `numpy.can_cast` has it.
+        The rule, as in `numpy.can_cast`, for casts of operands to `dtype` and of the product to `out`'s dtype.
     axes : list of three tuples of int, optional
         The axes of the matrices in `a`, `b` and the result, as for `numpy.matmul`: ``[(-2, -1), (-2, -1), (-2, -1)]``
         is the default for matrices; a vector has one axis, a scalar none.
     memory : int or str, optional
-        Most that this process may take while arrays outside memory are multiplied: bytes, or text such as "2GB". By
-        default half of what is free, beside what the process has. With `client` that of each worker.
+        Most memory that this process may use while arrays outside memory are multiplied: bytes, or text such as "2GB".
+        By default half of the free memory on top of what the process has. With `client` it is the limit of each worker.
     client : distributed.Client, optional
-        Its cluster's workers make the product, tile by tile; `a`, `b` and `out` are then paths that all of them see;
-        `a` and `b` may be maps of such files.
+        The workers of its cluster make the product, tile by tile. `a`, `b` and `out` are then paths that all workers
+        see; `a` and `b` may be maps of such files.
 
     Returns
     -------
-    ndarray, scalar, or what the operands are
-        As `numpy.matmul` returns it: a scalar for two 1-D operands, `out` where it is given, a subclass of ndarray by
-        its `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX where one operand is;
-        a Dask array, computed when it is asked for; xarray's, with the dimensions that are not summed over.
+    ndarray, scalar, or an array of the operands' library
+        As `numpy.matmul` returns it: a scalar for two 1-D operands, `out` if given, a subclass of ndarray by its
+        `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX if one operand is one; a
+        lazy Dask array; an xarray array with the dimensions that are not summed over.
 
     Raises
     ------
     ArgumentValueError
-        Shapes do not fit, an operand is a scalar, `out` is read-only. It is a ValueError.
+        Shapes do not match, an operand is a scalar, or `out` is read-only. It is a ValueError.
     ArgumentTypeError
-        Dtypes that have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
+        The dtypes have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
     DeviceError, MissingExtraError
-        There is no such device here, it cannot make such a product, or what it needs is not installed.
+        This machine has no such device, the device has no such product, or a package that it needs is not installed.
     StorageError
-        An array on disk cannot be read or written, or changed meanwhile. It is an OSError.
+        An array on disk cannot be read or written, or changed during the product. It is an OSError.
     OutOfMemoryError
-        The result has no room in this host's memory; the message says what would. It is a MemoryError.
+        The result does not fit in this host's memory; the message says what would. It is a MemoryError.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def matmul(
 
 
 def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, row: Row | None) -> Any:
-    """The product, with every rule looked at; `row` is the device that an operand lies on."""
+    """The product by the full way through all rules; `row` is the device that holds an operand, or None."""
     asked.check()
     maker, library = of_operands(a, b, row is not None)
     if maker is not None:
@@ -291,25 +291,25 @@ def plan(
     device: str | None = None,
     memory: int | str | None = None,
 ) -> Any:
-    """What :func:`matmul` will do for operands of these shapes and dtypes.
+    """Plan what :func:`matmul` does for operands of these shapes and dtypes.
 
     Parameters
     ----------
     a_shape, b_shape : tuple of int
-        Or operands outside memory: paths, arrays of zarr and h5py. These have dtypes of their own.
+        Or operands outside memory: paths, arrays of zarr and h5py. These bring their own dtypes.
     a_dtype, b_dtype : dtype, optional
-        float64, and A's, by default.
+        float64 by default, and A's for B.
     dtype, acc_dtype, epilogue, epilogue_args, algebra, threads, order, device
-        As for :func:`matmul`. The plan keeps the epilogue as it is traced now, and its arguments.
+        As for :func:`matmul`. The plan keeps the epilogue as traced now, and its arguments.
     memory : int or str, optional
-        As for :func:`matmul`, where operands lie outside memory.
+        As for :func:`matmul`, for operands outside memory.
 
     Returns
     -------
     Plan, or tilewright.blocks.planning.BlockPlan
-        The latter for operands outside memory: tiles, panels, bytes and time, as it is printed before such a product.
-        A plan's fields say path, kernel, tile, parts, threads and memory, and so does printing it; call it with
-        operands to multiply them.
+        The latter for operands outside memory: tiles, panels, bytes and time, as printed before such a product. A
+        plan's fields, and its text, give path, kernel, tile, parts, threads and memory. Call it with operands to
+        multiply them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What people multiply, as NumPy arrays over the same memory: sequences, subclasses, DLPack, other libraries'."""
+"""Operands as NumPy arrays over the same memory: sequences, subclasses, DLPack, arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Array = npt.NDArray[Any]
 
 
 def array(value: Any, name: str) -> Array:
-    """The array of an operand, without a copy where it has memory of its own.
+    """The array of an operand, without a copy if the operand has memory of its own.
 
-    Raises ArgumentTypeError: the operand has rules of its own for products, or cannot be seen as an array on this host.
+    Raises ArgumentTypeError: the operand defines its own products, or cannot be read as an array on this host.
     """
     if type(value) is np.ndarray:
         return value
@@ -27,8 +27,8 @@ def array(value: Any, name: str) -> Array:
     own = getattr(type(value), "__array_ufunc__", np.ndarray.__array_ufunc__)
     if own is not np.ndarray.__array_ufunc__:
         raise ArgumentTypeError(
-            f"`{name}` must be an array without rules of its own for products (got {type(value).__name__}, which "
-            f"defines __array_ufunc__); write a @ b to follow them, or pass numpy.asarray({name})"
+            f"`{name}` must be an array that does not define its own products (got {type(value).__name__}, which "
+            f"defines __array_ufunc__); write a @ b to use them, or pass numpy.asarray({name})"
         )
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
@@ -55,15 +55,15 @@ def _from_dlpack(value: Any, name: str) -> Array:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentTypeError(
-            f"`{name}` must lie in this host's memory, with a dtype NumPy has (got {type(value).__name__}: {error}); "
+            f"`{name}` must be in this host's memory, with a dtype NumPy has (got {type(value).__name__}: {error}); "
             "copy it to the CPU"
         ) from error
 
 
 def pair(a: Any, b: Any, library: Library | None) -> tuple[Array, Array, Wrap | None]:
-    """The arrays of two operands, and how the product becomes what they are; None where it is an array or a scalar.
+    """The arrays of two operands, and the function that wraps the product; None if it stays an array or a scalar.
 
-    `library` is the one that they belong to, or None.
+    `library` is the operands' library, or None.
 
     Raises ArgumentTypeError, ArgumentValueError: an operand cannot be multiplied, or the two do not belong together.
     """
@@ -75,10 +75,10 @@ def pair(a: Any, b: Any, library: Library | None) -> tuple[Array, Array, Wrap | 
 
 
 def _wrapping(a: Any, b: Any) -> Wrap | None:
-    """How the result becomes an array subclass.
+    """The function that makes the result an array subclass.
 
-    As NumPy has it, of two operands that want to wrap, the one with the higher `__array_priority__` does, and the first
-    of equals.
+    As in NumPy: if both operands can wrap, the one with the higher `__array_priority__` does; the first, if they are
+    equal.
     """
     wanting = [x for x in (a, b) if type(x) is not np.ndarray and hasattr(type(x), "__array_wrap__")]
     if not wanting:
@@ -88,9 +88,9 @@ def _wrapping(a: Any, b: Any) -> Wrap | None:
 
 
 def output(value: Any) -> tuple[Any, Array | None]:
-    """`out` as the caller gave it, without the one-tuple a ufunc takes, and the array to write to.
+    """`out` as the caller gave it, taken out of a ufunc's tuple of one, and the array to write to.
 
-    Raises ArgumentTypeError, ArgumentValueError: it is no array, or may not be written.
+    Raises ArgumentTypeError, ArgumentValueError: `out` is not an array, or is read-only.
     """
     if isinstance(value, tuple):
         if len(value) != 1:

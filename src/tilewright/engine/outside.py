@@ -1,4 +1,4 @@
-"""Products of arrays outside memory: NumPy's rules, a plan that fits, and C made beside its place."""
+"""Products of arrays outside memory: NumPy's rules, a plan that fits in memory, and C made under another name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from tilewright.machine.sizes import size_bytes
 from tilewright.version import __version__
 
 Array = npt.NDArray[Any]
-#: Of the journal's file, behind the unfinished result's name.
+#: Suffix of the journal's file, after the unfinished result's name.
 _JOURNAL = ".journal"
-#: The part of what this process could still take that a product gets where the caller names no limit.
+#: The share of the available memory that a product gets if the caller names no limit.
 _SHARE = 0.5
 
 
 def is_outside(a: Any, b: Any, out: Any) -> bool:
-    """Whether one of a product's arrays lies outside memory, or is a mapped file and all are too large for memory."""
+    """Whether an array is outside memory, or is a mapped file and together they are too large for memory."""
     given = (a, b) if out is None else (a, b, out)
     if any(stores.is_outside(x) for x in given):
         return True
@@ -49,7 +49,7 @@ def is_outside(a: Any, b: Any, out: Any) -> bool:
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, client: Any = None) -> Any:
-    """The product as :func:`tilewright.matmul` has it; `out` may be a path, where it is made, and which is returned."""
+    """The product, as :func:`tilewright.matmul` returns it; if `out` is a path, the result is made there."""
     with planned(a, b, out, asked, memory, client=client) as product:
         return product.run()
 
@@ -60,10 +60,10 @@ def planned(
 ) -> Iterator[Product]:
     """A product that is ready to run; its operands are open until the block ends.
 
-    `memory` is what the process may take in all, in bytes or as text ("2GB"); by default the product gets half of what
-    is available. With a `client` of Dask's the cluster's workers make it, `memory` is each one's, and all three arrays
-    are paths. With `force` an array at the path `out` is replaced when the product is whole, and another product's
-    beginnings there are dropped.
+    `memory` is the most that the process may use in all, in bytes or as text ("2GB"); by default the product gets half
+    of the available memory. With a Dask `client` the cluster's workers make the product, `memory` is the limit of each,
+    and all three arrays are paths. With `force` an array at the path `out` is replaced when the product is complete,
+    and the unfinished tiles of another product there are dropped.
 
     Raises as :func:`tilewright.matmul`, StorageError and MissingExtraError as :func:`stores.opened`.
     """
@@ -86,7 +86,7 @@ def planned(
 
 
 def _shared(value: Any, name: str) -> Any:
-    """An array that several processes read or write, as each of them finds it: a path, or lines of a mapped file."""
+    """An array that other processes can open: a path, or rows or columns of a mapped file."""
     if name != "out" and isinstance(value, np.memmap):
         found = stores.opened(value, name)
         found.close()
@@ -119,22 +119,22 @@ def _planned(a: Store, b: Store, out: Any, asked: Request, *, force: bool) -> Pr
 
 
 def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | None, Store | None]:
-    """Where a result goes: a place that is free, or a store that is there; neither for a new array."""
+    """The target of a result: a free place, or an existing store; neither for a new array."""
     if out is None:
         return None, None
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
         stores.load(place)
         if os.path.lexists(place.file):
-            # One that is whole may lie here with its journal, which a kill left behind; `Product` looks.
+            # A complete result may be here with a journal that a killed process left; `Product` checks.
             _check_replaceable(place, force=force or _is_moved(place))
         if not place.file.parent.is_dir():
             raise ArgumentValueError(
-                f"{place.file}: the output must lie in a folder that is there (got {place.file.parent}); make it first"
+                f"{place.file}: the output must be in a folder that exists (got {place.file.parent}); make it first"
             )
         if not os.access(place.file.parent, os.W_OK | os.X_OK):
             raise ArgumentValueError(
-                f"{place.file}: the output must lie in a folder that may be written (got {place.file.parent}, which is "
+                f"{place.file}: the output must be in a folder that may be written (got {place.file.parent}, which is "
                 "read-only here); name another"
             )
         return place, None
@@ -150,14 +150,14 @@ def _journal_of(place: Place) -> Path:
 
 
 def _is_moved(place: Place) -> bool:
-    """Whether the result, or a file of the user's, lies where an unfinished one lay that has a journal."""
+    """Whether a journal exists without its unfinished file, and a file is at the result's own path."""
     return all(os.path.lexists(x) for x in (place.file, _journal_of(place))) and not os.path.lexists(
         place.unfinished().file
     )
 
 
 def _check_free(out: Any, operands: Iterable[Store]) -> None:
-    """Refuse a path whose file, or what is made beside it, is an operand's: it would be gone."""
+    """Raise if the result's file, or its unfinished file, is an operand's, which would be lost."""
     if not isinstance(out, str | os.PathLike):
         return
     place = Place.of(out, "out")
@@ -171,7 +171,7 @@ def _check_free(out: Any, operands: Iterable[Store]) -> None:
 
 
 def _check_replaceable(place: Place, *, force: bool) -> None:
-    """Refuse to replace what is more than one array, and anything unasked."""
+    """Raise if the file holds more than one array, or if the caller did not ask to replace it."""
     others = stores.beside(place)
     if others:
         some = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
@@ -187,7 +187,7 @@ def _check_replaceable(place: Place, *, force: bool) -> None:
 
 
 def _check_apart(given: tuple[Any, Any], operands: Iterable[Store], product: Product) -> None:
-    """Refuse to write over what is still to be read: tiles are written while others wait."""
+    """Raise if `out` overlaps an operand: tiles are written before all panels are read."""
     if product.target is None:
         return
     for name, value, operand in zip("ab", given, operands, strict=True):
@@ -204,31 +204,31 @@ class Product:
 
     a: Store
     b: Store
-    matrices: tuple[int, ...]  #: The result's shape where vectors are matrices of one row or column.
+    matrices: tuple[int, ...]  #: The result's shape with vectors as matrices of one row or column.
     shape: tuple[int, ...]
     partial: Partial
     out: Any  #: As the caller gave it.
-    target: Store | None  #: What `out` is, if it is no path.
+    target: Store | None  #: The store of `out`, if it is not a path.
     place: Place | None
     asked: Request
     force: bool
-    plan: BlockPlan | None = None  #: None where the result has no elements.
-    kept: int = 0  #: Tiles that were there from before.
+    plan: BlockPlan | None = None  #: None if the result has no elements.
+    kept: int = 0  #: Tiles that an earlier run made.
     finished: Collection[int] = ()  #: Tiles of a result at a path that are on disk.
-    cluster: Cluster | None = None  #: Whose workers make the tiles.
-    paths: tuple[Any, Any] = (None, None)  #: Of the operands, where there is a cluster.
+    cluster: Cluster | None = None  #: The cluster whose workers make the tiles.
+    paths: tuple[Any, Any] = (None, None)  #: Of the operands, with a cluster.
 
     def check_number(self) -> None:
-        """Refuse a place that cannot take a result without axes."""
+        """Raise if the place cannot hold a result without axes."""
         if self.place is None or self.shape or (self.place.format.suffixes == (".npy",) and self.cluster is None):
             return
         raise ArgumentValueError(
-            "`out` must be a .npy file, and no cluster be asked, where two vectors give a single number (got "
-            f"{self.place.text}); name one, or give `a` as a matrix of one row"
+            "`out` must be a .npy file, without a cluster, if two vectors give a single number "
+            f"(got {self.place.text}); name a .npy file, or give `a` as a matrix of one row"
         )
 
     def lay_out(self, memory: int | str | None) -> None:
-        """Plan it for the memory allowed."""
+        """Plan the product for the memory limit."""
         m, k, n = *self.a.shape[-2:], self.b.shape[-1]
         if 0 in self.matrices:
             return
@@ -264,7 +264,7 @@ class Product:
         return _journal_of(self.place)
 
     def run(self) -> Any:
-        """Make it, or what is missing of it."""
+        """Make the product, or the tiles that are missing."""
         if self.place is not None:
             return self._made_at(self.place) if self.shape else self._number_at(self.place)
         if self.target is not None:
@@ -278,7 +278,7 @@ class Product:
         return c.reshape(self.shape)[()]
 
     def _made_at(self, place: Place) -> Path:
-        """C beside its place, moved there when it is whole."""
+        """Make C in an unfinished file, and move it to its place when it is complete."""
         part = self._free_part(place)
         tiles = 0 if self.plan is None else self.plan.tiles
         with Journal.opened(self._journal, self._identity(), tiles, force=self.force) as journal:
@@ -299,7 +299,7 @@ class Product:
         return Path(place.text)
 
     def _free_part(self, place: Place) -> Place:
-        """Where the unfinished result is made, in which no file of the user's lies."""
+        """The place of the unfinished result; raises if a file of the user's is there."""
         part = place.unfinished()
         if os.path.lexists(part.file) and not self._journal.exists():
             raise ArgumentValueError(
@@ -309,7 +309,7 @@ class Product:
         return part
 
     def _is_whole(self, place: Place, journal: Journal) -> bool:
-        """Whether a file holds the bytes that the journal says."""
+        """Whether a file holds all tiles, with the checksums of the journal."""
         try:
             c = stores.opened(place.text, "out", dtype=self.partial.out)
         except TilewrightError:
@@ -325,7 +325,7 @@ class Product:
             _check_replaceable(place, force=self.force)
 
     def _number_at(self, place: Place) -> Path:
-        """A result without axes, which is one tile: made in memory, and written when it is there."""
+        """A result without axes, which is one tile: made in memory, then written."""
         part = self._free_part(place)
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
             self._check_forced(place)
@@ -342,7 +342,7 @@ class Product:
         return Path(place.text)
 
     def _begun(self, part: Place, journal: Journal) -> Store:
-        """The unfinished result: a new one, unless tiles of it are done and it can be gone on with."""
+        """Open the unfinished result: an existing one with tiles that are done, else a new one."""
         if journal.done:
             try:
                 c = stores.existing(part.text, dtype=self.partial.out)
@@ -352,18 +352,21 @@ class Product:
                 wrong = f"it has shape {c.shape} and dtype {c.dtype}"
             except TilewrightError as error:
                 if isinstance(error, MissingExtraError) or getattr(error, "errno", None) not in (None, errno.ENOENT):
-                    raise  # which may pass: what is done stays done
+                    raise  # the cause may pass, so keep the tiles that are done
                 wrong = str(error)
-            warn(f"{part.text}: the unfinished result is damaged or gone; it is begun again from nothing ({wrong})")
+            warn(
+                f"{part.text}: the unfinished result is damaged or gone; the product starts again from nothing "
+                f"({wrong})"
+            )
         journal.forget()
-        remove(part.file)  # killed while it was made
+        remove(part.file)  # a kill may have left a part of it
         hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
         if len(self.shape) < len(self.matrices):
-            hint = (1, max(hint))  # of vectors, each of which lies in a row
+            hint = (1, max(hint))  # a vector is stored as one row
         try:
             stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
             return stores.existing(part.text, dtype=self.partial.out)
-        except TilewrightError:  # nothing was begun that a journal should keep others from
+        except TilewrightError:  # nothing exists yet that the journal should protect
             remove(part.file)
             journal.remove()
             raise
@@ -387,7 +390,7 @@ class Product:
             self.cluster.make(TileMaker(self.plan, opening, work, run.identities), journal)
 
     def _identity(self) -> dict[str, Any]:
-        """What makes it the same product when it is begun again."""
+        """The facts by which a later run recognises the same product, to resume it."""
         tile = () if self.plan is None else (self.plan.rows, self.plan.columns)
         arithmetic = self.partial.identity()
         return {
@@ -397,25 +400,25 @@ class Product:
 
 
 def _three(a: Any, b: Any, c: str, dtype: np.dtype[Any], matrices: tuple[int, ...]) -> tuple[Store, Store, Store]:
-    """A product's arrays, as another process opens them."""
+    """A product's arrays, as a worker opens them."""
     left, right = _as_matrices(stores.opened(a, "a"), stores.opened(b, "b"))
     return left, right, _as_matrix(stores.existing(c, dtype=dtype), matrices)
 
 
 def _arithmetic(a: np.dtype[Any], b: np.dtype[Any], shape: tuple[int, ...], asked: Request, threads: int) -> Partial:
-    """The same product, as a worker with so many threads makes it, unless the caller named another number."""
+    """The arithmetic of a worker with so many threads, unless the caller named another number."""
     return Partial.of(a, b, shape, replace(asked, threads=asked.threads or threads))
 
 
 def _warm() -> None:
-    """Load the engine and its compiler, which take memory that no tile can have."""
+    """Load the engine and its compiler first, so that their memory is not counted as free for tiles."""
     a = np.ones((8, 8), np.float32)
     matmul_sums = Partial.of(a.dtype, a.dtype, (8, 8), Request())
     matmul_sums.add(a, a, np.empty((8, 8), matmul_sums.sums), first=True)
 
 
 def _as_matrices(a: Store, b: Store) -> tuple[Store, Store]:
-    """Operands as the plan sees them: with a row or column for one that is a vector."""
+    """Operands for the plan: a vector becomes a matrix of one row or column."""
     return (stores.as_row(a) if len(a.shape) == 1 else a), (stores.as_column(b) if len(b.shape) == 1 else b)
 
 
@@ -427,13 +430,13 @@ def _as_matrix(c: Store, matrices: tuple[int, ...]) -> Store:
 
 
 def _last_two(chunks: tuple[int, ...]) -> tuple[int, int]:
-    """Those of the matrices; of a vector, as a row."""
+    """Chunks of the last two axes; a vector's as those of one row."""
     rows, columns = (1, *chunks)[-2:]
     return rows, columns
 
 
 def _room(memory: int | str | None) -> int:
-    """Bytes that tiles and panels may take, beside what the process has."""
+    """Bytes for tiles and panels, on top of the memory that the process has."""
     if memory is None:
         return int(_SHARE * (host_memory.available_bytes() or 1 << 31))
     return size_bytes("`memory`", memory) - host_memory.resident_bytes()

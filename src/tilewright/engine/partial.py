@@ -1,7 +1,7 @@
-"""A product by blocks: sums that go on from panel to panel along k, and what makes C's tiles of them.
+"""A product by blocks: sums that continue from panel to panel along k, and the step that turns them into C's tiles.
 
-The bits are those of :func:`tilewright.matmul`: sums are continued, never added to each other, and what is done to them
-afterwards goes element by element. So they do not depend on tiles and panels.
+The bits are those of :func:`tilewright.matmul`, for any tiles and panels: sums are continued, never added to each
+other, and all later operations are elementwise.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tilewright.problem.narrow import ROUNDED_AT_ONCE, ROUNDED_BYTES, rounded
 from tilewright.programs.host_arrays import row_major
 
 Array = npt.NDArray[Any]
-#: Elements of a tile that are finished at a time, and the most bytes that each takes meanwhile: a result, what C held
-#: and C in the widest dtypes; where NumPy scales, six complex numbers.
+#: Elements of a tile that are finished at a time, and most bytes for each: a result, the old C and C in the widest
+#: dtypes; if NumPy scales, six complex numbers.
 _STRIP, _FINISHED_BYTES, _SCALED_BYTES = 1 << 16, 32, 96
-#: What the edges of tiles may take more than whole tiles do (other kernels multiply few rows), and small objects.
+#: Bytes that tiles at the edges may need beyond whole tiles (other kernels multiply few rows), and small objects.
 _EDGE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """What a product of blocks needs to know of arithmetic: a :class:`~tilewright.blocks.work.Work`.
+    """The arithmetic of a product by blocks: a :class:`~tilewright.blocks.work.Work`.
 
     Examples
     --------
@@ -56,14 +56,14 @@ class Partial:
 
     asked: Request
     given: tuple[np.dtype[Any], np.dtype[Any]]  #: Dtypes of the operands.
-    types: Types  #: Of a product whose result are the sums.
+    types: Types  #: Of a product whose results are the sums.
     algebra: Semiring | None
     device: Backend
     threads: int
-    out: np.dtype[Any]  #: What C has: the result's dtype, or that of an array which takes it.
-    finishing: Kind | None  #: Of a product without steps, whose finish makes the result of real sums.
-    operands: tuple[Array, ...]  #: Of that finish, of C's shape, but for the sums and what C held.
-    scaling: Types | None  #: Of complex numbers and booleans that `alpha` and `beta` scale.
+    out: np.dtype[Any]  #: C's dtype: the result's, or that of the array that takes it.
+    finishing: Kind | None  #: Kind of a product with k of 0, whose finish turns real sums into the result.
+    operands: tuple[Array, ...]  #: Operands of that finish, of C's shape, without the sums and the old C.
+    scaling: Types | None  #: Set for complex numbers and booleans that `alpha` and `beta` scale.
 
     @classmethod
     def of(
@@ -76,26 +76,26 @@ class Partial:
         *,
         ndims: tuple[int, int] = (2, 2),
     ) -> Partial:
-        """The product of operands of these dtypes, by the rules of :func:`tilewright.matmul`.
+        """The arithmetic for operands of these dtypes, by the rules of :func:`tilewright.matmul`.
 
         Parameters
         ----------
         a, b : dtype
             Of the operands.
         shape : tuple of int
-            Of the result, as `matmul` gives it; of `out`, where that has further axes.
+            Shape of the result, as `matmul` returns it, or of `out` if that has further axes.
         asked : Request
         out : dtype, optional
-            Of the array that takes the result; the result's own by default.
+            Dtype of the array that takes the result; the result's own by default.
         ndims : tuple of int
-            Dimensions of the operands. Tiles have two also where one is a vector.
+            Numbers of dimensions of the operands. Tiles have two even if an operand is a vector.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
             The dtypes have no such product, or an argument does not fit.
         DeviceError, MissingExtraError
-            There is no such device here, or it cannot make such a product.
+            This machine has no such device, or the device has no such product.
         """
         asked.check()
         found = asked.types(a, b)
@@ -117,12 +117,12 @@ class Partial:
 
     @property
     def sums(self) -> np.dtype[Any]:
-        """What a tile's sums are kept in."""
+        """The dtype of a tile's sums."""
         return self.types.result
 
     @functools.cached_property
     def splits_k(self) -> bool:
-        """Whether the device goes on from sums; a tile's one panel has the whole of k otherwise."""
+        """Whether the device continues sums; else a tile has one panel with the whole of k."""
         return not self.device.can(self._continuing)
 
     @functools.cached_property
@@ -131,11 +131,11 @@ class Partial:
 
     @property
     def reads_out(self) -> bool:
-        """Whether :meth:`finish` needs what C held."""
+        """Whether :meth:`finish` reads the old C."""
         return self.asked.beta != 0
 
     def identity(self) -> dict[str, Any]:
-        """What the result's bits depend on beside the operands, as JSON holds it."""
+        """All that the result's bits depend on besides the operands, as values for JSON."""
         finish = repr((self.finishing, self.scaling, self.asked.scale, self.algebra))
         return {
             "types": [x.name for x in (*self.given, self.sums, self.out)],
@@ -145,9 +145,9 @@ class Partial:
         }
 
     def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
-        """Add the product of two panels to a tile's sums; the `first` starts them from zero.
+        """Add the product of two panels to a tile's sums; the `first` panel starts from zero.
 
-        Raises DeviceError: the device goes on from no sums.
+        Raises DeviceError: the device cannot continue sums.
         """
         if not first:
             require(self.device, self._continuing)
@@ -155,11 +155,11 @@ class Partial:
         run(a, b, sums, self.types, self.threads, self.algebra)
 
     def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
-        """C's tile from its sums, which are lost: the result may lie in their memory."""
+        """C's tile from its sums, which it destroys: the result may use their memory."""
         if self.is_finished:
             return sums
         if self.out.itemsize <= self.sums.itemsize:
-            # A strip's result ends no later than its sums, which have been read by then.
+            # A strip's result ends at or before the end of its sums, which have been read by then.
             memory: Array = sums.reshape(-1).view(np.uint8)[: sums.size * self.out.itemsize]
             found = memory.view(self.out).reshape(sums.shape)
         else:
@@ -174,11 +174,11 @@ class Partial:
 
     @property
     def is_finished(self) -> bool:
-        """Whether sums are what C has."""
+        """Whether the sums are C already."""
         return self.finishing is None and self.scaling is None and self.sums == self.out
 
     def _finished(self, sums: Array, where: tuple[Any, ...], old: Array | None) -> Array:
-        """The result's elements of some rows of a tile, which is `where` in C."""
+        """The result's elements for some rows of a tile; `where` is their place in C."""
         if self.scaling is not None:
             return scaled(sums, old, self.asked, self.scaling)
         if self.finishing is None or self.finishing.finish is None:
@@ -192,7 +192,7 @@ class Partial:
         return found
 
     def extra_bytes(self, rows: int, columns: int, depth: int) -> int:
-        """The most that :meth:`add` and :meth:`finish` take beside their arguments.
+        """Most bytes that :meth:`add` and :meth:`finish` take besides their arguments.
 
         `rows`, `columns` and `depth` are those of the largest tile and panel.
         """
@@ -204,7 +204,7 @@ class Partial:
         else:
             read = (self.types.a, self.types.b)
             total += sum(n * y.itemsize for n, x, y in zip(counts, self.given, read, strict=True) if x != y)
-        if not self.splits_k:  # what a device's library copies
+        if not self.splits_k:  # copies that a device's library makes
             total += (sum(counts) + rows * columns) * max(8, self.sums.itemsize)
         strip = 0 if self.is_finished else min(rows, max(1, _STRIP // max(1, columns)))
         total += strip * columns * (_FINISHED_BYTES if self.scaling is None else _SCALED_BYTES)
@@ -213,9 +213,9 @@ class Partial:
         return total + (self._buffer_bytes(rows, columns, depth, strip) if rows * columns else 0)
 
     def _buffer_bytes(self, rows: int, columns: int, depth: int, strip: int) -> int:
-        """Of packing buffers, in the first panel's product, in the others' and in the finish of a strip.
+        """Bytes of the packing buffers: of the first panel's product, of the others' and of the finish of a strip.
 
-        They are kept for the next, and each grows to the largest, so that it may be all of them.
+        Threads keep their buffers, and each grows to the largest, so all of them may be in memory at once.
         """
         kind = kind_of(self.types, depth, self.algebra)
         wide = -(-columns // 32) if self.types.lowering == "words" else columns
@@ -232,10 +232,10 @@ class Partial:
 
 
 def _summed(found: Types, algebra: Semiring | None, device: Backend) -> tuple[Types, Semiring | None]:
-    """The dtypes of a product whose result are the sums, and its algebra.
+    """The dtypes of a product whose results are the sums, and its algebra.
 
-    Integers narrower than their register are the same modulo their own width. Booleans are multiplied as words, which
-    are an eighth of their bytes where counts are four of them, unless the device has none.
+    Integers narrower than their register are summed modulo their own width. Booleans are multiplied as words, one bit
+    each, where counts would take four bytes each, unless the device has no words.
     """
     total = found.accumulator
     if found.lowering == "complex":
@@ -251,7 +251,7 @@ def _summed(found: Types, algebra: Semiring | None, device: Backend) -> tuple[Ty
 
 
 def _finishing(found: Types, made: Fused | None, sums: np.dtype[Any]) -> Kind | None:
-    """A product without steps whose finish makes the result of real sums, its first operand; None where they are it."""
+    """A kind with k of 0, whose finish turns its first operand, the real sums, into the result; None if not needed."""
     if found.lowering != "real" or (made is None and found.result == sums):
         return None
     given = identity(found.accumulator.name, found.result.name) if made is None else made.expression
@@ -268,7 +268,7 @@ def _finishing(found: Types, made: Fused | None, sums: np.dtype[Any]) -> Kind | 
 def _laid(
     rows: int, columns: int, depth: int, kind: Kind, more: Sequence[str] = (), *, by_columns: bool = False
 ) -> Strided:
-    """Arrays of a product in C order, or A and B in Fortran's; `more` are dtypes of the finish's operands."""
+    """Layouts of a product in C order, or with A and B in Fortran order; `more` are dtypes of the finish's operands."""
 
     def strides(shape: tuple[int, int], name: str, *, turned: bool = False) -> tuple[int, ...]:
         return row_major(shape[:: -1 if turned else 1], element(name).bytes)[:: -1 if turned else 1]

@@ -1,4 +1,4 @@
-"""What a product will be, before there are operands: shapes by NumPy's rules, kernel, threads and memory."""
+"""Plans of products before there are operands: shapes by NumPy's rules, kernel, threads and memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Plan(Shown, Planned):
-    """A product laid out before there are operands; call it with them.
+    """A product planned before there are operands; call it with them.
 
     It has the fields of :class:`~tilewright.backends.protocol.Planned` too: path, order, kernel, tile, parts, threads,
     buffer_bytes, flops and text.
@@ -35,16 +35,16 @@ class Plan(Shown, Planned):
     ----------
     a_shape, b_shape, shape : tuple of int
     a_dtype, b_dtype, dtype, acc_dtype : numpy.dtype
-        Of the operands, the result and the running sums.
+        Dtypes of the operands, the result and the running sums.
     lowering : {"real", "complex", "bool", "words"}
-        Complex products are computed as real ones of twice the extents n and k; booleans are counted as bytes, and an
-        algebra's are words of 32.
+        Complex products are computed as real ones with n and k doubled. Booleans are bytes that are counted; with an
+        algebra they are words of 32.
     algebra : str
-        What takes the places of addition and multiplication.
+        The operations in place of addition and multiplication.
     epilogue : str
-        The expression that the sums go through, or "".
+        The expression applied to the sums, or "".
     options : mapping
-        What a call passes on to :func:`tilewright.matmul`.
+        Arguments that a call passes on to :func:`tilewright.matmul`.
     """
 
     a_shape: Shape
@@ -64,7 +64,7 @@ class Plan(Shown, Planned):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the plan says, by its label."""
+        """Labels and texts of the plan."""
         factors = " @ ".join(f"{dtype} {shape}" for dtype, shape in self._operands)
         lines = {
             "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
@@ -80,7 +80,7 @@ class Plan(Shown, Planned):
 
     @property
     def _choices(self) -> dict[str, str]:
-        """The first kernels of the ranking, one below the other."""
+        """The first kernels of the ranking, a line each."""
         few = self.ranking[:_SHOWN]
         width = max((len(one.name) for one in few), default=0)
         return {
@@ -99,7 +99,7 @@ class Plan(Shown, Planned):
         Raises
         ------
         ArgumentValueError, ArgumentTypeError
-            The operands are not what was planned for.
+            The operands' shapes or dtypes are not the plan's.
         """
         from tilewright.engine import matmul as engine, operands
 
@@ -122,7 +122,7 @@ def planned(
     finish: tuple[Expression, bool] | None = None,
     more: Sequence[npt.NDArray[Any]] = (),
 ) -> Planned:
-    """What a device will do for row-major operands of these shapes; `more` are the finish's, of the result's."""
+    """The device's plan for row-major operands of these shapes; `more` are dtypes of the finish's operands."""
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
     kind, words = kind_of(found, left[-1], algebra, finish), 1

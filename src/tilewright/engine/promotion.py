@@ -14,12 +14,12 @@ from tilewright.problem.algebra import WORD, Semiring, semiring
 from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
 
-#: What a dtype's products are made of.
+#: How the products of a dtype are computed.
 Lowering = Literal["real", "complex", "bool", "words"]
-#: What sums are for: "result" alone, so that their bits beyond its width do not matter, or all their bits are read.
+#: Whether only the sums' bits within the result's width matter ("result"), or all of them.
 Use = Literal["result", "epilogue", "semiring"]
 Order = Literal["canonical", "tf32x3", "fast"]
-#: NumPy's rules of what may be cast to what, each of which allows what those before it do.
+#: NumPy's casting rules; each allows all that the ones before it allow.
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _RULES = get_args(Casting)
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -31,18 +31,18 @@ _BYTE_SUMS = 66_051
 class Types:
     """The dtypes of a product."""
 
-    result: np.dtype[Any]  #: What sums are rounded or wrapped to.
-    accumulator: np.dtype[Any]  #: What they are kept in.
-    #: `a`, `b`: what the kernels read; operands of other dtypes are converted to it first.
+    result: np.dtype[Any]  #: The dtype that sums are rounded or wrapped to.
+    accumulator: np.dtype[Any]  #: The dtype of their registers.
+    #: `a`, `b`: the dtypes that kernels read; other operands are converted first.
     a: np.dtype[Any]
     b: np.dtype[Any]
     lowering: Lowering
-    #: What the caller allows, where a kernel may have another order of summation: of real sums.
+    #: The orders of summation that the caller allows, for real sums.
     order: Order = "canonical"
 
     @functools.cached_property
     def kind(self) -> Kind:
-        """Of the product behind it, its sums rounded to the result."""
+        """The kind of the product that computes it, with sums rounded to the result."""
         if self.lowering == "bool":
             return Kind("uint8", "uint8", "uint32", "uint32")
         if self.lowering == "complex":
@@ -51,41 +51,41 @@ class Types:
 
     @functools.cached_property
     def finishes_in_kernel(self) -> bool:
-        """Whether the kernel's own last conversion is a single rounding."""
+        """Whether the kernel's own final conversion rounds once."""
         return self.accumulator.name != "float64" or dtypes.element(self.result.name).carried is None
 
 
 def real_kind(types: Types, algebra: Semiring | None = None, finish: tuple[Expression, bool] | None = None) -> Kind:
-    """The kind of a real product by an algebra, with an expression of its sums (and whether that reads C)."""
+    """The kind of a real product by an algebra; `finish` is an expression of its sums, and whether that reads C."""
     kind = types.kind._replace(algebra=algebra)
     return kind if finish is None else kind._replace(out=finish[0].dtype, finish=finish[0], reads_out=finish[1])
 
 
 def kind_of(types: Types, k: int, algebra: Semiring | None, finish: tuple[Expression, bool] | None = None) -> Kind:
-    """The kind of the product that is behind one of these dtypes, with k steps."""
+    """The kind of the product that computes one of these dtypes, with k steps."""
     if types.lowering == "bool":
         return byte_kind(k)
     return word_kind(algebra) if types.lowering == "words" else real_kind(types, algebra, finish)
 
 
 def word_kind(algebra: Semiring | None) -> Kind:
-    """Of an algebra of truth values: B's and C's rows in words."""
+    """The kind of a product of booleans by an algebra, with rows of B and C in words of 32."""
     return Kind("bool", WORD, WORD, WORD, algebra)
 
 
 def truth_kind(algebra: Semiring | None) -> Kind:
-    """The same of truth values as they lie, which devices multiply that have units for bits; or-and by default."""
+    """The same with booleans as bytes, for devices with units for bits; or-and by default."""
     return Kind(*("bool",) * 4, algebra=semiring("or-and", "bool").in_words() if algebra is None else algebra)
 
 
 def byte_kind(k: int) -> Kind:
-    """Of or-and: how often both are set is counted, wide enough that no count wraps to 0."""
+    """The kind of or-and by counting: a counter wide enough that no count wraps to 0."""
     total = "uint32" if k <= _BYTE_SUMS else "uint64"
     return Kind("uint8", "uint8", total, total)
 
 
 def as_dtype(like: Any, name: str) -> np.dtype[Any]:
-    """A dtype in native byte order, named as NumPy does, by ml_dtypes' names, or by torch's own dtypes."""
+    """A dtype in native byte order, from NumPy's or ml_dtypes' names or torch's dtypes."""
     if type(like).__module__ == "torch" and type(like).__name__ == "dtype":
         like = str(like).removeprefix("torch.")
     if isinstance(like, str) and dtypes.extends_numpy(like):
@@ -100,7 +100,7 @@ def as_dtype(like: Any, name: str) -> np.dtype[Any]:
 
 
 def check_casting(casting: Any) -> None:
-    """Refuse what is no rule of NumPy's.
+    """Raise if it is not one of NumPy's rules.
 
     Raises ArgumentTypeError, ArgumentValueError.
     """
@@ -111,7 +111,7 @@ def check_casting(casting: Any) -> None:
 
 
 def check_order(order: Any) -> None:
-    """Refuse what is no order of sums.
+    """Raise if it is not an order of summation.
 
     Raises ArgumentValueError.
     """
@@ -130,10 +130,10 @@ def types(
 ) -> Types:
     """The dtypes of a product, as `numpy.matmul` promotes and casts them.
 
-    Without `dtype` the result has the operands' common dtype (float32 for float8, which has no arithmetic); with it
-    the operands are taken for that dtype first, which `casting` must allow.
+    Without `dtype` the result has the operands' common dtype (float32 for float8, which has no arithmetic). With it the
+    operands are cast to that dtype first, which `casting` must allow.
 
-    Raises ArgumentTypeError: no such product, or the casting rule forbids it.
+    Raises ArgumentTypeError: there is no such product, or the casting rule forbids it.
 
     >>> types(np.dtype("int8"), np.dtype("float32")).result
     dtype('float32')
@@ -209,7 +209,7 @@ def _is_float(given: np.dtype[Any]) -> bool:
 
 
 def castable(given: np.dtype[Any], wanted: np.dtype[Any], casting: Casting = "same_kind") -> bool:
-    """NumPy's rule for a cast, with ml_dtypes' floats taken for floats.
+    """Whether NumPy's rule allows a cast; ml_dtypes' floats count as floats.
 
     >>> castable(np.dtype("f8"), np.dtype("f4")), castable(np.dtype("f8"), np.dtype("f4"), "safe")
     (True, False)
@@ -238,7 +238,7 @@ def _total(result: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dtype[Any]
 
 
 def _is_complex(given: np.dtype[Any]) -> bool:
-    """Whether kernels multiply such complex numbers: longdouble's have none."""
+    """Whether kernels multiply such complex numbers; there are none for complex longdouble."""
     return given.kind == "c" and given.itemsize <= 16
 
 
@@ -253,9 +253,9 @@ def _complex_total(result: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dt
 def _readable(
     given: np.dtype[Any], result: np.dtype[Any], total: np.dtype[Any], *, whole: bool = False
 ) -> np.dtype[Any]:
-    """What the kernels read for an operand: itself where reading it is the cast that NumPy would make.
+    """The dtype that kernels read for an operand: its own if reading it converts as NumPy's cast does.
 
-    For `whole` sums it must be that in every bit of the accumulator, not only in the result's.
+    For `whole` sums this must hold for every bit of the accumulator, not only for the result's.
     """
     native = np.dtype(np.uint8) if given.kind == "b" else given.newbyteorder("=")
     if native.name not in dtypes.NAMES:

@@ -1,4 +1,4 @@
-"""A product as it was asked for, and how it is done: rules, then one device, into one array."""
+"""The request for a product, and its execution: rules, then one device, into one array."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tilewright.problem.dtypes import name_of
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]
-NAMES = (str, type, np.dtype)  # what dtypes are named by and has a hash
+NAMES = (str, type, np.dtype)  # hashable values that name dtypes
 _PLAIN = "plus-times", "same_kind"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The arguments of :func:`tilewright.matmul` besides arrays and their axes, as they were given."""
+    """The arguments of :func:`tilewright.matmul` besides arrays and axes, as given."""
 
     dtype: Any = None
     acc_dtype: Any = None
@@ -55,24 +55,24 @@ class Request:
     casting: Casting = "same_kind"
 
     def check(self) -> None:
-        """Refuse what no operands allow."""
+        """Raise for arguments that are wrong for any operands."""
         check_order(self.order)
         check_casting(self.casting)
         check_scale(self.alpha, "alpha")
         check_scale(self.beta, "beta")
 
     def check_beta(self, out: object | None) -> None:
-        """Refuse to scale an `out` that was not given."""
+        """Raise if `beta` scales an `out` that was not given."""
         if out is None and self.beta != 0:
             raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {self.beta})")
 
     def options(self) -> dict[str, Any]:
-        """The same by name."""
+        """The arguments by name."""
         return {x.name: getattr(self, x.name) for x in fields(self)}
 
     @property
     def is_plain(self) -> bool:
-        """Whether NumPy's own arguments are all there are."""
+        """Whether only arguments of NumPy's matmul are given."""
         named = self.dtype is None or isinstance(self.dtype, NAMES)
         plain = self.acc_dtype is None and self.epilogue is None and len(self.epilogue_args) == 0
         return named and plain and self.scale == (1, 0) and self.device is None and self._rules == _PLAIN
@@ -83,22 +83,22 @@ class Request:
 
     @property
     def scale(self) -> tuple[complex, complex]:
-        """Of the sums and of what `out` holds."""
+        """The scale factors of the sums and of `out`."""
         return self.alpha, self.beta
 
     @property
     def wanted(self) -> np.dtype[Any] | None:
-        """The result's dtype where the caller named one; an epilogue may give another otherwise."""
+        """The result's dtype if the caller named one; else an epilogue may decide it."""
         return None if self.dtype is None else as_dtype(self.dtype, "dtype")
 
     @property
     def total(self) -> np.dtype[Any] | None:
-        """The sums' dtype where the caller named one."""
+        """The sums' dtype if the caller named one."""
         return None if self.acc_dtype is None else as_dtype(self.acc_dtype, "acc_dtype")
 
     @property
     def use(self) -> Use:
-        """What the sums are for."""
+        """Whether all bits of the sums matter, or only the result's."""
         if checked(self.algebra) != "plus-times":
             return "semiring"
         return "result" if self.epilogue is None else "epilogue"
@@ -108,14 +108,14 @@ class Request:
         return types(a, b, self.wanted, self.total, self.use, self.order, casting or self.casting)
 
     def semiring(self, found: Types) -> Semiring | None:
-        """What takes the places of + and x; None for these."""
+        """The operations in place of + and x; None for these two."""
         if self.algebra == "plus-times":
             return None
         made = semiring(self.algebra, name_of(found.accumulator))
         return made.in_words() if found.lowering == "words" else made
 
     def fused(self, found: Types, out: Array | None, shape: _Shape) -> Fused | None:
-        """The expression that sums go through; complex and boolean products have none."""
+        """The expression applied to the sums; complex and boolean products have none."""
         if found.lowering == "real":
             within = shape if out is None or self.beta == 0 else np.broadcast_shapes(shape, out.shape)
             return fused(found, self.wanted, self.epilogue, self.epilogue_args, self.scale, out, within)
@@ -168,7 +168,7 @@ def _check_shape(out: Array, shape: _Shape) -> None:
 
 
 def check_output(out: np.dtype[Any], result: np.dtype[Any], casting: Casting) -> None:
-    """Refuse an `out` of a dtype that the product may not be cast to."""
+    """Raise if the product may not be cast to `out`'s dtype."""
     if not castable(result, out, casting):
         raise ArgumentTypeError(
             f"`out.dtype` must take the product's dtype {result} by the rule {casting} (got {out}); give "
@@ -184,7 +184,7 @@ def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
 
 
 def _scaled(a: Array, b: Array, out: Array | None, asked: Request, found: Types, run: Callable[..., None]) -> Array:
-    """Alpha sum + beta out of complex numbers and booleans."""
+    """Compute alpha sum + beta out for complex numbers and booleans."""
     sums = host_memory.empty(result_shape(a.shape, b.shape), found.accumulator, a.ndim, b.ndim)
     read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
     wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
@@ -193,9 +193,9 @@ def _scaled(a: Array, b: Array, out: Array | None, asked: Request, found: Types,
 
 
 def scaled(sums: Array, out: Array | None, asked: Request, found: Types) -> Array:
-    """Complex or boolean sums, scaled, and `out`, scaled: in the accumulator's dtype, then rounded once."""
+    """Scaled complex or boolean sums plus scaled `out`: in the accumulator's dtype, then rounded once."""
     factors = [factor(getattr(asked, name), name, found.accumulator) for name in ("alpha", "beta")]
-    with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
+    with np.errstate(all="ignore"):  # like the kernels: IEEE's values, no warnings
         if asked.alpha != 1:
             sums = (sums * factors[0]).astype(sums.dtype, copy=False)
         if out is not None and asked.beta != 0:

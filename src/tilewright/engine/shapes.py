@@ -1,6 +1,6 @@
-"""Shapes and axes by `numpy.matmul`'s rules: the result's, the argument `axes`, the axes that 1-D operands lack.
+"""Shapes and axes by `numpy.matmul`'s rules: the result's shape, the argument `axes`, 1-D operands.
 
-Operands and result are views with the matrices' axes last, as a product without `axes` has them; nothing is copied.
+`axes` gives views of operands and result with the matrices' axes last; nothing is copied.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
-#: Of an operand or result that is planned: each call into machine code is laid out beforehand, about one a million.
+#: Most elements of a planned operand or result: a plan lists each call into machine code, about one per million.
 _MOST_ELEMENTS = 2**40
 _WHAT = ("a", "b", "the result")
 
 
 def checked_shape(shape: Any, name: str) -> Shape:
-    """A shape as it was given, of an operand that an address space has room for.
+    """A shape as the caller gave it, checked against the most elements of a plan.
 
-    Raises ArgumentTypeError, ArgumentValueError: it is no shape, or one that no array can have.
+    Raises ArgumentTypeError, ArgumentValueError: not a shape, or too many elements.
     """
     try:
         found = tuple(operator.index(x) for x in shape)
@@ -47,7 +47,7 @@ def checked_shape(shape: Any, name: str) -> Shape:
 def result_shape(a: Shape, b: Shape) -> Shape:
     """The shape of a product.
 
-    Raises ArgumentValueError: an operand is a scalar, or extents do not fit.
+    Raises ArgumentValueError: an operand is a scalar, or extents do not match.
 
     >>> result_shape((5, 1, 2, 3), (4, 3, 7))
     (5, 4, 2, 7)
@@ -71,7 +71,7 @@ def result_shape(a: Shape, b: Shape) -> Shape:
 
 
 def repeats(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Whether elements may share bytes: the steps of an axis are shorter than what the axes of shorter steps span."""
+    """Whether elements may share bytes: an axis has a stride smaller than the span of the axes with smaller strides."""
     span = itemsize
     for stride, extent in sorted((abs(x), n) for x, n in zip(strides, shape, strict=True) if n > 1):
         if stride < span:
@@ -81,7 +81,7 @@ def repeats(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def placed(a_ndim: int, b_ndim: int, x: Array) -> Array:
-    """An array of the result's shape with the axes that it lacks for 1-D operands."""
+    """An array of the result's shape, with the axes added that the result lacks for 1-D operands."""
     if a_ndim == 1:
         x = x[..., None] if b_ndim == 1 else x[..., None, :]
     return x[..., None] if b_ndim == 1 else x
@@ -89,7 +89,7 @@ def placed(a_ndim: int, b_ndim: int, x: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The axes of the matrices in both operands and the result, none negative."""
+    """The axes of the matrices in both operands and the result, all from 0."""
 
     #: `a`, `b`, `out`: two axes of a matrix, one of a vector, none of a scalar.
     a: tuple[int, ...]
@@ -98,9 +98,9 @@ class Axes:
 
     @classmethod
     def of(cls, axes: Any, a_ndim: int, b_ndim: int) -> Axes:
-        """Check what the caller gave.
+        """Check the caller's `axes`.
 
-        `axes` has a tuple each for `a`, `b` and the result; an int stands for a tuple of one.
+        `axes` has a tuple each for `a`, `b` and the result; an int means a tuple of one.
 
         Raises ArgumentTypeError, ArgumentValueError: not a list of three tuples, or an axis is missing, repeated or out
         of bounds.
@@ -144,16 +144,16 @@ def _entry(entry: Any, count: int, ndim: int, place: int) -> tuple[int, ...]:
 
 
 def matrices_last(array: Any, own: tuple[int, ...]) -> Any:
-    """A view whose matrices' axes are its last."""
+    """A view with the matrices' axes last."""
     return array.transpose(_order(array.ndim, own))
 
 
 def matrices_at(array: Any, own: tuple[int, ...]) -> Any:
-    """A view of an array whose matrices' axes are its last, with them at these places."""
+    """A view that moves the matrices' axes from the end to their own places."""
     order = _order(array.ndim, own)
     return array.transpose(sorted(range(array.ndim), key=order.__getitem__))
 
 
 def _order(ndim: int, own: tuple[int, ...]) -> list[int]:
-    """All axes, a matrix's own last."""
+    """All axes, the matrix's last."""
     return [axis for axis in range(ndim) if axis not in own] + list(own)

@@ -1,6 +1,6 @@
 """Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list.
 
-How a record makes its program stands here too, a function for each language.
+How a record makes its program is here too, a function for each language.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _hopper(
     """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
     rows, stages, line_bytes = 128, 4, 128
     file = "hopper_stores" if by_boxes else "hopper" if cluster == 1 else "hopper_multicast"
-    lie, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
+    turned, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, width), block=(384, 1),
@@ -243,7 +243,7 @@ def _hopper(
         takes=("epilogue",),
         shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64, cluster=cluster,
         boxes_of_c=by_boxes,
-        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {lie}>", family=True),
+        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {turned}>", family=True),
     )  # fmt: skip
 
 
@@ -312,7 +312,7 @@ _RECORDS = (
     ),
     _sgemm(
         "padded", "padded<128, 128, 8, 8, 8>", "the same without bank conflicts", 128, (8, 8),
-        "A's tile has rows 4 elements longer, a thread's results lie in patches of 4x4", depth=8,
+        "A's tile has rows 4 elements longer, a thread's results are in patches of 4x4", depth=8,
     ),
     _sgemm(
         "double_buffered", "double_buffered<128, 128, 8, 8, 8>", "the same with two buffers", 128, (8, 8),
@@ -345,7 +345,7 @@ _RECORDS = (
     ),
     _tensor_core(
         "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,
-        _IN_ONE, "gridDim.z is the number of matrices, which lie any distance apart", 64, "abc m n k ld batch",
+        _IN_ONE, "gridDim.z is the number of matrices, which are any distance apart", 64, "abc m n k ld batch",
         stages=4, alike="tensor_core",
     ),
     _tensor_core(
@@ -360,7 +360,7 @@ _RECORDS = (
     ),
     _hopper(
         "hopper_multicast", "the same, B's tiles copied for two blocks at once",
-        "clusters of two blocks, whose tiles lie below each other", cluster=2,
+        "clusters of two blocks, whose tiles are below each other", cluster=2,
     ),
     _hopper(
         "hopper_stores", "as hopper, results stored by copies of boxes",
@@ -376,7 +376,7 @@ _RECORDS = (
     ),
     _hopper(
         "hopper_fp8", "tensor cores by warpgroups, 8-bit floats",
-        "C is float32; sums of a tile are added up by the float32 units; B by columns, since bytes must lie along k",
+        "C is float32; sums of a tile are added up by the float32 units; B by columns, since bytes must be along k",
         _BYTES, Bound.of_cut_tiles(tile=128, group=32, fraction=13), 128, columns=(False, True),
     ),
     _tensor_core(

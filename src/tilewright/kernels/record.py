@@ -90,7 +90,7 @@ class Record:
         "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
         "abc m n k ld batch", "boxes",
     ] = "abc"  # fmt: skip
-    #: Of `boxes`: whether A is to lie by columns, and B. One that lies the other way is copied.
+    #: Of `boxes`: whether A is to be by columns, and B. One that is the other way is copied.
     columns: tuple[bool, bool] = (False, False)
     boxes_of_c: bool = False  #: Of `boxes`: whether C is written by boxes where its rows allow it.
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
@@ -102,7 +102,7 @@ class Record:
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
     depth: int = 16  #: Steps of k that a block has read before it multiplies them.
     stages: int = 1  #: Of these on their way at once.
-    reads: int = 1  #: What a warp's read of an operand costs, in reads of lanes that lie side by side.
+    reads: int = 1  #: What a warp's read of an operand costs, in reads of lanes that are side by side.
     beside: int = 0  #: Instructions of a step of k beside reads and multiply-adds, where its loop is not unrolled.
     tensor: str = ""  #: The format in which tensor cores multiply, as GPUs' records name them; "" outside them.
     passes: int = 1  #: Their products for one of C's.
@@ -265,7 +265,7 @@ class Record:
         return *self._operands(a, b, c), *functors.operands(more)
 
     def takes_as_it_lies(self, operand: Array, by_columns: bool = False) -> bool:
-        """Whether :meth:`arguments` takes a matrix where it lies rather than a copy; `by_columns` is of `columns`.
+        """Whether :meth:`arguments` takes a matrix where it is rather than a copy; `by_columns` is of `columns`.
 
         Examples
         --------
@@ -405,7 +405,7 @@ def _boxes(operand: Array) -> TensorMap:
 
 
 def _in_rows(operand: Array) -> bool:
-    """Whether the elements of a row lie side by side, and rows one behind the other."""
+    """Whether the elements of a row are side by side, and rows one behind the other."""
     rows, columns = operand.strides[-2:]
     width = operand.shape[-1] * operand.itemsize
     whole = all(stride >= 0 and stride % operand.itemsize == 0 for stride in operand.strides)

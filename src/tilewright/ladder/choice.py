@@ -1,4 +1,4 @@
-"""Which records of the catalogue are meant: by name or by source row."""
+"""Choose records of the catalogue by name or by source row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One catalogue record run on one machine: plain for its bits and time, with instruments for its counts."""
+"""Runs one catalogue record on one machine: plain for its bits and time, then with instruments for its counts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Pairs = Mapping[str, tuple[Array, Array]]
 #: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
 REPEAT_BELOW_SECONDS = 0.05
 REPEATS = 3
-#: How close S4's driver wants the device's product to np.dot's, here of the largest element.
+#: The tolerance of S4's driver between the device's product and np.dot's, here relative to the largest element.
 CLOSE = 1e-5
-#: (m, n, k) at which published specimens are shown off the multiples of their tiles.
+#: The (m, n, k), no multiples of their tiles, at which published specimens run too.
 OFF_MULTIPLES = (31, 33, 32)
 
 
@@ -44,18 +44,18 @@ OFF_MULTIPLES = (31, 33, 32)
 class Climber:
     """Runs records on one machine."""
 
-    gpu: Gpu  #: Whose limits give occupancy.
-    row: Row  #: Where records run that are not the host's.
+    gpu: Gpu  #: The GPU whose limits give occupancy.
+    row: Row  #: Where records for GPUs run.
     seed: int | None  #: Order of warps and blocks on the simulated GPU.
-    #: The device: `Rungs` where it makes its kernels itself, else `LaunchedProducts`.
+    #: The device: `Rungs` if it makes its kernels itself, else `LaunchedProducts`.
     backend: Any
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
         """Return a climber on a device.
 
-        Raises ArgumentValueError: no device with kernels has that name, or no compiler makes kernels for the GPU any
-        more. DeviceError: there is no such device here.
+        Raises ArgumentValueError: no device with kernels has that name, or no compiler supports the GPU any more.
+        DeviceError: this machine has no such device.
         """
         from tilewright import machine
 
@@ -71,11 +71,11 @@ class Climber:
 
     @property
     def simulates(self) -> bool:
-        """Whether the device is simulated, which observes what it runs."""
+        """Whether the device is simulated, so that instruments can observe it."""
         return not self.row.own_kernels and self.backend.simulated
 
     def machine(self) -> Machine:
-        """What `Climb.machine` says."""
+        """The record for `Climb.machine`."""
         own = self.row.own_kernels
         return Machine(
             gpu=self.gpu.name if self.simulates else self.backend.name,
@@ -88,7 +88,7 @@ class Climber:
         )
 
     def rung(self, record: Record, pairs: Pairs) -> Rung:
-        """Run one record; what goes wrong in a kernel is a finding of the rung, not the end of the climb."""
+        """Run one record; a kernel's error is noted on its rung and does not end the climb."""
         dtype = next((d for d in record.dtypes if d in pairs), "")
         blank = Rung(
             name=record.name,
@@ -126,7 +126,7 @@ class Climber:
             return replace(blank, verified=False, error=str(error))
 
     def _off_multiples(self, record: Record, dtype: str) -> OffMultiples:
-        """Run a specimen off its multiples: always simulated, as what leaves its arrays could harm a real GPU's run."""
+        """Run a specimen off its multiples: always simulated, since stray accesses could break a real GPU's run."""
         m, n, k = OFF_MULTIPLES
         a, b = operands(m, n, k, dtype)
         simulated = self if self.simulates else Climber.on("simulated", self.gpu.key, self.seed)
@@ -137,7 +137,7 @@ class Climber:
         return OffMultiples(m, n, k, record.wrong_elements(c, a, b))
 
     def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
-        """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, else np.dot."""
+        """Return the library to compare with: cuBLAS on a real GPU if CuPy is installed, else np.dot."""
         if self.row.own_kernels:
             return [self._dot(dtype, a, b) for dtype, (a, b) in pairs.items()]
         if self.simulates:
@@ -161,7 +161,7 @@ class Climber:
         return _verified(blank, record.wrong_elements(c, a, b), seconds, first - seconds)
 
     def _dot(self, dtype: str, a: Array, b: Array) -> Rung:
-        """np.dot on the host, which S4's driver times and compares with."""
+        """np.dot on the host, to which S4's driver compares times and results."""
         times = []
         for _ in range(REPEATS):
             start = time.perf_counter()
@@ -225,7 +225,7 @@ class Climber:
         return profiling.of_run(run, self.gpu, shared_bytes=shared_bytes)
 
     def _footprint(self, program: Program, launch: LaunchShape) -> Footprint:
-        """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""
+        """The kernel's resources, from the assembler, and the occupancy that they allow."""
         from tilewright.machine.occupancy import occupancy
 
         resources = program.resources()
@@ -258,7 +258,7 @@ def _counts(seen: Profile) -> Counts:
 
 
 def _predicted(seen: Profile, program: Program, gpu: Gpu) -> Predicted:
-    """The time of a launch that was profiled; not known where the model refuses it, or its programs are missing."""
+    """The predicted time of a profiled launch; unknown if the model refuses it or its programs are missing."""
     from tilewright.prediction import launches
 
     try:
@@ -269,13 +269,13 @@ def _predicted(seen: Profile, program: Program, gpu: Gpu) -> Predicted:
 
 
 def _verified(rung: Rung, wrong: int, seconds: float, translate_seconds: float) -> Rung:
-    """A rung that ran, with how many of its elements are wrong and how long it took."""
+    """A rung that ran, with its count of wrong elements and its times."""
     before = max(0.0, translate_seconds)
     return replace(rung, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=before)
 
 
 def _of_library(blank: Rung, dtype: str, c: Array, seconds: float, expected: Array) -> Rung:
-    """The rung of a library's product, which is compared with the canonical one and never trusted."""
+    """The rung of a library's product, compared with the canonical one and never trusted."""
     wrong = mismatches(c, expected)
     note = "sums in an order of its own; shown for its time"
     return replace(blank, dtype=dtype, verified=wrong == 0, mismatches=wrong, seconds=seconds, note=note)

@@ -1,7 +1,7 @@
 """The climb: every kernel of the catalogue run, verified bit for bit, counted and timed.
 
-A rung is what one catalogue record did with one pair of operands. The records are the only list there is: a kernel
-added to the catalogue is a rung of the next climb.
+A rung is the result of one catalogue record on one pair of operands. There is no list of kernels besides the records: a
+kernel added to the catalogue is a rung of the next climb.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def climb(
     DeviceError
         There is no such device here.
     MissingExtraError
-        None of the records can run, for an extra is not installed. Where some can, the others' rungs say so.
+        No record can run because an extra is not installed. If some can, the rungs of the others say so.
 
     Examples
     --------

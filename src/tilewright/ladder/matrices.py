@@ -1,4 +1,4 @@
-"""The matrices a climb multiplies: random ones, and the check of given ones."""
+"""The matrices of a climb: makes random ones and checks given ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESULTS, _DRAWN_BYTES = 2, 8
 
 
 def _host_bytes() -> int:
-    """The machine's memory; without limit where the system does not say."""
+    """Bytes of the machine's memory; infinite if the system does not report them."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -29,13 +29,13 @@ def _host_bytes() -> int:
 def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, Array]:
     """Return random operands of shapes (m, k) and (k, n); the same for the same arguments everywhere.
 
-    Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000). Of
-    truth values about half of a product's are true.
+    Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000).
+    Booleans are drawn so that about half of the product is true.
 
     Raises
     ------
     ArgumentValueError
-        They, the product and its reference are more than the machine's memory.
+        The operands, the product and its reference do not fit in the machine's memory.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
 def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
     """Return the operands, in native byte order, if they can be multiplied.
 
-    Raises ArgumentValueError: not matrices, an extent is 0, or the inner extents differ. ArgumentTypeError: a dtype
-    that is no real number's or bool, or two different ones.
+    Raises ArgumentValueError: an operand is not a matrix, an extent is 0, or the inner extents differ.
+    ArgumentTypeError: a dtype is neither real nor bool, or the two differ.
     """
     for name, operand in (("a", a), ("b", b)):
         if operand.ndim != 2:

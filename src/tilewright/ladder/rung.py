@@ -1,4 +1,4 @@
-"""What a climb found, as records; only `report` turns them into text."""
+"""The results of a climb, as records; only `report` turns them into text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the climb ran on."""
+    """The machine that the climb ran on."""
 
     gpu: str  #: The GPU that ran, simulated or real, or another device.
-    limits: str  #: The GPU whose limits give occupancy; "" for devices with kernels of their own.
-    compute_capability: str  #: What the kernels were compiled for, `9.0`; "" for devices with kernels of their own.
+    limits: str  #: The GPU whose limits give occupancy; "" for a device with kernels of its own.
+    compute_capability: str  #: That kernels were compiled for, `9.0`; "" for a device with kernels of its own.
     device: str  #: As `--device` takes it, without its number or name.
     host: str  #: The host's processor.
     threads: int  #: Host threads a simulated launch uses.
@@ -26,10 +26,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What was multiplied: c of shape (m, n) from a of (m, k) and b of (k, n).
+    """The product: c of shape (m, n) from a of (m, k) and b of (k, n).
 
-    `seed` made random operands and, on the simulated GPU, the order of warps and blocks; None for given operands
-    in the machine's own order. `operations` is 2 m n k.
+    `seed` drew the random operands and, on the simulated GPU, the order of warps and blocks. It is None for given
+    operands in the machine's own order. `operations` is 2 m n k.
     """
 
     m: int
@@ -58,7 +58,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What the compiled kernel takes of a multiprocessor: the assembler's figures and the occupancy they allow."""
+    """The resources of the compiled kernel, by the assembler, and the occupancy that they allow."""
 
     registers_per_thread: int | None = None
     shared_bytes: int | None = None
@@ -68,7 +68,7 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """How long the launch takes on the GPU, by the model of times, with its band of error; nothing measured it."""
+    """The launch's time on the GPU as the model predicts it, with its error band; not a measurement."""
 
     predicted_seconds: float | None = None
     predicted_least_seconds: float | None = None
@@ -77,10 +77,10 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class OffMultiples:
-    """What a published specimen did once on the simulated GPU, at extents that are no multiples of its tile.
+    """One run of a published specimen on the simulated GPU, at extents that are not multiples of its tile.
 
-    `mismatches` counts the elements of c, of shape (m, n), that differ from its reference; None where it stopped, and
-    `error` says why.
+    `mismatches` counts the elements of c, of shape (m, n), that differ from the reference. It is None if the kernel
+    stopped; `error` says why.
     """
 
     m: int
@@ -92,14 +92,14 @@ class OffMultiples:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What one record did."""
+    """The result of one record."""
 
     #: Name, title, source and order are the record's.
     name: str
     title: str
     source: str
     order: str
-    published: bool  #: Shown, not trusted: a specimen as published, or the vendor's library.
+    published: bool  #: Whether it is only shown, not trusted: a specimen as published, or the vendor's library.
     device: str  #: `cpu`, or the machine's.
     dtype: str  #: Of the operands.
     #: Whether every element equals the canonical product, bit for bit; None when the rung did not run.
@@ -107,20 +107,20 @@ class Rung:
     mismatches: int | None = None  #: Elements that differ.
     #: Host time of the execution without instruments; on device `cuda`, the GPU's own time.
     seconds: float | None = None
-    translate_seconds: float | None = None  #: Host time spent making the kernel runnable before that.
-    #: On devices with kernels of their own: whether no element is further from np.dot's than 1e-5 of its largest.
+    translate_seconds: float | None = None  #: Host time of compiling and translating the kernel before that.
+    #: On devices with kernels of their own: whether every element is within 1e-5 of np.dot's largest element of
+    #: np.dot's.
     close: bool | None = None
-    #: The launch has so many blocks, of so many threads each.
+    #: Blocks of the launch, and threads of each.
     grid: Extent | None = None
     block: Extent | None = None
     counts: Counts = Counts()
     footprint: Footprint = Footprint()
-    error: str = ""  #: Why the kernel stopped; "" when it did not.
-    #: For published specimens: what they did at a small shape that is no multiple of their tile.
+    error: str = ""  #: Why the kernel stopped; "" if it did not.
+    #: For published specimens: a run at a small shape that is not a multiple of their tile.
     off_multiples: OffMultiples | None = None
-    note: str = ""  #: What to know beside the numbers.
-    #: How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing was
-    #: counted.
+    note: str = ""  #: A remark on the numbers.
+    #: The least time that each unit of the GPU needs for the counted work, the slowest first; empty without counts.
     limits: tuple[Unit, ...] = ()
     predicted: Predicted = Predicted()
     missing: str = ""  #: The extra without which it cannot run here; "" where it can.

@@ -29,7 +29,7 @@ UNIT, SMALLEST = 2.0**-23, 2.0**-149
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A float32 sum lies within `(a_step k + more) 2^-23 |A| |B|` of the exact product; then it is rounded once."""
+    """A float32 sum is within `(a_step k + more) 2^-23 |A| |B|` of the exact product; then it is rounded once."""
 
     a_step: float
     more: float

@@ -1,6 +1,6 @@
 """Element types: THE table, one record each.
 
-Whatever the project knows of a dtype stands in its record: what it can hold, what it is summed in, what every library
+Whatever the project knows of a dtype is in its record: what it can hold, what it is summed in, what every library
 and language calls it, and how it is converted where no unit computes with it (:mod:`tilewright.problem.carried`).
 
 Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits; arXiv
@@ -181,7 +181,7 @@ _FLOAT8 = "float8"
 
 
 def element(name: str) -> Dtype:
-    """The record of what may lie in an array: numbers, truth values, complex numbers.
+    """The record of what may be in an array: numbers, truth values, complex numbers.
 
     >>> element("bfloat16").memory, element("complex64").pairs
     ('i16', 2)

@@ -23,6 +23,6 @@ class Kind(NamedTuple):
     algebra: Semiring | None = None  #: By default plus-times.
     #: Of the sum and of further operands, whose value is C; by default the sum itself.
     finish: Expression | None = None
-    reads_out: bool = False  #: One of these operands is C, so that no sums may lie there.
-    continues: bool = False  #: Sums go on from those that lie in `out`, which has the accumulator's dtype.
+    reads_out: bool = False  #: One of these operands is C, so that no sums may be there.
+    continues: bool = False  #: Sums go on from those that are in `out`, which has the accumulator's dtype.
     order: str = "canonical"  #: Of the sums: "canonical", or what "fast" allows.

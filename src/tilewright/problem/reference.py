@@ -181,9 +181,9 @@ def error_bound(
     out_dtype: Dtype | npt.DTypeLike | None = None,
     flushes: bool = False,
 ) -> npt.NDArray[np.float64]:
-    """How far a result may lie from the exact product, whatever the order of summation, fused or not.
+    """How far a result may be from the exact product, whatever the order of summation, fused or not.
 
-    Two results lie within twice this of each other. The sums must be carried in the accumulator dtype and the products
+    Two results are within twice this of each other. The sums must be carried in the accumulator dtype and the products
     rounded to nothing narrower; where a sum could overflow the bound is infinite.
 
     Parameters

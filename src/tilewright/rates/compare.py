@@ -70,7 +70,7 @@ def compare(old: Sweep, new: Sweep, threshold: float = THRESHOLD) -> Comparison:
     """Compare the points that both sweeps have.
 
     `threshold` is of measured times; predicted ones have no noise, so any difference counts. A peer is a yardstick,
-    and judged only where nothing else stands beside it.
+    and judged only where nothing else is beside it.
 
     Raises ArgumentValueError: they have no point in common.
     """

@@ -26,7 +26,7 @@ class Peer:
     module: str
     package: str  #: What pip installs.
     devices: tuple[str, ...]  #: Where it multiplies: `cpu`, `cuda`.
-    #: (module, a, b, device) -> a product of operands that lie on the device.
+    #: (module, a, b, device) -> a product of operands that are on the device.
     prepare: Callable[[Any, Array, Array, str], Ready]
 
     def ready(self, a: Array, b: Array, device: str) -> Ready:

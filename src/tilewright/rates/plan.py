@@ -89,7 +89,7 @@ def record_of(point: Point) -> Record | None:
 
 
 def points(asked: Asked) -> tuple[Point, ...]:
-    """All points in order: by dtype, extents and caches; those that take turns stand together.
+    """All points in order: by dtype, extents and caches; those that take turns are together.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from tilewright.rates.record import Point, Rate
 
 #: GFLOPS of each unit that a source prints.
 UNITS = MappingProxyType({"GFLOPS": 1.0, "TFLOPS": 1000.0})
-#: The GPU that tables are predicted for where none is here. The sources name none; its rates lie closest to S12's.
+#: The GPU that tables are predicted for where none is here. The sources name none; its rates are closest to S12's.
 GPU = "v100"
 
 
@@ -45,7 +45,7 @@ class SourceTable:
         return not self.figures or (point.m, column) in self.figures
 
     def column(self, point: Point) -> Any:
-        """The column that a point stands in."""
+        """The column that a point is in."""
         return getattr(point, self.columns)
 
     def figure(self, point: Point) -> float | None:

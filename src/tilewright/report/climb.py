@@ -42,7 +42,7 @@ def _heading(climb: Climb) -> Iterator[Block]:
 
 
 def _groups(climb: Climb) -> Iterator[Group]:
-    """The column groups; a real GPU's time has its own heading, and no counts stand beside it."""
+    """The column groups; a real GPU's time has its own heading, and no counts are beside it."""
     if not climb.machine.limits:  # a device with kernels of its own
         yield from _own_groups(climb)
         return
@@ -174,7 +174,7 @@ def _rate(operations: int, seconds: float | None) -> float | None:
 def _summary(climb: Climb) -> Iterator[Block]:
     ran = [r for r in climb.rungs if not r.published and r.verified is not None]
     text = Text("" if ran else "No trusted kernel ran.")
-    for bounded, claim in ((False, "give the canonical product, bit for bit"), (True, "lie within their bound")):
+    for bounded, claim in ((False, "give the canonical product, bit for bit"), (True, "are within their bound")):
         trusted = [r for r in ran if (r.order == _BOUNDED) == bounded]
         right = sum(bool(r.verified) for r in trusted)
         style = f"bold {styles.GOOD}" if right == len(trusted) else styles.ERROR
@@ -208,7 +208,7 @@ def _of_vendor(rung: Rung) -> bool:
 
 
 def _legend(climb: Climb) -> Iterator[str]:
-    """Explain the words that stand in the rows, and no others."""
+    """Explain the words that are in the rows, and no others."""
     rungs = climb.rungs
     if climb.machine.device == "simulated":
         yield "Host time: this host's, of the simulation where a GPU's kernel ran; it says nothing of a GPU."
@@ -220,7 +220,7 @@ def _legend(climb: Climb) -> Iterator[str]:
     if any(r.predicted.predicted_seconds for r in rungs):
         yield (
             "Predicted: by a model of one multiprocessor from machine code and counts, with the band that most "
-            "published times lie in; nothing was measured."
+            "published times are in; nothing was measured."
         )
     if any(r.published and not _of_vendor(r) for r in rungs):
         yield "Published: as its source has it, defects included; what it does is shown, not trusted."

@@ -17,7 +17,7 @@ from tilewright.report import program
 
 
 def climb(found: Climb) -> dict[str, Any]:
-    """Return {"machine", "problem", "rungs"}; counts and footprint stand beside a rung's other fields.
+    """Return {"machine", "problem", "rungs"}; counts and footprint are beside a rung's other fields.
 
     What was not counted is null, never 0.
     """

@@ -107,7 +107,7 @@ def _asked(demand: Demand) -> str:
 
 
 def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:
-    """The changed number; the kernel as it is stands in the row it falls in."""
+    """The changed number; the kernel as it is is in the row it falls in."""
     value = getattr(found.demand, field)
     current = min((r for r in rows if getattr(r.demand, field) >= value), key=_value(field), default=None)
 

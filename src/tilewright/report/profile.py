@@ -42,7 +42,7 @@ Predicted = Callable[[Profile], Prediction | None]
 def of_program(profiles: Sequence[Profile], predicted: Predicted | None = None) -> Iterator[Block]:
     """A table of a program's launches, and for each kernel that of its launches which takes longest.
 
-    A launch of which nothing is left out stands alone. Only those that are shown alone are predicted.
+    A launch of which nothing is left out is alone. Only those that are shown alone are predicted.
     """
     slowest: dict[str, Profile] = {}
     for profile in profiles:

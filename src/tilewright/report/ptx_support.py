@@ -17,7 +17,7 @@ Every form the SIMT machine runs, written as the PTX ISA manual writes it: `{.x}
 choice, and a placeholder such as `.type` stands for the values listed beside it. The dotted parts of a name may stand
 in any order that the vendor's assembler takes (`max.s32.relu`), each of them once. A form that is not here is an
 error that names the line, the form and its known neighbours. What the assembler takes for sm_50 to sm_75 and is
-refused here stands at the end, with the reason.
+refused here is at the end, with the reason.
 
 This page is generated from the instruction table: `tilewright ptx-support > docs/ptx-support.md`.
 """

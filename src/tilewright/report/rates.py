@@ -21,7 +21,7 @@ from tilewright.report.places import path
 from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
 
 _PREDICTED = "predicted"
-#: What stands in a table where a rate has no time.
+#: What is in a table where a rate has no time.
 FAILED = "failed"
 _EXTENTS = Form(RIGHT.whole, lambda text: text.replace(" ", ""))
 _BAND = Form(

@@ -30,7 +30,7 @@ ROOT = "SRCROOT"
 def text(sifted: Sifted, root: Path, ended: Ended) -> str:
     """A SARIF log of one run, in ASCII.
 
-    What is suppressed is in the log too, and says so. Paths are relative to `root` where they lie in it. Where the
+    What is suppressed is in the log too, and says so. Paths are relative to `root` where they are in it. Where the
     program did not run to its end, neither did the check, and the log says so.
     """
     return json.dumps(log(sifted, root, ended), indent=2)
@@ -91,7 +91,7 @@ def _rule(code: Code) -> dict[str, Any]:
 
 def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dict[str, Any]:
     logical = {"name": finding.kernel, "kind": "function"}
-    # Code hosts refuse a result without a file: what has none stands in the kernel's PTX.
+    # Code hosts refuse a result without a file: what has none is in the kernel's PTX.
     place = (finding.source, finding.line) if finding.source else (f"{finding.kernel}.ptx", finding.ptx_line)
     location: dict[str, Any] = {"physicalLocation": _physical(*place, root)}
     if finding.kernel:

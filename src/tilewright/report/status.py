@@ -16,7 +16,7 @@ from tilewright.waiting import Activity
 
 #: Seconds that something takes before a line shows it.
 PATIENCE_SECONDS = 1.0
-#: Seconds between two lines that stand below each other, in a pipe or a log.
+#: Seconds between two lines that are below each other, in a pipe or a log.
 LINES_SECONDS = 30.0
 _REWRITE_SECONDS = 0.25
 _LEAST_SHARE = 0.01  # of the work, before anything is said of the rest

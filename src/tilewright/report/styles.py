@@ -9,7 +9,7 @@ ERROR, WARNING, NOTE = (f"bold {colour}" for colour in (ERROR_COLOUR, WARNING_CO
 #: Of times that a model gives, beside measured ones.
 PREDICTED = "#9a4fc4"
 HEADING, SPECIMEN, QUIET = "bold", "italic", "dim"
-#: Variables that a page may set for its own ground; elsewhere the colours stand as they are.
+#: Variables that a page may set for its own ground; elsewhere the colours are as they are.
 VARIABLES = {ERROR_COLOUR: "bad", WARNING_COLOUR: "warning", NOTE_COLOUR: "accent", GOOD: "good", PLACE: "place",
              PREDICTED: "predicted"}  # fmt: skip
 #: By the severity of findings.

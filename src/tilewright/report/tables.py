@@ -16,7 +16,7 @@ from tilewright.report import figures
 
 #: Blanks between columns.
 GAP = 2
-#: Least cells of a table's text at the right; where fewer are left, what is counted of a row stands beneath it.
+#: Least cells of a table's text at the right; where fewer are left, what is counted of a row is beneath it.
 LEAST_TEXT = 48
 
 
@@ -65,7 +65,7 @@ class Column:
     legend: str = ""  #: What the title means, where that is not plain.
 
     def cell(self, row: Any, *, brief: bool = False) -> Text:
-        """What stands in a row."""
+        """What is in a row."""
         written = (self.form.brief if brief else self.form.whole)(self.value(row))
         text = written.copy() if isinstance(written, Text) else Text(written)
         text.stylize_before(self.style if isinstance(self.style, str) else self.style(row))
@@ -104,7 +104,7 @@ class Table:
     key: Group
     groups: tuple[Group, ...]
     rows: Sequence[Any] = field(repr=False)
-    #: Lines of any length, which stand at the right, or above what else there is of a row.
+    #: Lines of any length, which are at the right, or above what else there is of a row.
     text: Column | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ def _with_values(group: Group, rows: Sequence[Any]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table stands in a width: the columns of each part, whether figures are brief, and where the text goes."""
+    """How a table is in a width: the columns of each part, whether figures are brief, and where the text goes."""
 
     parts: tuple[tuple[Column, ...], ...]
     brief: bool
@@ -151,7 +151,7 @@ def layout(table: Table, width: int) -> Layout:
 
 
 def _beside_text(table: Table, width: int) -> Layout:
-    """One part: where the text has too little room, figures are made brief, and stand beneath it where that fails."""
+    """One part: where the text has too little room, figures are made brief, and are beneath it where that fails."""
     assert table.text is not None
     columns = (*table.key.columns, *(column for group in table.groups for column in group.columns))
     wanted = _longest(table.text.cell(row).plain for row in table.rows)

@@ -1,1 +1,1 @@
-"""What test suites have of Tilewright: pytest's options."""
+"""Tilewright in test suites: options of pytest."""

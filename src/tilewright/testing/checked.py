@@ -1,11 +1,11 @@
 """Findings as failures of the tests in which they appear.
 
-A finding belongs to the test that runs when it appears: what a fixture's kernels do wrong fails the first test that
-uses the fixture. What is known only when an array is freed, such as elements that no launch has reached, fails the test
-at whose end it is freed, if that one launched it; the rest stands in a section of its own at the end, under the name of
-the test that launched it, and fails the run.
+A finding belongs to the test that runs when it appears: a fault in a fixture's kernel fails the first test that uses
+the fixture. Some findings are known only when an array is freed, such as elements that no launch reached. They fail the
+test at whose end the array is freed, if that test launched the kernel. All others go to a section at the end, under the
+name of the test that launched the kernel, and fail the run.
 
-An exception that a launch raised, and that the test handled, is no failure besides: `pytest.raises` has looked at it.
+An exception that a launch raised and the test handled is not a failure: `pytest.raises` has looked at it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY = "tilewright_rest"
 
 
 class _Test(NamedTuple):
-    """A test, by its first launch: what appears later stands under the name of the test that launched it."""
+    """A test and its first launch: a later finding is reported under the test that launched the kernel."""
 
     first: int
     name: str
@@ -36,7 +36,7 @@ class _Test(NamedTuple):
 
 
 class CheckedTests:
-    """A plugin that asks the checks after each phase of each test what is new.
+    """A plugin that collects new findings after each phase of each test.
 
     Raises ArgumentValueError: the project's settings are wrong.
     """
@@ -46,7 +46,7 @@ class CheckedTests:
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
         self.checks = Checks(gpu=gpu_name, ignore=unwanted)  #: The simulated GPU's observer.
         self._failing = configuration.FAILURES[project.fail_on or "warning"]
-        self._rest: list[str] = []  # shown at the end: findings of no test, and those that are no failure
+        self._rest: list[str] = []  # shown at the end: findings of no test, and those that are not failures
         self._failed = False  # whether some of these are a failure
         self._tests = [_Test(0, "before the first test", frozenset())]
         self._ended = False
@@ -55,32 +55,32 @@ class CheckedTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """From now on launches are this test's."""
+        """Launches from here on belong to this test."""
         codes = [str(code) for mark in item.iter_markers("tilewright_ignore") for code in mark.args]
         self._tests.append(_Test(self.checks.launches, item.nodeid, frozenset(codes)))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Fail the test by what has appeared since the last one ended, its fixtures' making included."""
+        """Fail the test on findings since the last test ended, those of its fixtures' setup included."""
         try:
             suppressions.checked(sorted(self._tests[-1].ignored), "the mark tilewright_ignore")
         except ArgumentValueError as error:
             wrong = str(error)
         else:
             wrong = ""
-        if wrong:  # outside, so that it stands without the error that it came from
+        if wrong:  # outside the handler, so that the failure shows no other error as its cause
             pytest.fail(wrong, pytrace=False)
         yield from self._watched(item, "call")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
-        """Fail the test's end by what appears where its fixtures end; pytest lets go of them right after."""
+        """Fail the teardown on findings that appear in it; pytest releases the fixtures right after."""
         yield from self._watched(item, "teardown")
 
     def _watched(self, item: pytest.Item, when: str) -> Iterator[None]:
         try:
             result = yield
-        except BaseException:  # what was found stands beside the test's own report
+        except BaseException:  # findings go beside the test's own report
             found = self._of_this(self.checks.fresh())
             if found:
                 item.add_report_section(when, "tilewright", _text(found))
@@ -96,7 +96,7 @@ class CheckedTests:
         return result
 
     def _of_this(self, sifted: Sifted) -> list[Finding]:
-        """The findings that fail the test that runs; others are kept for the end."""
+        """The findings that fail the running test; others are kept for the end."""
         mine: list[Finding] = []
         for finding in sifted.findings:
             test = self._tests[bisect.bisect_right(self._tests, finding.launch, key=lambda one: one.first) - 1]
@@ -118,7 +118,7 @@ class CheckedTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """What waited for its arrays until now; a worker of xdist gives it to the process that reports."""
+        """Collect findings that waited for their arrays; a worker of xdist sends them to the reporting process."""
         self._free_pending()
         self._ended = True
         self._of_this(self.checks.fresh(raised=False, ended=True))
@@ -129,13 +129,13 @@ class CheckedTests:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist has left."""
+        """Take the findings that a worker of xdist sent."""
         rest, failed = getattr(node, "workeroutput", {}).get(_KEY, ([], False))
         self._rest += rest
         self._failed |= failed
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The section of findings that stand in no test's report."""
+        """Print the findings that are in no test's report."""
         if self._rest:
             terminalreporter.section("tilewright: findings in no test's report")
             for text in self._rest:
@@ -143,6 +143,6 @@ class CheckedTests:
 
 
 def _text(findings: Sequence[Finding]) -> str:
-    """Findings as the command line has them, without its summary in the last line."""
+    """Findings as the command line prints them, without the summary line."""
     parts = report.blocks(Sifted(tuple(findings), (), ()), launches=0, kernels=0)
     return records.text_of(parts).rpartition("\n")[0].rstrip()

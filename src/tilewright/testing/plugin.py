@@ -1,6 +1,6 @@
-"""pytest's option `--check`: a test in which something is wrong with a kernel fails, and the finding is its report.
+"""pytest's option `--check`: a finding in a kernel fails the test that launched it, and is its report.
 
-The simulated GPU itself is `drivers.pytest_plugin`'s; this adds an observer to it.
+`drivers.pytest_plugin` makes the simulated GPU; this plugin adds an observer to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TESTS = "tilewright-checked-tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option, and its twin for configuration files."""
+    """Add the option and its form for configuration files."""
     group = parser.getgroup("tilewright")
     text = "fail tests in which something is wrong with a kernel; on a simulated GPU, the H100 unless one is named"
     group.addoption("--check", action="store_true", dest="tilewright_check", help=text)
@@ -33,7 +33,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pluggy.HookimplMarker("pytest")(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known; and add the observer where a `conftest.py` named this plugin."""
+    """Register the mark; add the observer where a `conftest.py` named this plugin."""
     config.addinivalue_line(
         "markers", 'tilewright_ignore("TW601", ...): codes of findings that do not fail the test under --check'
     )
@@ -52,7 +52,7 @@ def _start(config: pytest.Config, option: bool) -> None:
 
 
 def _checked(config: pytest.Config, gpu_name: str) -> object:
-    """What follows the tests, registered, and its observer."""
+    """Register the plugin that follows the tests; return it and its observer."""
     from tilewright.testing.checked import CheckedTests
 
     tests = CheckedTests(config, gpu_name)

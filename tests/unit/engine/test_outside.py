@@ -223,7 +223,7 @@ def test_a_folder_that_may_not_be_written_is_told(
 ) -> None:
     a = saved(tmp_path, "a", arrays[0])
     monkeypatch.setattr(os, "access", lambda *given: False)  # root may write anywhere
-    with pytest.raises(ArgumentValueError, match=r"/c\.npy: the output must lie in a folder that may be written"):
+    with pytest.raises(ArgumentValueError, match=r"/c\.npy: the output must be in a folder that may be written"):
         tw.matmul(a, arrays[1], tmp_path / "c.npy")
 
 
@@ -370,7 +370,7 @@ def test_an_unfinished_result_that_is_damaged_is_begun_anew(
         part.write_bytes(whole.replace(b"(130, 70)", b"(70, 130)"))
     elif damage != "gone":
         part.write_bytes(whole[:-9] if damage == "short" else b"x" * len(whole))
-    with pytest.warns(TilewrightWarning, match=r"c\.npy\.part: the unfinished .* begun again from nothing") as told:
+    with pytest.warns(TilewrightWarning, match=r"c\.npy\.part: the unfinished .* starts again from nothing") as told:
         found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
     assert len(told) == 1 and np.array_equal(found, tw.matmul(*arrays))
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy", "c.npy"]
@@ -378,7 +378,7 @@ def test_an_unfinished_result_that_is_damaged_is_begun_anew(
 
 def test_a_result_that_cannot_be_made_leaves_nothing(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
-    with pytest.raises(ArgumentValueError, match=r"must lie in a folder that is there"):
+    with pytest.raises(ArgumentValueError, match=r"must be in a folder that exists"):
         tw.matmul(a, arrays[1], tmp_path / "none" / "c.npy")
 
     def full(*given: Any, **named: Any) -> None:

@@ -1,1 +1,1 @@
-"""Products on the host's processor. So far its plainest one, the three loops of S5."""
+"""Products on the host's processor: packed, skinny and small kernels emitted for its vectors, and S5's three loops."""

@@ -1,7 +1,7 @@
-"""Where arrays' elements lie in memory, found the fastest way that the interpreter allows.
+"""Addresses of arrays' elements, read the fastest way that the interpreter allows.
 
 `ndarray.ctypes.data` takes 2 us. CPython's `id` is the object's address, and the first field of an array after the
-object header is its data pointer; where a look at known arrays does not confirm that, the slow way is taken.
+object header is its data pointer; if a test with known arrays does not confirm that, `ctypes.data` is used.
 
 Source: NumPy C API, "Python types and C structures", PyArrayObject.
 """
@@ -24,7 +24,7 @@ DATA_BYTES = object.__basicsize__
 
 
 def slow_address(array: Array) -> int:
-    """The address that NumPy gives out."""
+    """The address by `ctypes.data`."""
     return int(array.ctypes.data)
 
 

@@ -3,11 +3,12 @@
     for k block (at most kc, evenly cut): for n block (nc): pack B into strips of 32 columns
         for 32 rows of A: pack them: for 32 columns: the tile
 
-B's strips lie in L2 and A's strip, packed just before it is used, in L1. Both are always packed: a tile register loads
+B's strips are in L2 and A's strip, packed just before it is used, in L1. Both are always packed: a tile register loads
 16 rows that start on cache lines six times as fast as rows that do not, and NumPy's arrays seldom do. C is written in
 the order of its rows, which is what the processor prefetches.
 
-A whole tile is stored where it goes. An edge, and sums that the last k block converts, pass through 4 KiB of stack.
+A whole tile is stored directly in C. A tile at the edge, and sums that the last k block converts, go through 4 KiB of
+stack.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _PITCH = 4 * SIDE
 def amx_kernel_text(key: KernelKey) -> str:
     """The LLVM module that defines `void kernel` (see `loops.SIGNATURE`) for a key of the family `amx`.
 
-    As :func:`tilewright.backends.cpu.loops.kernel_text`; but sums are kept in the scratch only where there is more
-    than one k block.
+    As :func:`tilewright.backends.cpu.loops.kernel_text`, but sums are kept in the scratch only if there is more than
+    one k block.
     """
     ir = Ir()
     a, b = element(key.a), element(key.b)
@@ -48,7 +49,7 @@ def amx_kernel_text(key: KernelKey) -> str:
 
 
 def buffer_bytes(tile: Tile, element_bytes: int, columns: int, k: int) -> dict[str, int]:
-    """What one thread needs to pack A and B for parts of so many columns."""
+    """Bytes that one thread needs to pack A and B for parts of so many columns."""
     step = ROW_BYTES // element_bytes
     strip = min(-(-k // step), tile.kc // step) * STEP_BYTES
     return {"a": strip, "b": -(-min(tile.nc, columns) // SIDE) * strip}
@@ -87,10 +88,10 @@ class _Loops:
     tile: Tile
     step: int  #: Elements along k of a step.
     code: AmxTile
-    converts: str  #: i1: C is not just the sums.
+    converts: str  #: i1: whether C needs a conversion of the sums.
 
     def k_blocks(self) -> None:
-        """All of C. Without anything to sum there is one block of no steps, which stores zeros."""
+        """The loop over k blocks; if k is 0, one block without steps stores zeros."""
         ir, kc, step = self.ir, self.tile.kc, self.step
         blocks = ir.op(f"sdiv i64 {ir.add('%k', str(kc - 1))}, {kc}")
         blocks = ir.invoke("llvm.smax.i64", "i64", f"i64 {blocks}", "i64 1")
@@ -144,12 +145,12 @@ class _Loops:
             )
 
     def _fetch(self, source: str, column: str) -> None:
-        """Ask for what the next step packs of a strip of B, 64 bytes of each of 32 columns or rows."""
+        """Prefetch the part of a strip of B that the next step packs, 64 bytes of each of 32 columns or rows."""
         ir = self.ir
         after = ir.at(source, ir.mul("%b_rs", str(self.step)))
         along = ir.compare("eq", "%b_rs", str(ROW_BYTES // self.step))
         stride = ir.op(f"select i1 {along}, i64 %b_cs, i64 %b_rs")
-        # A line of a row serves two strips of bytes: each asks for half of the rows.
+        # A cache line of a row holds bytes of two strips: each prefetches half of the rows.
         odd = ir.op(f"and i64 {column}, {SIDE}") if self.step == ROW_BYTES else "0"
         start = ir.op(f"select i1 {along}, i64 0, i64 {ir.mul(odd, '%b_rs')}")
         for line in range(SIDE):
@@ -183,7 +184,7 @@ class _Loops:
             ir.line(f"call void @copy(ptr %tile, i64 {_PITCH}, ptr {sums}, i64 %sums_rs, {part})")
 
     def _convert(self, corner: tuple[str, str], extents: tuple[str, str]) -> None:
-        """Sums of a tile on the stack into C, through the finish or one conversion."""
+        """Store a tile's sums from the stack in C, by the finish or one conversion."""
         ir = self.ir
         if self.key.finish is not None:
             rows, columns = zip(corner, extents, strict=True)

@@ -9,7 +9,7 @@ from tilewright.native.compiler import compiler
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
 
-#: Of a processor's features, those that products are made with, as LLVM names them.
+#: The processor features that products use, by LLVM's names.
 _FEATURES = {
     "avx2": "AVX2", "avx512f": "AVX-512", "avx512vnni": "VNNI", "avxvnni": "AVX-VNNI", "avx512fp16": "AVX512-FP16",
     "avx512bf16": "AVX512-BF16", "amx-int8": "AMX int8", "amx-bf16": "AMX bfloat16", "neon": "NEON", "f16c": "F16C",
@@ -31,15 +31,15 @@ class Processor:
 
     @property
     def name(self) -> str:
-        """Its name, as the system gives it."""
+        """The processor's name, from the system."""
         return host_name()
 
     def can(self, kind: Kind) -> str:
-        """It can multiply whatever has a kind, but truth values in words alone."""
+        """Why the processor cannot multiply a kind: booleans must be in words; it multiplies all other kinds."""
         return IN_WORDS if kind.accumulator == "bool" else ""
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
-        """The product that is kept for this layout."""
+        """The plan of the product for this layout."""
         x = arrays
         found = products.product(x.a, x.a_strides, x.b, x.b_strides, x.out, x.out_strides, kind, threads, x.more)
         key, tile, path = found.key, found.tile, found.path
@@ -63,5 +63,5 @@ _PROCESSOR = Processor()
 
 
 def opened(device: str) -> Processor:
-    """The processor, whatever it is named."""
+    """The processor; there is one, so `device` does not matter."""
     return _PROCESSOR

@@ -1,8 +1,9 @@
 """Packing for tile registers: blocks of 16 rows (of A, or columns of B) by 64 bytes along k, any strides.
 
-A row here is what does not run along k. A's blocks keep rows of 64 bytes; B's keep groups of 4 bytes along k, each for
-all 16 rows. Memory that is contiguous along k gives the former at once, memory contiguous along the rows the latter by
-one interleaving; a transpose of 16 x 16 words turns one into the other. What lies beyond the extents is zero.
+A row here is a row of A or a column of B. A's blocks keep rows of 64 bytes; B's keep groups of 4 bytes along k, each
+for all 16 rows. Memory contiguous along k is in A's form already; memory contiguous along the rows takes one
+interleaving to B's form. A transpose of 16 x 16 words turns one form into the other. What is beyond the extents is
+zero.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def emit_pack_block(ir: Ir, symbol: str, source: Dtype, *, by_groups: bool) -> N
 
 @dataclass(frozen=True)
 class _Block:
-    """Ways of filling one block."""
+    """Emits the ways to fill one block."""
 
     ir: Ir
     source: Dtype

@@ -1,6 +1,6 @@
-"""Blocks of the packed kernel: those that there are, the quickest by estimate first, and those that a tuner found.
+"""Block sizes of the packed kernel: the choices ranked by estimate, and those that a tuner timed.
 
-Blocks change no bit of a product: partial sums go on in the accumulator's dtype.
+Block sizes do not change the bits of a product: partial sums continue in the accumulator's dtype.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tilewright.settings import Settings
 if TYPE_CHECKING:
     from tilewright.backends.winners import Key
 
-#: Steps along k, and bytes of B's packed block, that are tried.
+#: Choices of steps along k, and of bytes of B's packed block.
 _STEPS, _PACKED_BYTES = (256, 384, 512, 1024), (256 << 10, 512 << 10, 1 << 20, 2 << 20)
-#: Multiply-adds of one core, and bytes that it packs or passes through its second level, a second; measured on Zen 4,
-#: and only their ratio counts (`benchmarks/cpu_blocks.py`).
+#: Per second, multiply-adds of one core, and bytes that it packs or moves through its L2; measured on Zen 4. Only their
+#: ratio matters (`benchmarks/cpu_blocks.py`).
 _RATE, _BYTES = 5e10, 2e10
-#: Multiply-adds from which blocks are looked up: smaller products have one.
+#: Multiply-adds from which blocks are chosen: smaller products are one block.
 _LARGE = 1 << 21
-#: What a block that does not fit its cache costs at most, of the time.
+#: Largest share of the time that a block costs by not fitting its cache.
 _SPILLED = 0.2
 
 
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 def ranked(layout: Layout, key: KernelKey, size: int, threads: int) -> list[Choice]:
-    """All blocks for a product's layout and sums of `size` bytes, the quickest by estimate first."""
+    """All block sizes for a product's layout and sums of `size` bytes, the fastest estimate first."""
     found: dict[tuple[int, int], Choice] = {}
     for steps in _STEPS:
         for packed_bytes in _PACKED_BYTES:
@@ -52,7 +52,7 @@ def ranked(layout: Layout, key: KernelKey, size: int, threads: int) -> list[Choi
 
 
 def _estimate(layout: Layout, key: KernelKey, size: int, threads: int, blocks: Blocks) -> Ranked:
-    """The time of one matrix: its steps, what is packed and passed through caches, and what blocks spill."""
+    """The time of one matrix: its steps, packing and cache traffic, and blocks that exceed their cache."""
     m, n, k = layout.m, layout.n, layout.k
     tile, host = tile_of(replace(key, blocks=blocks)), of_host(compiler().cpu)
     along_k, along_n = math.ceil(k / tile.kc), math.ceil(n / threads / tile.nc)
@@ -66,7 +66,7 @@ def _estimate(layout: Layout, key: KernelKey, size: int, threads: int, blocks: B
 
 
 def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -> Blocks | None:
-    """The quickest blocks that a tuner timed for such a product; None where it timed none."""
+    """The fastest block sizes that a tuner timed for such a product; None if it timed none."""
     if layout.m * layout.n * layout.k < _LARGE or kind.algebra is not None or kind.finish is not None:
         return None
     root = Settings.from_environ().cache_dir
@@ -81,7 +81,7 @@ def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -
 
 
 def key_of(layout: Layout, kind: Kind, threads: int) -> Key:
-    """What times of a product's blocks are kept for."""
+    """The key under which times of a product's block sizes are kept."""
     from tilewright.backends import winners
 
     host = compiler()

@@ -1,4 +1,4 @@
-"""Which kernel multiplies which dtypes on this host, and how C is cut into parts."""
+"""Chooses the kernel for a product's dtypes on this host, and cuts C into parts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import dtype, element
 
 Array = npt.NDArray[Any]
-#: Bytes of one part's sums where they cannot be kept in the output, and rows of A packed at a time.
+#: Bytes of one part's sums if they cannot be kept in the output, and rows of A packed at a time.
 _SUMS_BYTES = 4 << 20
 _PACKED_ROWS = 1536
 #: The same for parts that pack all of B's columns again for each part.
 _GRID_SUMS_BYTES = 12 << 20
-#: A thread's columns are cut into so many parts, of at least so many columns: a thread that something else holds up
-#: leaves some to others. They cost nothing, as each column of B is packed once anyway: measured with up to 8.
+#: Parts of a thread's columns, and least columns of each: other threads can take parts of a delayed thread. The parts
+#: cost nothing, since each column of B is packed once anyway (measured with up to 8).
 _SHARES, _SHARE_COLUMNS = 4, 256
-#: Elements of a row of C whose sums take as long as packing a row of A or column of B, and as two threads' writing to
-#: the same cache line, which they do in every row where they share columns (100 ns; k 512).
+#: Elements of a row of C whose sums take as long as packing a row of A or a column of B, and as long as two threads
+#: that write to one cache line; they do so in every row if they share columns (100 ns; k 512).
 _PACKING, _SHARED_LINE = 32, 200
-#: Multiply-adds, bytes along k and rows of C from which AMX tiles are faster than what else the host has; of floats
-#: only bytes along k count.
+#: Multiply-adds, bytes along k and rows of C from which AMX tiles are the host's fastest; for floats only bytes along k
+#: count.
 _AMX_WORK, _AMX_ROW_BYTES, _AMX_ROWS = 32**3, 64, 9
 
 
@@ -40,7 +40,7 @@ class Part:
     columns: int
 
     def cut(self, rows: int, columns: int) -> list[Part]:
-        """It in parts of so many rows and columns, less at its end; those of a column of parts one after the other."""
+        """The rectangle in parts of so many rows and columns, smaller at the ends, in column-major order."""
         return [
             Part(self.row + i, min(rows, self.rows - i), self.column + j, min(columns, self.columns - j))
             for j in range(0, self.columns, columns)
@@ -60,11 +60,11 @@ def kernel_key(
 ) -> KernelKey:
     """The kernel for operand, output and accumulator dtypes on this host.
 
-    `extents` (m, n, k) are those of one product: some kernels pay for large ones only. The order `fast` allows kernels
-    that sum floats in another one than the canonical.
+    `extents` (m, n, k) are those of one matrix: some kernels are faster for large ones only. The order `fast` allows
+    kernels that sum floats in another order than the canonical one.
     """
     features = compiler().features
-    if algebra is not None:  # its operations are not the same modulo a narrower width
+    if algebra is not None:  # an algebra's operations do not give the same bits in a narrower width
         return KernelKey(a, b, c, element(accumulator).memory, "semiring", vector_bytes(features), algebra)
     register = element(accumulator).register
     family = "fma" if register in ("float", "double") else "integer"
@@ -75,14 +75,14 @@ def kernel_key(
     return KernelKey(a, b, c, register, family, vector_bytes(features))
 
 
-#: The feature that brings dot products that add to the sums, by vector bytes.
+#: The processor feature with accumulating dot products, by vector bytes.
 _DOT_FEATURES = {64: "+avx512vnni", 32: "+avxvnni"}
 
 
 def dot_family(a: str, b: str, c: str, features: str) -> str | None:
-    """The family of the host's instructions that give these dtypes' exact result from groups of bytes or words.
+    """The family of instructions on the host that multiply groups of bytes or words exactly.
 
-    Bytes of any signs do. Words must be signed, or the result be cut to 16 bits, where signs do not matter.
+    Bytes may have any signedness. Words must be signed, unless the result is cut to 16 bits, where signs do not matter.
 
     >>> dot_family("int8", "uint8", "int32", "+avx2,+avxvnni"), dot_family("int16", "int8", "int32", "+sse2")
     ('dot', 'pairs')
@@ -101,9 +101,9 @@ def dot_family(a: str, b: str, c: str, features: str) -> str | None:
 
 
 def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> bool:
-    """Whether a host's tile registers multiply these dtypes, in an order that is allowed.
+    """Whether the host's tile registers multiply these dtypes in an allowed order.
 
-    Bytes of any signs summed in 32 bits are exact in any order.
+    Sums of bytes in 32 bits are exact in any order, for any signedness.
 
     >>> amx_fits("int8", "uint8", "int32", "canonical", "+amx-tile,+amx-int8,+avx512f,+avx512bw,+avx512vl,+avx512dq")
     True
@@ -122,7 +122,7 @@ def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> boo
 def _pays(a: str, m: int, n: int, k: int) -> bool:
     """Whether a product is large enough for tiles: few rows waste most of each, and a short k the stores of C.
 
-    Of floats k alone decides: their bits in tiles are others, and an element's must not depend on how many there are.
+    For floats k alone decides: tiles sum them in another order, and an element's bits must not depend on m and n.
     """
     if k * dtype(a).bytes < _AMX_ROW_BYTES:
         return False
@@ -132,10 +132,10 @@ def _pays(a: str, m: int, n: int, k: int) -> bool:
 def parts(
     m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int, by_rows: bool = False
 ) -> list[Part]:
-    """Cut C into rectangles of whole tiles, at least one a thread where there are enough.
+    """Cut C into rectangles of whole tiles, at least one per thread if there are enough.
 
-    Each part packs what it needs of A and B: threads share columns, so that B is packed once, or rows `by_rows`, where
-    packing A costs more.
+    Each part packs its own A and B. Threads divide the columns, so that B is packed once, or with `by_rows` the rows,
+    if packing A costs more.
     """
     if m == 0 or n == 0:
         return []
@@ -153,10 +153,10 @@ def parts(
 
 
 def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
-    """Cut C of few rows into columns only, a share a thread.
+    """Cut C of few rows by columns only, a share per thread.
 
-    Two shares a thread are a page of B's row each where a row has 4 pages, and prefetchers start anew at each page:
-    8x4096x4096 lost a quarter of its speed.
+    Two shares per thread would be slower: where B's row has 4 pages each share would be one page of it, and prefetchers
+    restart at each page (8x4096x4096 lost a quarter of its speed).
     """
     most = n if in_place else max(1, _SUMS_BYTES // (sum_bytes * m))
     share = min(_whole(n, threads, tile.nr), max(tile.width, most // tile.width * tile.width))
@@ -164,7 +164,7 @@ def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_byte
 
 
 def shorter(found: list[Part], tile: Tile, most: int) -> list[Part]:
-    """Parts cut further, into whole tiles of at most `most` elements where one tile has no more.
+    """Cut parts further, into whole tiles of at most `most` elements, if one tile is not larger.
 
     >>> tile = Tile(mr=6, vectors=4, width=16, kc=512, nc=512)
     >>> [part.columns for part in shorter([Part(0, 60, 0, 640)], tile, 20_000)]
@@ -183,7 +183,8 @@ def shorter(found: list[Part], tile: Tile, most: int) -> list[Part]:
 def grid_parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
     """Cut C into a grid of rectangles, for kernels that pack both operands of each.
 
-    Of the grids with at most a rectangle a thread it is the one whose largest is packed, multiplied and stored soonest.
+    Of the grids with at most one rectangle per thread, it takes the one whose largest rectangle takes the least time to
+    pack, multiply and store.
     """
 
     def cost(share: tuple[int, int]) -> int:

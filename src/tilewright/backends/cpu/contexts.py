@@ -1,4 +1,4 @@
-"""What a kernel is made for, and its tile: by the vector registers, and by the host's caches (`microarchitectures`).
+"""A kernel's key and its tile: by the vector registers, and by the host's caches (`microarchitectures`).
 
 Source of the shapes: accumulators, one row of B and one broadcast fit the vector registers; measured in benchmarks/.
 """
@@ -37,17 +37,17 @@ class KernelKey:
     b: str
     c: str
     register: str  #: LLVM type of the accumulator.
-    #: How a step is made: `fma`, `integer`, `dot` (dot products that add to the sums), `pairs` (products of words added
+    #: The instructions of a step: `fma`, `integer`, `dot` (accumulating dot products), `pairs` (products of words added
     #: in pairs), `amx`, `semiring`.
     family: str
     vector_bytes: int  #: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
-    algebra: Semiring | None = None  #: Of the family `semiring`.
-    finish: Finish | None = None  #: What is computed from the sums; `c` is then the accumulator's dtype.
+    algebra: Semiring | None = None  #: For the family `semiring`.
+    finish: Finish | None = None  #: The expression applied to the sums; `c` is then the accumulator's dtype.
     blocks: Blocks | None = None  #: By default the host's.
 
     @property
     def order(self) -> Literal["canonical", "fast"]:
-        """`canonical`, or `fast` where the kernel sums floats in another order."""
+        """`canonical`, or `fast` if the kernel sums floats in another order."""
         return "fast" if self.family == "amx" and self.register == "float" else "canonical"
 
 
@@ -71,9 +71,9 @@ class Tile:
 _TILES = {64: (6, 4), 32: (6, 2), 16: (6, 2)}
 #: Bytes of each register type.
 REGISTER_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
-#: Operations of a semiring's step up to which a tile fills the registers; beyond, code grows and speed does not.
+#: Most operations of a semiring's step for tiles that fill the registers; with more, code grows without speed.
 SHORT_STEP = 8
-#: The tile of longer steps, and of booleans in words, whose rows are short.
+#: The tile for longer steps, and for booleans in words, whose rows are short.
 _LONG_STEP_TILE, _WORD_TILE = (4, 1), (12, 1)
 
 

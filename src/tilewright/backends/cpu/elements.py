@@ -29,7 +29,7 @@ def real(value: float) -> str:
 
 
 def filled(ir: Ir, lines: Sequence[str], args: Sequence[str], words: Mapping[str, str], width: int) -> str:
-    """The value of lines of a table (`primitives`, `dtypes`), their letters, operands and results filled in."""
+    """Emit lines of a table (`primitives`, `dtypes`) with letters and operands filled in; return the last value."""
     made = list[str]()
 
     def word(match: re.Match[str]) -> str:
@@ -47,14 +47,14 @@ def filled(ir: Ir, lines: Sequence[str], args: Sequence[str], words: Mapping[str
 
 
 def _declare(ir: Ir, full: str, line: str, text: str) -> None:
-    """Declare an intrinsic that is called: every operand has the result's type, but for a flag i1."""
+    """Declare an intrinsic; every operand has the result's type, except a flag of type i1."""
     symbol = text[text.index("@") + 1 : text.index("(", text.index("@"))]
     types = ["i1" if part.strip().startswith("i1 ") else full for part in line[line.index("(") + 1 : -1].split(",")]
     ir.declare(symbol, f"declare {full} @{symbol}({', '.join(types)})")
 
 
 def widen(ir: Ir, source: Dtype, value: str, target: str, width: int) -> str:
-    """A value of a dtype in memory as a value of a register type; truth values fill theirs with their bit."""
+    """Convert a value from its dtype in memory to a register type; a boolean fills all bits."""
     have, want = vector(source.memory, width), vector(target, width)
     if source.kind == "bool":
         holds = ir.op(f"icmp ne {have} {value}, {spread(source.memory, 0, width)}")
@@ -89,13 +89,13 @@ def narrow(ir: Ir, value: str, source: str, target: Dtype, width: int) -> str:
 
 
 def _types(record: Dtype, width: int) -> dict[str, str]:
-    """What the letters of a conversion's lines stand for."""
+    """The types that the letters in a conversion's lines stand for."""
     letters = {"T": record.memory, "F": "float", "I": "i32", "B": "i1"}
     return {letter: vector(type_, width) for letter, type_ in letters.items()}
 
 
 def _to_integer(ir: Ir, value: str, source: str, target: Dtype, width: int) -> str:
-    """A float cut towards 0 and saturated; 0 for NaN. LLVM's own form of this goes lane by lane on x86."""
+    """A float truncated to an integer and saturated; NaN gives 0. LLVM's own form works lane by lane on x86."""
     have, want, mask = vector(source, width), vector(target.memory, width), vector("i1", width)
     signed = target.kind == "signed"
     bits = target.bits - signed

@@ -1,7 +1,7 @@
-"""Elementwise expressions as LLVM text, at any vector width: the rows of `primitives` filled in.
+"""Elementwise expressions as LLVM text, at any vector width, from the rows of `primitives`.
 
-No instruction carries a fast-math flag and only `fma` is written fused, so every width and host gives the bits that
-NumPy gives for the same expression.
+No instruction has a fast-math flag and only `fma` is fused, so every width and host gives NumPy's bits for the same
+expression.
 
 Source: LLVM Language Reference, "Fast-Math Flags".
 """
@@ -62,7 +62,7 @@ def _operation(ir: Ir, step: Instruction, of: str, args: list[str], width: int) 
 
 
 def emit_cast(ir: Ir, value: str, source: str, target: str, width: int) -> str:
-    """A value as another dtype: floats rounded once, to integers saturating; integers wrapped; to bool: not 0."""
+    """Cast a value: floats round once, and saturate to integers; integers wrap; to bool any value but 0 is true."""
     if source == target:
         return value
     if element(source).carried is not None:
@@ -77,7 +77,7 @@ def emit_cast(ir: Ir, value: str, source: str, target: str, width: int) -> str:
             value, source = _to_float_odd(ir, value, width), "float32"
         return narrow(ir, value, register(source), made, width)
     if made.is_float:
-        # Rounded once to the wider floats, to 16 bits by way of float64; a truth value is exact in any.
+        # One rounding to the wider floats, to 16 bits through float64; a boolean is exact in any.
         wide = target if made.carried is None else "float32" if kind == "b" else "float64"
         found = ir.op(f"{'sitofp' if kind == 's' else 'uitofp'} {have} {value} to {vector(register(wide), width)}")
         return emit_cast(ir, found, wide, target, width)
@@ -91,7 +91,7 @@ def _zero(name: str, width: int) -> str:
 
 
 def _to_float_odd(ir: Ir, value: str, width: int) -> str:
-    """A double as a float, rounded to odd, so that one more rounding is as a single one.
+    """A double as a float rounded to odd, so that a second rounding gives the same as a single one.
 
     Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008.
     """

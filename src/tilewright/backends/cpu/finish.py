@@ -1,7 +1,6 @@
-"""The finish of a fused product: an expression of the sums and further operands, applied to rows that were just summed.
+"""The finish of a fused product: an expression of the sums and further operands, applied to rows just summed.
 
-It runs over the rows of a tile when their last step along k is done and they still lie in the cache; there is no pass
-over the whole of C.
+It runs over a tile's rows after their last step along k, while they are still in the cache, so C needs no second pass.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ OPERAND_WORDS = ("step", "first", "rs", "cs")
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What a kernel is made for beside the product itself."""
+    """The part of a kernel's key that describes its finish."""
 
-    #: Of the sum, in the accumulator's dtype, and the operands; its result's dtype is C's.
+    #: An expression of the sum, in the accumulator's dtype, and the operands; its result has C's dtype.
     expression: Expression
-    patterns: tuple[Pattern, ...]  #: One an operand.
+    patterns: tuple[Pattern, ...]  #: One for each operand.
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -91,21 +90,21 @@ class _Rows:
                 self.scatter(result, ir.at(out, ir.mul(c, "%cs")), count)
 
     def total(self, value: str) -> str:
-        """The sums as the accumulator's dtype, which may be narrower than their register."""
+        """The sums in the accumulator's dtype, which may be narrower than their register."""
         name = self.finish.expression.parameters[0][1]
         wide = {"float": "float32", "double": "float64"}.get(self.source, f"int{8 * self.size}")
         same = register(name) == self.source
         return value if same else emit_cast(self.ir, value, wide, name, self.width)
 
     def fixed(self, i: int, line: str) -> str:
-        """An operand that is one value for the whole row, in every lane."""
+        """An operand with one value for the whole row, in every lane."""
         if self.finish.patterns[i] != "column":
             return ""
         name, memory = self.finish.operands[i], element(self.finish.operands[i]).memory
         return self.loaded(name, self.ir.splat(memory, self.width, self.ir.load(memory, line)))
 
     def operand(self, i: int, line: str, c: str, count: str, mask: str) -> str:
-        """An operand's next elements: a vector from memory, or lane by lane by way of the stack."""
+        """An operand's next elements: a vector from memory, or lane by lane through the stack."""
         ir, name = self.ir, self.finish.operands[i]
         kind = element(name)
         if self.finish.patterns[i] == "row":
@@ -120,7 +119,7 @@ class _Rows:
         return self.loaded(name, ir.load(full, "%lanes"))
 
     def loaded(self, name: str, value: str) -> str:
-        """Truth values are bytes in memory and bits in registers."""
+        """A loaded value; booleans become bits."""
         if name != "bool":
             return value
         return self.ir.op(f"icmp ne {vector('i8', self.width)} {value}, {spread('i8', 0, self.width)}")

@@ -26,7 +26,7 @@ class Ir(Text):
 
     @contextmanager
     def function(self, symbol: str, parameters: str, *, internal: bool = True) -> Iterator[None]:
-        """`void symbol(parameters)`, whose body is emitted meanwhile."""
+        """Define `void symbol(parameters)`; the context emits its body."""
         self.line(f"define {'internal ' * internal}void @{symbol}({parameters}) #0 {{")
         self.place("entry")
         yield
@@ -54,7 +54,7 @@ class Ir(Text):
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Run the body where an i1 holds."""
+        """Run the body if an i1 is true."""
         self._count += 1
         n = self._count
         self.line(f"br i1 {condition}, label %then{n}, label %end{n}")
@@ -106,13 +106,13 @@ class Ir(Text):
         return self.op(f"shufflevector <{width} x {type_}> {one}, <{width} x {type_}> poison, {zeros}")
 
     def lanes_below(self, width: int, count: I64) -> str:
-        """A mask of the lanes whose number is below a count (all beyond the width, none at or under 0)."""
+        """A mask of the lanes below a count, which may exceed the width or be negative."""
         numbers = ", ".join(f"i64 {lane}" for lane in range(width))
         bound = self.splat("i64", width, count)
         return self.op(f"icmp slt <{width} x i64> <{numbers}>, {bound}")
 
     def masked_load(self, type_: str, width: int, pointer: str, mask: str | None) -> str:
-        """Lanes of a mask from memory, zeros elsewhere; without one all of a vector."""
+        """Load the lanes of a mask, zeros elsewhere; all lanes without a mask."""
         if mask is None:
             return self.load(f"<{width} x {type_}>" if width > 1 else type_, pointer)
         vector = f"<{width} x {type_}>"
@@ -122,7 +122,7 @@ class Ir(Text):
         )  # fmt: skip
 
     def masked_store(self, type_: str, width: int, value: str, pointer: str, mask: str | None) -> None:
-        """Lanes of a mask to memory; without one all of a vector."""
+        """Store the lanes of a mask; all lanes without a mask."""
         if mask is None:
             self.store(f"<{width} x {type_}>" if width > 1 else type_, value, pointer)
             return

@@ -25,7 +25,7 @@ class Kernel:
         #: Of `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)`.
         self.address = library.addresses["kernel"]
         call: Any = _KERNEL(self.address)
-        call.library = library  # whoever holds the function keeps its code loaded
+        call.library = library  # a reference to the function keeps its code loaded
         #: The same from Python: host addresses of an argument record, of the buffers' addresses, of three arrays and of
         #: a table of further ones (or 0).
         self.call: Callable[[int, int, int, int, int, int], None] = call
@@ -45,7 +45,7 @@ def compiled(
     imports: dict[str, int] | None = None,
     parts: Sequence[Source] = (),
 ) -> Library:
-    """Machine code kept under a name; its text is made only when it must be."""
+    """Machine code from disk by its name, else compiled; `text` is called only then."""
     folder = store.room(upkeep.CPU)
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
@@ -58,11 +58,11 @@ def compiled(
 
 
 def is_kept(name: str) -> bool:
-    """Whether machine code of that name lies on disk."""
+    """Whether machine code of that name is on disk."""
     return store.has(store.room(upkeep.CPU), store.digest(_fingerprint(), compiler().identity, name))
 
 
 @once
 def _fingerprint() -> str:
-    """Of all that writes or compiles kernels' text."""
+    """A digest of all modules that write or compile kernels' text."""
     return store.fingerprint("backends/cpu", "native", "problem")

@@ -1,4 +1,4 @@
-"""Where the elements of a product lie: extents and byte strides, brought to the form that the kernels like best."""
+"""The memory layout of a product: extents and byte strides, normalised to the form that kernels run fastest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Layout:
     a: tuple[int, int]
     b: tuple[int, int]
     out: tuple[int, int]
-    #: The batch's axes, outer before inner, with bytes from one matrix to the next (0 where one is used again).
+    #: The batch's axes, outer first, with bytes from one matrix to the next (0 if broadcast).
     batch: tuple[tuple[int, ...], ...] = ()
-    swapped: bool = False  #: A and B have changed places: the transposed product is computed.
+    swapped: bool = False  #: Whether A and B are swapped: the transposed product is computed.
     #: Strides of further operands of C's extents; their steps follow the others in `batch`.
     more: tuple[tuple[int, int], ...] = ()
 
@@ -37,7 +37,7 @@ class Layout:
     ) -> Layout:
         """The layout of shapes and strides as NumPy has them.
 
-        `more` are the strides of operands of C's shape. Operands that do not commute keep their places.
+        `more` are the strides of operands of C's shape. Without `commutes` A and B keep their places.
         """
         depth = len(out_shape) - 2
         a_steps, b_steps = _steps(a_shape, a_strides, depth), _steps(b_shape, b_strides, depth)
@@ -68,12 +68,12 @@ class Layout:
         return self.m * self.n * self.k * self.count
 
     def simplified(self, *, commutes: bool = True) -> Layout:
-        """The same products: axes of the batch merged, taken as rows where that can be, and rows of C contiguous."""
+        """An equal layout with batch axes merged or turned into rows if possible, and rows of C contiguous."""
         found = replace(self, batch=_merged(self.batch))._rows_for_batch()
         if not commutes:
             return found
-        # A column of C is a row of its transpose; sums are the same bits, since x y = y x, and an algebra whose
-        # multiplication does not commute is noted (`swapped`).
+        # A column of C is a row of its transpose. The bits are the same, since x y = y x; `swapped` notes the swap for
+        # an algebra whose multiplication does not commute.
         by_columns = found.n == 1 < found.m or (abs(found.out[0]) < abs(found.out[1]) and found.m > 1)
         return found.transposed()._rows_for_batch() if by_columns else found
 
@@ -92,7 +92,7 @@ class Layout:
         )
 
     def _rows_for_batch(self) -> Layout:
-        """Matrices that share B and follow each other in A and C are the rows of one taller product."""
+        """Treat matrices that share B and are adjacent in A and C as rows of one taller product."""
         found = self
         while found.batch:
             extent, a, b, out, *more = found.batch[-1]
@@ -118,7 +118,7 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], depth: int) -> list
 
 
 def _merged(batch: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Axes of extent 1 left out, and neighbours that step evenly made one."""
+    """Drop axes of extent 1, and merge neighbours with even steps."""
     axes: list[tuple[int, ...]] = []
     for axis in batch:
         if axis[0] == 1:

@@ -1,6 +1,6 @@
 """The loops around the tile, and the module of a whole kernel.
 
-No instruction set is known here, and no cache size but through the tile's blocks.
+This module knows no instruction set, and cache sizes only through the tile's blocks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tilewright.backends.cpu.microkernel.tile import TileCode
 from tilewright.backends.cpu.packing import emit_pack, emit_pack_pairs, emit_unpack, unit_lanes
 from tilewright.problem.dtypes import element
 
-#: What every kernel is called with: a record, one thread's buffers, the host addresses of the three arrays, to which
-#: the record's offsets are added, and a table of further arrays' addresses, where it takes any.
+#: Every kernel's parameters: a record, one thread's buffers, the host addresses of the three arrays, to which the
+#: record's offsets are added, and a table of addresses of further arrays, if any.
 SIGNATURE = "ptr %record, ptr %scratch, ptr %a_base, ptr %b_base, ptr %out_base, ptr %more"
-#: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place` where sums are
-#: kept in `out`, else in the scratch in rows of `sums_rs` bytes; they start from what lies there where it `continues`.
-#: n and k count real numbers, two for a complex one.
+#: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place`: sums are kept in
+#: `out`, else in the scratch in rows of `sums_rs` bytes. `continues`: they start from the values there. n and k count
+#: real numbers, two for each complex one.
 ARGUMENTS = (
     "batch", "a_step", "b_step", "out_step", "a", "b", "out", "m", "n", "k", "a_rs", "a_cs", "b_rs", "b_cs", "out_rs",
     "out_cs", "in_place", "sums_rs", "continues",
@@ -34,9 +34,9 @@ SCRATCH = ("a_pack", "b_pack", "sums_pack")
 def kernel_text(key: KernelKey) -> str:
     """The LLVM module that defines `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)` for a key.
 
-    For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending from the family's zero or, where
-    the record says that it continues, from what `out` holds. The sums are kept in `out` itself or, where the record has
-    no address for them, in the scratch, and converted at the end.
+    For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending, from the family's zero or, if the
+    record `continues`, from the values in `out`. The sums are kept in `out` if the record says `in_place`, else in the
+    scratch, and converted at the end.
     """
     ir = Ir()
     tile = tile_of(key)
@@ -50,7 +50,7 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack(ir, "pack_a", a, a.memory, a.bytes, unit_lanes(tile.width))
         emit_pack_pairs(ir, "pack_b", b, key.register, tile.width)
     else:
-        # Blocks of 64 x 64 bytes would be long code for nothing.
+        # Blocks of 64 x 64 bytes would only make the code longer.
         emit_pack(ir, "pack_a", a, key.register, size, min(tile.width, 16))
         emit_pack(ir, "pack_b", b, key.register, size, min(tile.width, 16))
     code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
@@ -63,9 +63,9 @@ def kernel_text(key: KernelKey) -> str:
 def batches(ir: Ir, key: KernelKey, declare: Callable[[], None], *, converts: bool = True) -> Iterator[None]:
     """The kernel's frame: the record's words as `%m`, `%a_rs` ..., and a loop over the batch around the body.
 
-    The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes;
-    where the key has a finish, it calls that too (:func:`finish_rows`).
-    `declare` may put allocas into the entry block. Without `converts` the body also converts sums kept elsewhere.
+    The body reads the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes.
+    If the key has a finish, the body calls it (:func:`finish_rows`). `declare` may put allocas into the entry block.
+    Without `converts` the body also converts sums that are not in `out`.
     """
     c, size = element(key.c), REGISTER_BYTES[key.register]
     if key.finish is not None:
@@ -143,7 +143,7 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
 
 
 def _clear(ir: Ir, code: TileCode) -> None:
-    """Without steps the sums are the family's zero."""
+    """Set the sums to the family's zero if k is 0."""
     zero = code.family.zero
     with ir.loop("0", "%m") as row:
         line = ir.at("%sums", ir.mul(row, "%sums_rs"))
@@ -152,7 +152,7 @@ def _clear(ir: Ir, code: TileCode) -> None:
 
 
 def _panel(ir: Ir, code: TileCode, j: str, panel_bytes: str) -> str:
-    """Where the panel of column j starts."""
+    """The address of the panel of column j."""
     return ir.at("%b_pack", ir.mul(ir.op(f"sdiv i64 {j}, {code.tile.nr}"), panel_bytes))
 
 
@@ -166,7 +166,7 @@ def _pack_columns(
 ) -> None:
     """Pack a block of B (steps from, count; columns from, count) into panels of nr columns, one after the other.
 
-    `form` says whether the panel's rows have a pitch, and how many real numbers an element is.
+    `form` gives whether the panel's rows have a pitch, and the real numbers of an element.
     """
     tile, size = code.tile, code.bytes
     pitched, pairs = form
@@ -183,9 +183,9 @@ def _pack_columns(
 
 
 def _clear_beyond(ir: Ir, code: TileCode, panel: str, steps: str, columns: str) -> None:
-    """Zeros in the columns that a panel lacks.
+    """Clear the columns that a panel at the edge lacks.
 
-    What earlier products left there may be subnormal; a multiply-add of it takes a hundred times as long, for nothing.
+    Leftovers of earlier products may be subnormal, and a multiply-add of a subnormal takes a hundred times as long.
 
     Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Floating-Point Assists".
     """
@@ -210,9 +210,9 @@ def _units(ir: Ir, count: str, pairs: int) -> str:
 def _tiles(
     ir: Ir, code: TileCode, a: tuple[str, str], block: tuple[str, str], panel_bytes: str, steps: str, first: str
 ) -> Iterator[tuple[str, str]]:
-    """All tiles of a block: rows of A (pointer, stride) stay in L1 while B's panels pass by.
+    """All tiles of a block: rows of A (pointer, stride) stay in L1 while B's panels stream through.
 
-    The body, with the rows (from, count) of a row of tiles, runs when it is done.
+    The body runs after each row of tiles, with its rows (from, count).
     """
     tile, size = code.tile, code.bytes
     with ir.loop("0", "%m", str(tile.mr)) as i:
@@ -237,7 +237,7 @@ def _operands(key: KernelKey) -> list[str]:
 
 
 def _load_operands(ir: Ir, key: KernelKey) -> None:
-    """What the record and the table of further arrays say about the finish's operands."""
+    """Load the finish's operands from the record and the table of further arrays."""
     for i, x in enumerate(_operands(key)):
         ir.line(f"%{x}_base = load ptr, ptr {ir.at('%more', str(8 * i))}, align 8")
         for j, word in enumerate(OPERAND_WORDS):
@@ -252,9 +252,9 @@ def finish_rows(
     columns: tuple[str, str] = ("0", "%n"),
     sums: tuple[str, str] | None = None,
 ) -> None:
-    """Call the finish, if there is one, for a rectangle of C (rows and columns: from, count) that is summed up.
+    """Call the finish, if any, for a completely summed rectangle of C (rows and columns: from, count).
 
-    Its sums lie at `%sums`, or at the pointer and pitch of `sums`.
+    Its sums are at `%sums`, or at the pointer and pitch of `sums`.
     """
     if key.finish is None:
         return

@@ -1,8 +1,8 @@
-"""Microarchitectures of host processors: the caches that decide how products are blocked, one record each.
+"""Microarchitectures of host processors, one record each: caches, and block sizes for them.
 
-A register tile is decided by the vector registers alone (`contexts`). How long a block is along k and n is decided by
-caches, which differ between processors of one vector width. One choice of `kc` and `packed_bytes` serves all rows
-today; `measured` says whether it was timed beside its neighbours on such a processor.
+The vector registers alone decide the register tile (`contexts`). Caches decide a block's extents along k and n, and
+they differ between processors of one vector width. All rows have the same `kc` and `packed_bytes` today; `measured`
+says whether they were timed on such a processor, beside other sizes.
 
 Blocks never change a bit of a product: partial sums continue in the accumulator's dtype.
 """
@@ -32,8 +32,8 @@ _AMD = "AMD, Software Optimization Guide for the"
 _INTEL = "Intel 64 and IA-32 Architectures Optimization Reference Manual"
 _ARM = "Arm, Technical Reference Manual of the core"
 
-#: Every host that is known. Hosts that were not timed have the blocks of those that were: on Zen 4, smaller blocks of B
-#: and fewer steps along k took the same time or up to 9 % longer (docs/design/cpu.md).
+#: All known hosts. Hosts that were not timed have the block sizes of those that were: on Zen 4, smaller blocks of B and
+#: fewer steps along k took the same time or up to 9 % longer (docs/design/cpu.md).
 MICROARCHITECTURES = (
     Microarchitecture("Zen 2", ("znver2",), 32 * _K, 512 * _K, 512, _M, f"{_AMD} 17h Family, section 2.6"),
     Microarchitecture("Zen 3", ("znver3",), 32 * _K, 512 * _K, 512, _M, f"{_AMD} 19h Family, section 2.6"),
@@ -53,12 +53,12 @@ MICROARCHITECTURES = (
         "Apple, sysctl hw.perflevel0 of such a machine: the cluster's L2",
     ),
 )  # fmt: skip
-#: Of a host that is not known: what Sapphire Rapids has.
+#: The record for unknown hosts: the sizes of Sapphire Rapids.
 UNKNOWN = Microarchitecture("unknown", (), 48 * _K, 2 * _M, 512, _M, "assumed")
 
 
 def of_host(name: str) -> Microarchitecture:
-    """The record of LLVM's name for a host.
+    """The record of a host, by LLVM's name for it.
 
     >>> of_host("znver3").packed_bytes, of_host("alderlake").title
     (1048576, 'unknown')

@@ -1,4 +1,4 @@
-"""Packing: any strides and dtypes to contiguous rows of the register type. Nothing else is applied."""
+"""Packing: copies any strides and dtypes to contiguous rows of the register type, and applies nothing else."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from tilewright.backends.cpu.elements import narrow, vector, widen
 from tilewright.backends.cpu.ir import Ir
 from tilewright.problem.dtypes import Dtype
 
-#: Steps between columns, in elements, that vectors are loaded for.
+#: Strides between columns, in elements, that are loaded as vectors.
 _VECTOR_STEPS = (1, 2, -1)
 #: Dtypes of a round where each is copied by itself.
 _UNROLL = 8
-#: What the functions that pack take.
+#: Parameters of the packing functions.
 _PACKS = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
 
 
@@ -39,7 +39,7 @@ def emit_pack(ir: Ir, symbol: str, source: Dtype, target: str, target_bytes: int
 
 
 def unit_lanes(width: int) -> int:
-    """Complex numbers of a vector where one of their parts has `width`; at least 2, which LLVM splits if it must."""
+    """Complex numbers of a vector of `width` parts; at least 2, which LLVM splits if it must."""
     return max(2, width // 2)
 
 
@@ -65,13 +65,13 @@ def emit_pack_pairs(ir: Ir, symbol: str, source: Dtype, part: str, width: int) -
                     offset = ir.mul(c, str(source.bytes))
                     value = ir.load(full, ir.at(first, offset))
                     negative = ir.op(f"fneg {full} {value}")
-                    # Even lanes take the next one's negative, odd lanes the one before.
+                    # Even lanes take the negative of the next lane, odd lanes the lane before.
                     order = [lanes + 1 + lane if not lane % 2 else lane - 1 for lane in range(lanes)]
                     ir.store(full, _shuffle(ir, full, value, negative, order), ir.at(second, offset))
 
 
 def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Dtype, width: int) -> None:
-    """`void symbol(src, pitch, rows, columns, dst, rs, cs)`: the way back, with one rounding to the output dtype."""
+    """`void symbol(src, pitch, rows, columns, dst, rs, cs)`: stores sums, with one rounding to the output dtype."""
     with ir.function(symbol, "ptr %src, i64 %pitch, i64 %rows, i64 %columns, ptr %dst, i64 %rs, i64 %cs"):
         along = ir.compare("eq", "%cs", str(target.bytes))
         whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{width}')}, i64 0")
@@ -87,9 +87,9 @@ def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Dty
 
 
 def _copy_row(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int, row: str, step: int) -> None:
-    """One row, a vector of columns at a time; nothing before the first or behind the last element is read."""
+    """One row, a vector of columns at a time; reads nothing outside of the row's elements."""
     src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
-    spare = 0 if abs(step) == 1 else 1  # the element behind the last of a vector may be behind the matrix
+    spare = 0 if abs(step) == 1 else 1  # the element after a vector's last may be outside of the matrix
     whole = ir.op(f"and i64 {ir.sub('%columns', str(spare))}, -{width}")
     reach = abs(step) * width
     lanes = [lane * step if step > 0 else width - 1 - lane for lane in range(width)]
@@ -126,7 +126,7 @@ def _transpose(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int
 
 
 def _rest_of_row(ir: Ir, source: Dtype, target: str, target_bytes: int, row: str, start: str) -> None:
-    """The columns of one row from `start` on, each by itself."""
+    """The columns of one row from `start` on, one by one."""
     src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
     steps = [ir.mul("%cs", str(i)) for i in range(_UNROLL)]
     count = ir.op(f"and i64 {ir.sub('%columns', start)}, -{_UNROLL}")

@@ -1,8 +1,8 @@
 """Worker threads that run parts of products in machine code, the interpreter lock released throughout.
 
-A job is a row of argument records for one kernel. Its caller offers it to idle workers and works at it too; whoever is
-free takes the next record. The caller never waits for a worker that has not started: it withdraws what nobody took.
-So its caller alone can always finish a job, and calls from many Python threads cannot wait for each other.
+A job is an array of argument records for one kernel. The caller offers it to idle workers and works on it too; each
+free thread takes the next record. The caller never waits for a worker that has not started: it withdraws offers that no
+worker took. So a caller can always finish its job alone, and calls from many Python threads cannot deadlock.
 
 Each worker has a mailbox of one word: 0 (idle), a job on offer, BUSY or ASLEEP. An idle worker watches its mailbox for
 about a millisecond, as BLAS libraries do, since a sleeping thread takes longer to wake than a small product takes; then
@@ -32,9 +32,9 @@ from tilewright.native.once import once
 
 _SHARED = header(Path(__file__).with_name("pool.h"))
 _JOB = _SHARED.structs["tw_job"]
-#: Words of a job that are read or written one by one.
+#: Offsets of a job's fields.
 END, NEXT, SLOTS, WORKING = (_JOB.offsets[name] // 8 for name in ("end", "next", "slots", "working"))
-#: A job: what nobody changes, then the next record and the next thread's number, then how many workers hold it.
+#: A job: constant fields, then the next record and the next thread's number, then the count of workers that hold it.
 JOB = struct.Struct(f"{END + 1}q{8 * (NEXT - END - 1)}x2q{8 * (WORKING - SLOTS - 1)}xq")
 BUSY, ASLEEP = _SHARED.numbers["TW_POOL_BUSY"], _SHARED.numbers["TW_POOL_ASLEEP"]
 #: By architecture: PAUSE, and HINT #1, which is YIELD.
@@ -44,9 +44,9 @@ _BOX_WORDS = _SHARED.structs["tw_mailbox"].bytes // 8
 
 
 def host_text(pause: str) -> str:
-    """What `pool.c` asks of a host, as LLVM text.
+    """The host-dependent functions that `pool.c` calls, as LLVM text.
 
-    `pause` is the processor's instruction for a thread that waits, as LLVM writes it; it may be empty.
+    `pause` is the processor's spin-wait instruction as an LLVM call; it may be empty.
     """
     return f"""
 @tw_array_data_bytes = constant i64 {DATA_BYTES}
@@ -59,10 +59,10 @@ define void @tw_pause() alwaysinline nounwind {{
 
 
 class Crew:
-    """The workers of a process, started when first wanted."""
+    """The worker threads of a process, started when first needed."""
 
     def __init__(self) -> None:
-        self._library = _library()  # its workers hold the crew, and the crew their code
+        self._library = _library()  # workers keep the crew alive, and the crew their code
         code = self._library.addresses
         self._run: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)(code["tw_pool_run"])
         self._watch: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code["tw_pool_serve"])
@@ -76,9 +76,9 @@ class Crew:
         self._placing = _Placing()
 
     def run(self, job: int, threads: int) -> None:
-        """Run every record of the job at a host address on at most so many threads, the caller's among them.
+        """Run all records of the job at a host address on at most so many threads, including the caller's.
 
-        It returns when no record is being worked at any more.
+        It returns when all records are done.
         """
         wanted = min(threads - 1, WORKERS_MAX)
         if wanted > len(self._threads):
@@ -96,7 +96,7 @@ class Crew:
         with HeldBack(), self._lock:
             if self.mailbox(worker) == ASLEEP:
                 self._placing.elsewhere(self._threads[worker].native_id or 0)
-                self._boxes[_BOX_WORDS * worker] = 0  # a job can be offered before the thread runs again
+                self._boxes[_BOX_WORDS * worker] = 0  # a job may be offered before the thread runs again
                 self._gates[worker].release()
 
     def _start(self, workers: int) -> None:
@@ -109,7 +109,7 @@ class Crew:
                 thread.name = f"tilewright-{number}"
                 try:
                     thread.start()
-                except RuntimeError:  # the system gives no more threads: a caller works without them
+                except RuntimeError:  # the system allows no more threads: a caller works without them
                     return
                 self._gates.append(gate)
                 self._threads.append(thread)
@@ -123,11 +123,11 @@ class Crew:
 
 
 class _Placing:
-    """Puts a worker that wakes on another processor than its caller's, where the host can say which that is.
+    """Moves a worker that wakes off its caller's processor, if the host can tell which that is.
 
-    Linux tends to start a thread where its waker runs and may leave it there for tens of milliseconds, longer than most
-    products take, while another processor stands idle. So the waker's processor is ruled out until the worker runs.
-    Where that changes nothing else is done: workers are not pinned.
+    Linux tends to start a thread on its waker's processor, and may leave it there for tens of milliseconds, longer than
+    most products take, while another processor is idle. So the worker may not use the waker's processor until it runs.
+    Apart from that workers are not pinned.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class _Placing:
             self._processor = getattr(ctypes.CDLL(None), "sched_getcpu", None)
 
     def elsewhere(self, thread: int) -> None:
-        """Keep a thread that is about to wake off the processor that this call runs on."""
+        """Exclude the processor of this call from those of a thread that is about to wake."""
         if self._processor is None:
             return
         self._allowed = os.sched_getaffinity(0)
@@ -147,7 +147,7 @@ class _Placing:
                 os.sched_setaffinity(thread, others)
 
     def anywhere(self) -> None:
-        """Let the calling thread move again."""
+        """Allow the calling thread all processors again."""
         if self._allowed:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._allowed)
@@ -156,7 +156,7 @@ class _Placing:
 class _Crews:
     """The crew of each process; a forked child gets a new one, since threads do not survive a fork.
 
-    Of several made at once, by threads' first products, one is kept; the others have started no worker yet.
+    If first products in several threads make several at once, one is kept; the others have not started workers yet.
     """
 
     def __init__(self) -> None:
@@ -173,9 +173,9 @@ crew = _Crews()
 
 @once
 def caller() -> Callable[[int, int, int, int], None] | None:
-    """A function of the addresses of a (kernel, record) pair and of three array objects; None where it cannot be.
+    """A function of the addresses of a (kernel, record) pair and of three array objects; None if not supported.
 
-    It spares a small product half a microsecond of reading addresses one by one.
+    It saves a small product half a microsecond of reading addresses one by one.
     """
     if address_reader() is slow_address:
         return None

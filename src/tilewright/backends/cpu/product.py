@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 #: How operands are read: see :class:`tilewright.engine.planning.Plan`.
 Path = Literal["packed", "tile registers", "skinny", "small"]
 #: Matrices of one small layout that pay for a kernel of its exact extents: it takes 20 to 100 ms to compile and spares
-#: each matrix 0.1 to 3 us. One that lies on disk takes less than a millisecond.
+#: each matrix 0.1 to 3 us. One that is on disk takes less than a millisecond.
 _HOT, _HOT_KEPT = 10_000, 32
 #: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
 #: another process has pushed aside holds the product up for much longer.
@@ -134,7 +134,7 @@ class Product:
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
         self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)  #: Sums are kept in C itself.
-        assert self.in_place or not kind.continues, "sums to go on from lie in rows of the accumulator's register type"
+        assert self.in_place or not kind.continues, "sums to go on from are in rows of the accumulator's register type"
         self.continues = kind.continues
         #: Sums are kept in a buffer.
         self.keeps_sums = not self.in_place and not (self.key.family == "amx" and layout.k <= self.tile.kc)
@@ -239,7 +239,7 @@ class Product:
     def run_arrays(self, a: Array, b: Array, out: Array, more: Sequence[Array] = ()) -> None:
         """Multiply arrays of the layout's strides; `out` must share no bytes with the operands.
 
-        It may share them with one of `more`, where every element lies at the same place in both.
+        It may share them with one of `more`, where every element is at the same place in both.
         """
         ready = self._ready  # one object, held while it runs: other threads may put another in its place
         if ready is not None and ready.call is not None:
@@ -253,7 +253,7 @@ class Product:
             self.run(read(a), read(b), read(out))
 
     def run(self, a: int, b: int, out: int, more: int = 0) -> None:
-        """Multiply what lies at three host addresses; `more` is that of a table with the finish's operands'."""
+        """Multiply what is at three host addresses; `more` is that of a table with the finish's operands'."""
         if self.layout.swapped:
             a, b = b, a
         ready = self._ready

@@ -18,7 +18,7 @@ Words = npt.NDArray[np.int64]
 Batch = tuple[tuple[int, ...], ...]
 #: Shares of a batch for each thread, so that a late thread holds nobody up for long.
 _SHARES = 4
-#: Matrices beside the last axis from which the longest axis is stepped along instead, whatever lies next to what.
+#: Matrices beside the last axis from which the longest axis is stepped along instead, whatever is next to what.
 _OUTER = 64
 
 
@@ -48,7 +48,7 @@ def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
 
 
 class Shares:
-    """A batch in shares: matrices in a row, and where the first of them lies.
+    """A batch in shares: matrices in a row, and where the first of them is.
 
     >>> Shares(((6, 8, 0, 16),), 1).rows(0, 1)
     (array([6]), array([[0, 0, 0]]))

@@ -29,7 +29,7 @@ def limit() -> Limit:
 def show_to_threadpoolctl() -> None:
     """Let threadpoolctl, where it is installed, see and limit the engine's threads like a BLAS's.
 
-    threadpoolctl knows thread pools by the shared libraries of the process. The engine's code lies in no library, but
+    threadpoolctl knows thread pools by the shared libraries of the process. The engine's code is in no library, but
     the compiler that makes it does, so that one stands for it.
     """
     try:

@@ -1,4 +1,4 @@
-"""Arrays that lie on an NVIDIA GPU, as operands and results: kernels read them where they are, on the caller's stream.
+"""Arrays that are on an NVIDIA GPU, as operands and results: kernels read them where they are, on the caller's stream.
 
 Whatever has `__cuda_array_interface__` is one: CuPy's, PyTorch's and numba-cuda's. The result is of A's library.
 Nothing is copied, nothing waits for the GPU, and all memory that a launch takes is what the caller gave.
@@ -84,7 +84,7 @@ class View:
 def view(name: str, value: Any) -> View:
     """What an array says of itself.
 
-    Raises ArgumentTypeError: it does not lie on a GPU, has a dtype that kernels do not read, or says nothing while it
+    Raises ArgumentTypeError: it does not be on a GPU, has a dtype that kernels do not read, or says nothing while it
     has a gradient.
     """
     library = library_of(value)
@@ -93,11 +93,11 @@ def view(name: str, value: Any) -> View:
         interface = getattr(value, "__cuda_array_interface__", None)
     except RuntimeError as error:
         if "grad" not in str(error):  # numba-cuda's, of a GPU that is gone
-            raise ArgumentTypeError(f"`{name}` must lie on the GPU that is current ({error})") from error
+            raise ArgumentTypeError(f"`{name}` must be on the GPU that is current ({error})") from error
         raise ArgumentTypeError(f"`{name}` must be without a gradient (got one that torch tracks: {error})") from error
     if interface is None:
         raise ArgumentTypeError(
-            f"`{name}` must lie on the GPU as the other operand does (got {_told(value)}); copy it there"
+            f"`{name}` must be on the GPU as the other operand does (got {_told(value)}); copy it there"
         )
     described = array_shape(value)
     assert described is not None
@@ -109,7 +109,7 @@ def view(name: str, value: Any) -> View:
 
 
 def _told(value: Any) -> str:
-    """What lies elsewhere, and where if it says so."""
+    """What is elsewhere, and where if it says so."""
     where = getattr(value, "device", None)
     return type(value).__name__ if where is None else f"{type(value).__name__} on {where}"
 
@@ -148,7 +148,7 @@ class CudaArrays:
     """The arrays of one product."""
 
     library: Library | None  #: A's.
-    beside: Any  #: A, where the result lies too.
+    beside: Any  #: A, where the result is too.
 
     @classmethod
     def of(cls, a: Any, b: Any) -> CudaArrays:
@@ -156,7 +156,7 @@ class CudaArrays:
         return cls(library_of(a), a)
 
     def seen(self, name: str, value: Any) -> View:
-        """The array as it lies."""
+        """The array as it is."""
         return view(name, value)
 
     def check(self, name: str, value: Any) -> None:
@@ -208,7 +208,7 @@ class CudaArrays:
         return x
 
     def multiply_into(self, a: View, b: View, out: Any, kind: Kind, more: Sequence[Any], shape: Shape) -> None:
-        """Launch out = a b, once for each matrix, and copies of what no kernel reads where it lies.
+        """Launch out = a b, once for each matrix, and copies of what no kernel reads where it is.
 
         Raises DeviceError: no kernel takes such arrays; ArgumentValueError: they were made on several streams.
         """

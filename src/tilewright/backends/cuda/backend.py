@@ -38,9 +38,9 @@ def _described(handle: Any) -> Device:
 
 
 def arrays_of(a: Any, b: Any) -> CudaArrays:
-    """The arrays of a product that lie on the current GPU.
+    """The arrays of a product that are on the current GPU.
 
-    Raises ArgumentTypeError: one of them lies elsewhere.
+    Raises ArgumentTypeError: one of them is elsewhere.
     """
     from tilewright.backends.cuda.arrays import CudaArrays
 

@@ -1,4 +1,4 @@
-"""The current GPU, for arrays that lie on it: cuda.core's names, or what a simulated GPU puts in their place.
+"""The current GPU, for arrays that are on it: cuda.core's names, or what a simulated GPU puts in their place.
 
 numba-cuda takes these names of cuda.core as its own. They are the vendor's on a real GPU; while a simulated GPU is in
 place they are its, and so its arrays are multiplied by it.

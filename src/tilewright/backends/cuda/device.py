@@ -265,7 +265,7 @@ class _Copies:
         _check(error, f"copying {size} bytes to the GPU")
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Copy arrays with what lies between their elements."""
+        """Copy arrays with what is between their elements."""
         copy: npt.NDArray[np.uint8] = np.empty(max(stretch.lead_bytes + stretch.size_bytes, 1), np.uint8)
         buffer = self._device.allocate(copy.nbytes, stream=self._stream)
         self._held.append((stretch, buffer, copy))

@@ -1,7 +1,7 @@
 """A product of arrays on a GPU as launches: of a kernel of the catalogue, and of copies of what it cannot read.
 
-Operands lie any way, in any dtype that the kind allows. What the kernel cannot read where it lies, or write where it
-shall lie, goes through memory of the launches' own, by a copy on the GPU.
+Operands are any way, in any dtype that the kind allows. What the kernel cannot read where it is, or write where it
+is to be, goes through memory of the launches' own, by a copy on the GPU.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
 
 @bounded(1024)
 def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> _Ready:
-    """The kernel that multiplies; `columns` says whether A lies by columns, and B.
+    """The kernel that multiplies; `columns` says whether A is by columns, and B.
 
     Raises DeviceError: there is none.
     """
@@ -125,7 +125,7 @@ def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more:
 
 
 def _read(made: Launches, ready: _Ready, x: Array, of: str, turned: bool) -> Array:
-    """An operand as the kernel reads it, by columns if `turned`: where it lies, or a copy.
+    """An operand as the kernel reads it, by columns if `turned`: where it is, or a copy.
 
     Its values are those that it has as the dtype `of`.
     """
@@ -160,7 +160,7 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
 
 
 def _is_direct(c: Array, made: np.dtype[Any], operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
-    """Whether the kernel may write C where it shall lie: as it makes it, and over nothing that it reads elsewhere."""
+    """Whether the kernel may write C where it is to be: as it makes it, and over nothing that it reads elsewhere."""
     lies = all(_plain(c[i]).flags.c_contiguous for i in itertools.islice(np.ndindex(c.shape[:-2]), 1))
     same = c.dtype == made or {name_of(c.dtype), name_of(made)} == _WORDS
     apart = not any(np.may_share_memory(c, x) for x in operands)

@@ -39,7 +39,7 @@ class OpenclArrays:
 
     @classmethod
     def of(cls, a: Any, b: Any) -> OpenclArrays:
-        """Check that both operands lie on a device.
+        """Check that both operands are on a device.
 
         Raises ArgumentTypeError, ArgumentValueError.
         """
@@ -64,7 +64,7 @@ class OpenclArrays:
             return
         if value.context != self.queue.context:
             raise ArgumentValueError(
-                f"`{name}` must lie in the OpenCL context of the first operand that has a queue "
+                f"`{name}` must be in the OpenCL context of the first operand that has a queue "
                 "(got another); copy it there"
             )
         if not value.dtype.isnative:
@@ -136,7 +136,7 @@ def _told(queue: Any, what: str, needed_bytes: int) -> contextlib.AbstractContex
 
 
 def _shares(x: Any, y: Any) -> bool:
-    """Whether arrays lie in one buffer."""
+    """Whether arrays are in one buffer."""
     return None not in (x.base_data, y.base_data) and _whole(x.base_data) == _whole(y.base_data)
 
 

@@ -42,7 +42,7 @@ class SimulatedCluster:
     task_s: float = 5e-3  #: Of client and scheduler for each task, one after the other: 4 to 5 ms were measured.
     step_s: float = 2e-4  #: Of a step, beside its arithmetic.
     byte_s: float = 0.0  #: By which steps are longer for a byte read or written, where no core is free for that.
-    flush_s: float = 1.5e-2  #: From a tile's last byte to when it lies on disk, and the caller knows.
+    flush_s: float = 1.5e-2  #: From a tile's last byte to when it is on disk, and the caller knows.
     failure_s: float = math.inf  #: Mean time from when a worker begins to when it dies, exponentially distributed.
     return_s: float = 60.0  #: From there to when another is in its place.
     spread: float = 0.0  #: Standard deviation of the logarithm of workers' rates; 0.05 is about 5 %.

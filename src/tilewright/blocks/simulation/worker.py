@@ -22,7 +22,7 @@ class Task:
 
     number: int
     tile: int
-    places: tuple[Hashable, Hashable]  #: Where its panels of A, and of B, lie beside k.
+    places: tuple[Hashable, Hashable]  #: Where its panels of A, and of B, are beside k.
     rows: int
     columns: int
     depth: int  #: Of all its panels together.

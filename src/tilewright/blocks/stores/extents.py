@@ -1,4 +1,4 @@
-"""Where arrays lie on disk, and whether two of them share bytes there or in memory."""
+"""Where arrays are on disk, and whether two of them share bytes there or in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Extent:
     """
 
     path: Path
-    #: The first byte and the one behind the last; a name for what lies in pieces; None where nothing is known.
+    #: The first byte and the one behind the last; a name for what is in pieces; None where nothing is known.
     part: tuple[int, int] | str | None = None
 
     def meets(self, other: Extent) -> bool:
@@ -35,11 +35,11 @@ class Extent:
         if one is None or two is None:
             return True
         if isinstance(one, str) or isinstance(two, str):
-            return one == two  # what lies in pieces shares none with what lies in one
+            return one == two  # what is in pieces shares none with what is in one
         return one[0] < two[1] and two[0] < one[1]
 
     def is_in(self, place: Path) -> bool:
-        """Whether the file is this one, or lies in this folder, by whatever names."""
+        """Whether the file is this one, or is in this folder, by whatever names."""
         file = self.path.resolve()
         return place.exists() and any(_same(x, place) for x in (file, *file.parents))
 
@@ -71,7 +71,7 @@ def _map_of(array: Array) -> np.memmap[Any, Any] | None:
 
 
 def one_file(store: Store, other: Store) -> bool:
-    """Whether two arrays lie in one file, so that writing one changes the times by which the other is known."""
+    """Whether two arrays are in one file, so that writing one changes the times by which the other is known."""
     found, where = store.extent(), other.extent()
     return found is not None and where is not None and _same(found.path, where.path)
 
@@ -85,6 +85,6 @@ def overlap(value: Any, store: Store, other_value: Any, other: Store) -> bool:
             return True
         one, two = _map_of(value), _map_of(other_value)
         if one is not None and two is not None and vars(one)["_mmap"] is vars(two)["_mmap"]:
-            return False  # rows or columns of one map, whose bytes may lie between each other
+            return False  # rows or columns of one map, whose bytes may be between each other
     found, where = store.extent(), other.extent()
     return found is not None and where is not None and found.meets(where)

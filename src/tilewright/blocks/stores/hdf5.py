@@ -1,6 +1,6 @@
 """Datasets in files of HDF5.
 
-One without chunks lies in its file as in a .npy file, and is read there without the library, whose one lock would let
+One without chunks is in its file as in a .npy file, and is read there without the library, whose one lock would let
 threads wait for each other; others are read by the library. New ones have no chunks: any tile can be written in its
 place, and no library has the file open that could leave it broken when the process ends early.
 """
@@ -77,7 +77,7 @@ class Hdf5Store:
         }
 
     def extent(self) -> Extent:
-        """As :meth:`Store.extent`: bytes in one piece, or the address of what lies in chunks, whatever its names."""
+        """As :meth:`Store.extent`: bytes in one piece, or the address of what is in chunks, whatever its names."""
         h5py, dataset = require("h5py", "HDF5 datasets"), self.dataset
         if dataset.external or dataset.is_virtual:
             return Extent(self._path)
@@ -165,7 +165,7 @@ def beside(place: Place) -> list[str]:
 
 
 def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | None:
-    """Where a dataset lies in its file; None where it has chunks, lies elsewhere, or not as NumPy has it."""
+    """Where a dataset is in its file; None where it has chunks, is elsewhere, or not as NumPy has it."""
     h5py = require("h5py", "HDF5 datasets")
     offset, file = dataset.id.get_offset(), dataset.file
     if offset is None or dataset.external or dataset.is_virtual or file.driver != "sec2" or file.userblock_size:

@@ -54,7 +54,7 @@ _OBJECTS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str, bool], Store]],
 
 
 def is_outside(value: Any) -> bool:
-    """Whether a value is a path, or an array of a library whose arrays lie outside memory; cheap."""
+    """Whether a value is a path, or an array of a library whose arrays are outside memory; cheap."""
     if isinstance(value, np.ndarray):
         return False
     return isinstance(value, str | os.PathLike) or any(library.owns(value) for library in _LIBRARIES)

@@ -1,4 +1,4 @@
-"""Arrays that lie in a file as they would in memory: rectangles are lines of it, read and written where they lie.
+"""Arrays that are in a file as they would in memory: rectangles are lines of it, read and written where they are.
 
 Nothing is mapped, so that limits of memory hold, and threads read at once. Bytes go straight to where they are wanted
 where dtype and strides permit, and through a small buffer elsewhere.
@@ -20,7 +20,7 @@ from tilewright.blocks.stores import disk
 from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.store import BAND_BYTES, Array, bands
 
-#: Lines this near each other are read with what lies between them: one call costs as much as these bytes.
+#: Lines this near each other are read with what is between them: one call costs as much as these bytes.
 _GAP_BYTES = 4096
 #: Of lines apart, so many are asked of the disk before they are read, and no more bytes: one after the other, 16 KiB
 #: each, came at 0.15 GB/s and cost the processor 2 s a gigabyte; these come at 0.85, for 0.55 s.
@@ -31,7 +31,7 @@ _MOST_PIECES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of an array lie in a file; elements of one of the last two axes are neighbours."""
+    """Where the elements of an array are in a file; elements of one of the last two axes are neighbours."""
 
     offset: int
     shape: tuple[int, ...]
@@ -176,7 +176,7 @@ class LinesStore:
                     disk.write_all(self._file, line.data, place, self.name)
 
     def _band(self, run: _Run) -> Array:
-        """Read lines into a buffer: with what lies between them where that is little."""
+        """Read lines into a buffer: with what is between them where that is little."""
         count, width = len(run.values), run.width * self.dtype.itemsize
         near = width <= run.distance <= max(_GAP_BYTES, width)
         pitch = run.distance if near else width

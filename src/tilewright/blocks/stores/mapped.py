@@ -1,4 +1,4 @@
-"""Mapped files (`np.memmap`): the file is read instead of the map, where the array lies in it in lines."""
+"""Mapped files (`np.memmap`): the file is read instead of the map, where the array is in it in lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentValueError
 
 
 class MapStore(MemoryStore):
-    """A map of a file in which an array lies otherwise than in lines: read through the map, known by its file."""
+    """A map of a file in which an array is otherwise than in lines: read through the map, known by its file."""
 
     def __init__(self, array: np.memmap[Any, Any], path: Path, layout: Layout) -> None:
         super().__init__(array, str(path))
@@ -51,7 +51,7 @@ class MapStore(MemoryStore):
 def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
     """A mapped array, or a view of one.
 
-    What is changed in memory alone, or lies in a file of which only the map is left, is an array in memory.
+    What is changed in memory alone, or is in a file of which only the map is left, is an array in memory.
 
     Raises ArgumentTypeError: it holds no numbers; ArgumentValueError: it may not be written.
     """
@@ -68,7 +68,7 @@ def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
 
 
 def _offset(value: np.memmap[Any, Any]) -> int | None:
-    """Where in its file the first element of an array lies; None where it lies in memory alone."""
+    """Where in its file the first element of an array is; None where it is in memory alone."""
     whole = vars(value)["_mmap"]  # None for results of arithmetic, which are memmaps too
     if whole is None or value.mode == "c" or not value.size:
         return None

@@ -23,7 +23,7 @@ class Format:
     one_writer: bool = False  #: Whether one process at a time may write it.
     is_folder: bool = False  #: Whether it is a folder, so that a path may go on by folders in it.
     #: Rows of a chunk of a new array, which is written whole: else it would be read, put together and written for each
-    #: few of its rows. A strip of them lies in memory, so they are not many.
+    #: few of its rows. A strip of them is in memory, so they are not many.
     chunk_rows: int = 1
 
 

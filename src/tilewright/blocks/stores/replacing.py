@@ -12,7 +12,7 @@ from pathlib import Path
 def move(part: Path, place: Path) -> None:
     """Put a whole result in its place; what was there goes when the new one stands.
 
-    A file takes the place of a file in one step. A folder cannot: what was there lies in a new folder
+    A file takes the place of a file in one step. A folder cannot: what was there is in a new folder
     beside it meanwhile, whose name nobody else has. A kill in between leaves both there.
     """
     aside = None

@@ -22,7 +22,7 @@ BAND_BYTES = 1 << 20
 class Store(Protocol):
     """An array of which rectangles are read and written. Several threads may do so at once.
 
-    A rectangle lies in the last two axes, `at` says where in those before. An array of one axis is a row: its `rows`
+    A rectangle is in the last two axes, `at` says where in those before. An array of one axis is a row: its `rows`
     are `slice(0, 1)`.
     """
 
@@ -33,7 +33,7 @@ class Store(Protocol):
     chunks: tuple[int, ...]
     write_chunks: tuple[int, ...]
     buffer_bytes: int  #: What its library holds while it is read or written, as far as that is known.
-    resident: bool  #: Whether the data lie in this process's memory already.
+    resident: bool  #: Whether the data are in this process's memory already.
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
         """Copy a rectangle; `into` has any strides, and a dtype that this one becomes by a cast of the same kind.
@@ -57,7 +57,7 @@ class Store(Protocol):
         """What JSON can hold and differs where the content may; takes no reading of files."""
 
     def extent(self) -> Extent | None:
-        """Where on disk it lies; None where that is not known, or it lies in memory."""
+        """Where on disk it is; None where that is not known, or it is in memory."""
 
     def close(self) -> None:
         """Give back files; what was written and not flushed may be lost with the machine."""

@@ -96,7 +96,7 @@ class ZarrStore:
             self.array.set_basic_selection(place, values if len(self.shape) > 1 else values[0])
 
     def _files(self, place: tuple[int | slice, ...]) -> Iterator[Path]:
-        """The files of the chunks, or shards, that a rectangle lies in."""
+        """The files of the chunks, or shards, that a rectangle is in."""
         if self._folder is None:
             return
         spans = (
@@ -155,7 +155,7 @@ class ZarrStore:
 
 
 def _touched(span: slice, edge: int) -> range:
-    """The chunks of one axis that a span of elements lies in."""
+    """The chunks of one axis that a span of elements is in."""
     return range(span.start // edge, -(-span.stop // edge))
 
 

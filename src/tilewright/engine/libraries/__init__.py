@@ -1,6 +1,6 @@
-"""Arrays of other libraries as operands: what each is as a NumPy array, and what the product becomes.
+"""Arrays of other libraries as operands: their NumPy arrays, and the type of the product.
 
-A library is a row of `LIBRARIES`. None is imported to find out whether a value is its own.
+A library is a row of `LIBRARIES`. Asking whether a value belongs to a library does not import it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError
 
 Array = npt.NDArray[Any]
-#: Turns the product into what the operands are.
+#: Turns the product into an array of the operands' library.
 Wrap = Callable[[Array], Any]
 
 
 class Tensor(Protocol):
-    """What type checkers know of torch's tensors and JAX's arrays, whether these are installed or not."""
+    """The type of torch's tensors and JAX's arrays for type checkers, installed or not."""
 
     @property
     def device(self) -> Any:
-        """Where it lies."""
+        """The device that holds it."""
 
 
 class Frame(Protocol):
-    """What they know of pandas' frames and series."""
+    """The type of pandas' frames and series for type checkers."""
 
     def to_numpy(self) -> Any:
         """Its values, without labels."""
@@ -40,29 +40,29 @@ class Frame(Protocol):
 class Library:
     """A library with arrays of its own."""
 
-    name: str  #: Of the module that is loaded where such arrays are about.
+    name: str  #: The module that is loaded if such arrays exist.
     types: tuple[str, ...]  #: Names of their classes in that module.
-    #: Module with `array(value, name)`, the NumPy array of one operand, and `operands(a, b)`, those of two operands and
-    #: what the product becomes; one of the two operands may be no array of the library.
+    #: Module with `array(value, name)`, which returns one operand's NumPy array, and `operands(a, b)`, which returns
+    #: both and the function that wraps the product. One of the two may be an array of no library.
     adapter: str
-    #: Whether the adapter makes the product itself: it has `matmul(a, b, options, more)` in place of `operands`.
+    #: Whether the adapter multiplies: it has `matmul(a, b, options, more)` in place of `operands`.
     multiplies: bool = False
 
     def owns(self, value: Any) -> bool:
-        """Whether a value is one of its arrays."""
+        """Whether a value is an array of this library."""
         module = sys.modules.get(self.name)
         return module is not None and isinstance(value, tuple(getattr(module, x, ()) for x in self.types))
 
     def array(self, value: Any, name: str) -> Array:
-        """The NumPy array of one of its arrays, without a copy where that is possible.
+        """The NumPy array of one of its arrays, without a copy if possible.
 
-        Raises ArgumentTypeError: it lies elsewhere, or NumPy has nothing like it.
+        Raises ArgumentTypeError: the array is on a device, or NumPy has no such array.
         """
         found: Array = importlib.import_module(self.adapter).array(value, name)
         return found
 
     def operands(self, a: Any, b: Any) -> tuple[Array, Array, Wrap]:
-        """The NumPy arrays of two operands, and what their product becomes.
+        """The NumPy arrays of two operands, and the function that wraps their product.
 
         Raises ArgumentTypeError, ArgumentValueError: as :meth:`array`, or the operands' labels do not fit.
         """
@@ -70,7 +70,7 @@ class Library:
         return found
 
 
-#: Types that are no library's, and most operands'.
+#: Types of most operands, which belong to no library.
 _COMMON = (np.ndarray, list, tuple, float, int)
 
 LIBRARIES = (
@@ -83,7 +83,7 @@ LIBRARIES = (
 
 
 def library_of(*values: Any) -> Library | None:
-    """The library that arrays belong to; None where all are NumPy's, or sequences, or known by a protocol.
+    """The library that arrays belong to; None if all are NumPy's, sequences, or read by a protocol.
 
     Raises ArgumentTypeError: they belong to two.
     """
@@ -100,14 +100,14 @@ def library_of(*values: Any) -> Library | None:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is torch's, the one library whose arrays can be written."""
+    """Whether a value is torch's, the only library whose arrays can be written."""
     return LIBRARIES[0].owns(value)
 
 
 def of_operands(a: Any, b: Any, on_device: bool = False) -> tuple[Any, Library | None]:
-    """The module that makes the product of two operands, where their library has one; else the library they belong to.
+    """The adapter that multiplies two operands, if there is one, and the library to read them by; each may be None.
 
-    So has torch where it records the product, which alone counts for arrays that lie on a device.
+    Torch has an adapter for products that autograd records. For arrays on a device only that adapter counts.
 
     Raises ArgumentTypeError: they belong to two.
     """

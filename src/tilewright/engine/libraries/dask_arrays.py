@@ -1,7 +1,7 @@
-"""Dask's arrays as operands: the product is one too, computed when it is asked for.
+"""Dask's arrays as operands: the product is a lazy Dask array.
 
-A chunk that Dask makes block by block of something else, as one read from a file, is computed within each task that
-needs it, as `dask.array.matmul` has it: so no operand must ever be in memory as a whole.
+Each task computes the chunks that it needs if Dask makes them block by block, for example from a file.
+`dask.array.matmul` does the same. So no operand need be in memory as a whole.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _Chunks = tuple[tuple[int, ...], ...]
 
 
 def array(value: Any, name: str) -> Array:
-    """Never: it is computed when the product is.
+    """Always raises: a lazy array has no memory until it is computed.
 
     Raises ArgumentTypeError.
     """
-    raise ArgumentTypeError(f"`{name}` must lie in memory (got a Dask array); pass {name}.compute()")
+    raise ArgumentTypeError(f"`{name}` must be in memory (got a Dask array); pass {name}.compute()")
 
 
 def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
-    """The product of two operands, one at least a Dask array, as another, of A's chunks of rows and B's of columns.
+    """The product of two operands, at least one a Dask array, in A's chunks of rows and B's chunks of columns.
 
-    `options` are the arguments of :func:`tilewright.matmul` that :class:`Request` has, `more` the others.
+    `options` are the arguments of :func:`tilewright.matmul` that :class:`Request` holds, `more` the others.
 
-    Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: an argument has no lazy product.
+    Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: lazy products do not take an argument.
     """
     if dask.config.get("array.query-planning"):
         raise ArgumentTypeError(
@@ -75,7 +75,7 @@ def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) 
 
 
 def _arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both operands as Dask arrays; NumPy's is cut along k as the other is."""
+    """Both operands as Dask arrays; NumPy's is cut along k like the other."""
     for x, name in ((a, "a"), (b, "b")):
         if isinstance(x, da.Array):
             _check(x, name)
@@ -99,7 +99,7 @@ def _check(x: Any, name: str) -> None:
 
 
 def _cut(value: Any, name: str, axis: int, along: tuple[int, ...]) -> Any:
-    """Another operand in chunks, those along k like Dask's where extents fit; a mapped file is read by tasks."""
+    """The operand that is not Dask's, in chunks like Dask's along k if extents match; tasks read a mapped file."""
     x = value if isinstance(value, np.memmap) else numpy_operands.array(value, name)
     own: list[Any] = ["auto"] * x.ndim
     axis = max(axis, -x.ndim)
@@ -119,7 +119,7 @@ def _product(a: Any, b: Any, asked: Request) -> Any:
     chunks = (*batch, cuts.get("i", (1,)), cuts.get("j", (1,)))
     left, right = _sources(a, b, chunks)
     first, second = (Operand(x.name, x.dtype, x.chunks, is_left=side) for x, side in ((a, True), (b, False)))
-    tasks = left.tasks | right.tasks  # chunks of one operand may be computed from those of the other
+    tasks = left.tasks | right.tasks  # one operand may be computed from chunks of the other
     given = left.given(tasks), right.given(tasks)
     held = (x.dtype.itemsize * (sum(map(len, y.values())) >= x.npartitions) for x, y in zip((a, b), given, strict=True))
     cut = _steps(stretches(cuts["k"], cuts["l"]), chunks, tuple(held))
@@ -130,7 +130,7 @@ def _product(a: Any, b: Any, asked: Request) -> Any:
 
 
 def _steps(found: list[Stretch], chunks: _Chunks, given: tuple[int, int]) -> tuple[tuple[Stretch, ...], ...]:
-    """The steps of a chunk of C: one where tasks are given no elements of A nor of B, which take so many bytes."""
+    """The steps of a chunk of C: one if tasks compute A and B; `given` are bytes of an element that is given."""
     batch, rows, columns = math.prod(map(max, chunks[:-2])), max(chunks[-2]), max(chunks[-1])
     if not any(given):
         return (tuple(found),)
@@ -141,17 +141,17 @@ def _steps(found: list[Stretch], chunks: _Chunks, given: tuple[int, int]) -> tup
 class _Source(NamedTuple):
     """Where an operand's chunks come from."""
 
-    tasks: dict[Any, Any]  #: What computes some within the product's tasks.
-    needed: dict[str, set[Any]]  #: Keys of other values that these take, or of the chunks, by layer of its graph.
+    tasks: dict[Any, Any]  #: Tasks of values that the product's tasks compute themselves.
+    needed: dict[str, set[Any]]  #: Keys of the values that must be computed before, by layer of the graph.
 
     def given(self, tasks: Mapping[Any, Any]) -> dict[str, set[Any]]:
-        """Those that are computed before, where `tasks` compute the others."""
+        """The keys to compute before, if `tasks` compute the others."""
         found = {name: keys.difference(tasks) for name, keys in self.needed.items()}
         return {name: keys for name, keys in found.items() if keys}
 
 
 def _sources(a: Any, b: Any, chunks: _Chunks) -> tuple[_Source, _Source]:
-    """Those of both operands of a C with these chunks."""
+    """The sources of both operands of a C with these chunks."""
     tiles = math.prod(map(len, chunks))
     once = [tiles * n == x.npartitions for x, n in ((a, a.numblocks[-1]), (b, b.numblocks[-min(b.ndim, 2)]))]
     fused = [optimize_blockwise(x.dask, keys=list(flatten(x.__dask_keys__()))) for x in (a, b)]
@@ -162,10 +162,10 @@ def _sources(a: Any, b: Any, chunks: _Chunks) -> tuple[_Source, _Source]:
 
 
 def _source(x: Any, graph: HighLevelGraph, *, once: bool) -> _Source:
-    """One operand's, of its graph as Dask fuses it: as it would with a product that is made block by block.
+    """One operand's source, from its graph as Dask fuses it for a product made block by block.
 
-    A value that such a chunk, or any other, is made of is computed within the product too if it takes nothing itself
-    and one chunk of C alone needs it: else a scheduler with idle threads computes all before the sums get there.
+    The product's tasks also compute values that depend on nothing and that only one chunk of C needs. A scheduler with
+    idle threads would compute all of these at the start, and hold them in memory.
     """
     layer, layers = graph.layers[x.name], {x.name}
     tasks: dict[Any, Any] = {}
@@ -181,7 +181,7 @@ def _source(x: Any, graph: HighLevelGraph, *, once: bool) -> _Source:
 
 
 def _graph(shared: Product, partial: Partial, given: tuple[Any, Any], layers: set[str]) -> Any:
-    """The tasks: one for each step of each chunk of C, and one that has what they share."""
+    """The graph's tasks: one for each step of each chunk of C, and one that holds their shared state."""
     token = tokenize(*(x.name for x in given), shared.steps, shared.asked)
     name, sums, product = (f"tw-matmul-{x}{token}" for x in ("", "sums-", "shared-"))
     tasks: dict[Any, Any] = {product: Task(product, _itself, shared)}
@@ -203,7 +203,7 @@ def _graph(shared: Product, partial: Partial, given: tuple[Any, Any], layers: se
 
 
 def _below(graph: HighLevelGraph, layers: set[str]) -> set[str]:
-    """These layers and all that they need; what else were in the graph, Dask would compute too."""
+    """These layers and all that they depend on; Dask would compute any other layer of the graph too."""
     found, wanted = set(), set(layers)
     while wanted:
         found |= wanted
@@ -212,7 +212,7 @@ def _below(graph: HighLevelGraph, layers: set[str]) -> set[str]:
 
 
 def _hidden(shared: Product, given: tuple[Any, Any]) -> set[int]:
-    """Axes of one row or one column that C lacks, as an operand is a vector."""
+    """Axes that C lacks since an operand is a vector."""
     last = len(shared.chunks)
     return {last - 2 + side for side, x in enumerate(given) if x.ndim == 1}
 

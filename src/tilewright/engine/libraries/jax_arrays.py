@@ -1,4 +1,4 @@
-"""JAX's arrays as operands and results; values that `jax.jit` or `jax.grad` trace have no memory to read."""
+"""JAX's arrays as operands and results; a value that `jax.jit` or `jax.grad` traces has no memory to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewright.errors import ArgumentTypeError
 
 
 def array(value: Any, name: str) -> Array:
-    """The array's memory; from another device a copy.
+    """The array's memory; a copy if it is on another device.
 
     Raises ArgumentTypeError: it is traced.
     """

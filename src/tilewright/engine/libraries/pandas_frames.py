@@ -1,7 +1,7 @@
-"""Pandas' frames and series as operands: the product has their labels, as `numpy.matmul` of them has.
+"""Pandas' frames and series as operands: the product has their labels, as with `numpy.matmul`.
 
-The columns of A and the rows of B meet by label: where both have labels in another order, B's rows are put into that of
-their union, as pandas does; where one has labels that the other lacks, there is no product.
+The columns of A and the rows of B are matched by label. If their orders differ, both take the order of the union, as in
+pandas. If one has labels that the other lacks, there is no product.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 
 def array(value: Any, name: str) -> Array:
-    """Never: one array alone has labels that would be lost.
+    """Always raises: the labels of a single array would be lost.
 
     Raises ArgumentTypeError.
     """
@@ -25,9 +25,9 @@ def array(value: Any, name: str) -> Array:
 
 
 def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
-    """The values of two operands, put into one order of labels; their product is a frame or a series where NumPy's is.
+    """The values of two operands in one order of labels; the product is a frame or a series where NumPy's would be.
 
-    Raises ArgumentValueError: the labels do not meet, or an operand has more than 2 dimensions.
+    Raises ArgumentValueError: the labels do not match, or an operand has more than 2 dimensions.
     """
     index = sys.modules["pandas"].Index
     is_index = any(isinstance(x, index) for x in (a, b))
@@ -69,13 +69,13 @@ def _aligned(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _some(labels: Any) -> str:
-    """Labels in short."""
+    """Labels, shortened."""
     first = ", ".join(str(x) for x in labels[:4])
     return f"{first} ... ({len(labels)})" if len(labels) > 4 else first or "none"
 
 
 def _labelling(a: Any, b: Any, *, is_index: bool) -> Wrap:
-    """Labels the product; that of series and arrays alone is an array or a scalar, as `numpy.matmul`'s."""
+    """A function that labels the product; without a frame the product is an array or a scalar, as with NumPy."""
     pandas = sys.modules["pandas"]
     if not (_is_frame(a) or _is_frame(b)):
         return lambda result: pandas.Index(result) if is_index and result.ndim == 1 else result[()]

@@ -19,7 +19,7 @@ from tilewright.errors import ArgumentTypeError
 
 
 def wanted(a: Any, b: Any) -> bool:
-    """Whether torch records the product, or an operand stands for others: in `torch.func`, or as a dual number."""
+    """Whether torch records the product, or transforms it: in `torch.func`, or with dual numbers."""
     tensors = [x for x in (a, b) if isinstance(x, torch.Tensor)]
     if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         return True
@@ -28,17 +28,16 @@ def wanted(a: Any, b: Any) -> bool:
     )
 
 
-#: What has no gradient here -> its value where it is not asked for.
+#: Arguments without a gradient here -> their defaults.
 _WITHOUT = {"out": None, "axes": None, "beta": 0, "epilogue": None, "algebra": "plus-times"}
 
 
 def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
-    """The product of two operands, of which one at least requires a gradient.
+    """The product of two operands, at least one of which requires a gradient.
 
-    `options` are the arguments of :func:`tilewright.matmul` that the gradients are computed with too, `more` the
-    others.
+    `options` are the arguments of :func:`tilewright.matmul` that the gradients use too, `more` the others.
 
-    Raises ArgumentTypeError: what was asked for has no gradient here.
+    Raises ArgumentTypeError: an argument has no gradient here.
     """
     given = {**options, **more}
     for name, left_out in _WITHOUT.items():
@@ -52,7 +51,7 @@ def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) 
 
 
 class _Product(torch.autograd.Function):  # type: ignore[misc]
-    """A product with its gradients; these are products of the same kind, so that they have gradients themselves."""
+    """A product with its gradients, which are products of this class, so that they have gradients too."""
 
     @staticmethod
     def forward(a: Any, b: Any, options: dict[str, Any]) -> Any:
@@ -113,7 +112,7 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
 
 
 def folded(gradient: Any, matrix: Any, operand: Any) -> Any:
-    """A gradient in the shape and dtype of its operand: summed over the axes it was broadcast along."""
+    """A gradient in its operand's shape and dtype: summed over the axes along which the operand was broadcast."""
     if gradient is None:
         return None
     folded = gradient.sum_to_size(matrix.shape).reshape(operand.shape)

@@ -1,6 +1,6 @@
-"""A product as an operator of torch's, `tilewright::matmul`: `torch.compile` traces it, and it has gradients.
+"""A product as an operator of torch, `tilewright::matmul`: `torch.compile` traces it, and it has gradients.
 
-Its kernels run where the tensors lie: on the CPU, on a GPU, or on a simulated one.
+Its kernels run on the tensors' device: the CPU, a GPU, or a simulated GPU.
 
 Source: PyTorch, "Custom Python Operators" and `torch.library`.
 """
@@ -27,16 +27,16 @@ def matmul(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: s
     Parameters
     ----------
     a, b : torch.Tensor, shapes (..., m, k) and (..., k, n), or (k,)
-        Both of the CPU or both of one GPU; any strides. Axes before the last two broadcast.
+        Both on the CPU or both on one GPU; any strides. Axes before the last two broadcast.
     dtype, acc_dtype : torch.dtype, optional
-        As for :func:`tilewright.matmul`: of the result, and of the running sums.
+        The dtype of the result and of the running sums, as for :func:`tilewright.matmul`.
     order : {"canonical", "tf32x3", "fast"}
         As for :func:`tilewright.matmul`.
 
     Returns
     -------
     torch.Tensor
-        Contiguous, where the operands lie. Its gradients are products of the same order.
+        Contiguous, on the operands' device. Its gradients are products of the same order.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def matmul(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: s
 
 
 def multiplied(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: Any = "canonical") -> Any:
-    """What the operator computes, of tensors that lie anywhere."""
+    """The operator's result, for tensors on any device."""
     from tilewright.engine.matmul import matmul as multiply
 
     found = multiply(a.detach(), b.detach(), dtype=dtype, acc_dtype=acc_dtype, order=order)
@@ -67,7 +67,7 @@ _operator: Any = torch.library.custom_op(f"{NAMESPACE}::matmul", multiplied, mut
 
 
 def _fake(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: str = "canonical") -> Any:
-    """A tensor without elements, of the product's shape and dtype: extents may be symbols."""
+    """A fake tensor of the product's shape and dtype; extents may be symbols."""
     check_order(order)
     if not a.ndim or not b.ndim:
         raise ArgumentValueError(f"`{'b' if a.ndim else 'a'}` must have 1 dimension or more (got a number); use `*`")
@@ -93,7 +93,7 @@ def _keep(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: dict[str, Any], 
 
 
 def _gradients(ctx: Any, gradient: Any) -> tuple[Any, Any]:
-    """Those of both operands, by the operator again."""
+    """The gradients of both operands, by the same operator."""
     if gradient is None:  # nothing depends on the product
         return None, None
     a, b = ctx.saved_tensors

@@ -1,4 +1,4 @@
-"""Torch's CPU tensors as operands and results; they share their memory with NumPy's arrays."""
+"""Torch's CPU tensors as operands and results; they share memory with NumPy's arrays."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tilewright.engine.libraries import Array, Wrap
 from tilewright.errors import ArgumentTypeError
 from tilewright.problem.dtypes import extends_numpy
 
-#: Bytes of the dtypes that only ml_dtypes adds to NumPy -> a torch dtype of that width that NumPy has.
+#: Width of a dtype that ml_dtypes adds to NumPy -> a torch dtype of that width that NumPy has itself.
 _CARRIERS = {1: "uint8", 2: "int16"}
 
 
 def array(value: Any, name: str) -> Array:
     """The tensor's memory; lazily conjugated or negated ones are copied.
 
-    Raises ArgumentTypeError: it does not lie on the CPU, its gradient is wanted, or it has a dtype or layout that NumPy
+    Raises ArgumentTypeError: the tensor is not on the CPU, requires a gradient, or has a dtype or layout that NumPy
     lacks.
     """
     if value.device.type != "cpu":
-        raise ArgumentTypeError(f"`{name}` must be a CPU tensor (this one lies on {value.device}); call .cpu()")
+        raise ArgumentTypeError(f"`{name}` must be a CPU tensor (this one is on {value.device}); call .cpu()")
     torch = sys.modules["torch"]
     if value.requires_grad and torch.is_grad_enabled():
         raise ArgumentTypeError(
@@ -51,7 +51,7 @@ def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
 
 
 def tensor(result: Array) -> Any:
-    """A tensor in an array's memory."""
+    """A tensor over an array's memory."""
     torch = sys.modules["torch"]
     kind, plain = result.dtype.name, np.asarray(result)
     if extends_numpy(kind):

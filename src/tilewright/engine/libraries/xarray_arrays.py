@@ -1,7 +1,7 @@
-"""xarray's arrays as operands: the product has the dimensions and coordinates of what is not summed over.
+"""xarray's arrays as operands: the product has the dimensions and coordinates that are not summed over.
 
-The matrices are in the last two dimensions, as `numpy.matmul` has it, and the dimension that is summed over must have
-one name in both. What would need a guess is refused.
+The matrices are in the last two dimensions, as for `numpy.matmul`. The dimension that is summed over must have the same
+name in both. Ambiguous names are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 
 def array(value: Any, name: str) -> Array:
-    """Never: one array alone has labels that would be lost.
+    """Always raises: the labels of a single array would be lost.
 
     Raises ArgumentTypeError.
     """
@@ -27,11 +27,11 @@ def array(value: Any, name: str) -> Array:
 
 
 def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
-    """The product of two of xarray's arrays as another; it is as lazy as what these hold.
+    """The product of two xarray arrays, as a third; it is lazy if their data are.
 
-    `options` are the arguments of :func:`tilewright.matmul` that stand for themselves, `more` the others.
+    `options` are the arguments of :func:`tilewright.matmul` that pass through unchanged, `more` the others.
 
-    Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: names or labels do not meet.
+    Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: names or labels do not match.
     """
     from tilewright.engine.matmul import matmul as multiply
 
@@ -56,7 +56,7 @@ def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) 
 
 
 def _dims(a: Any, b: Any) -> list[Any]:
-    """Of the product: those that both have before the matrices, A's rows, B's columns.
+    """Dimensions of the product: those of the batch, A's rows, B's columns.
 
     >>> _dims(xarray.DataArray([[[1]]], dims=["t", "i", "k"]), xarray.DataArray([[1]], dims=["k", "j"]))
     ['t', 'i', 'j']

@@ -18,7 +18,7 @@ class Axis:
 
     title: str  #: With the unit.
     log: bool = False
-    base: int = 10  #: Ticks of a logarithmic axis stand at this number's powers.
+    base: int = 10  #: Ticks of a logarithmic axis are at this number's powers.
     least: float | None = None  #: Where the axis begins; by default where the points do.
 
 

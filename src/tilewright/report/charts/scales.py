@@ -23,7 +23,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; what is 0 stands at the beginning of a logarithmic axis."""
+        """The pixel of a value; what is 0 is at the beginning of a logarithmic axis."""
         if self.axis.log:
             value, least, most = math.log(max(value, self.least)), math.log(self.least), math.log(self.most)
         else:

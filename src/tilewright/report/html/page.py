@@ -96,7 +96,7 @@ def _scripts(parts: Sequence[Part]) -> str:
 
 
 def _embedded(values: Mapping[str, Any]) -> str:
-    """JSON that can stand in a script: no `<`, with which its end or a comment would begin."""
+    """JSON that can be in a script: no `<`, with which its end or a comment would begin."""
     return json.dumps(values, separators=(",", ":")).replace("<", "\\u003c")
 
 

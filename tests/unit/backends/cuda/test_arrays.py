@@ -95,11 +95,11 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must lie on the GPU as the other operand does"),
+    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU as the other operand does"),
     (lambda x: {"b": cuda.to_device(drawn(31, 9))}, ArgumentValueError, "`b.shape"),
     (lambda x: {"out": cuda.device_array((20, 8), "f4")}, ArgumentValueError, r"`out` must have the product's shape"),
     (lambda x: {"out": cuda.device_array((20, 9), "f8")}, ArgumentValueError, r"dtype float32 \(got .* float64\)"),
-    (lambda x: {"out": np.zeros((20, 9), "f4")}, ArgumentTypeError, "`out` must lie on the GPU"),
+    (lambda x: {"out": np.zeros((20, 9), "f4")}, ArgumentTypeError, "`out` must be on the GPU"),
     (lambda x: {"out": Foreign(x["out"], data=(x["out"].__cuda_array_interface__["data"][0], True))},
      ArgumentValueError, "`out` must be writable"),
     (lambda x: {"out": Foreign(x["out"], strides=(0, 4))}, ArgumentValueError, "`out` must have a place for each"),
@@ -111,11 +111,11 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": Foreign(x["a"], stream=5), "b": Foreign(x["b"], stream=7)},
      ArgumentValueError, r"must be made on the stream that is current \(got streams \[5, 7\]\)"),
     (lambda x: {"a": Foreign(x["a"]), "out": None}, ArgumentTypeError, "`out` must be given for arrays of"),
-    (lambda x: {"device": "cpu"}, ArgumentValueError, "`device` must be left out for arrays that lie on one"),
+    (lambda x: {"device": "cpu"}, ArgumentValueError, "`device` must be left out for arrays that are on one"),
     (lambda x: {"a": cuda.to_device(drawn(20, 30, kind="complex64")), "out": None}, ArgumentTypeError,
      "`a` must be real on a GPU"),
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
-     "^`epilogue_args` must lie on the GPU as the other operand does"),
+     "^`epilogue_args` must be on the GPU as the other operand does"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
 def test_what_is_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
@@ -190,7 +190,7 @@ def test_an_array_of_a_gpu_that_is_gone_is_refused_in_words(gpu: Any) -> None:
     with tw.simulated_gpu("t4"):
         old = cuda.to_device(drawn(4, 4))
     with pytest.raises(
-        ArgumentTypeError, match=r"`a` must lie on the GPU that is current \(a device array must be used"
+        ArgumentTypeError, match=r"`a` must be on the GPU that is current \(a device array must be used"
     ):
         tw.matmul(old, cuda.to_device(drawn(4, 4)))
 

@@ -221,7 +221,7 @@ def test_what_no_kernel_can_read_is_told(queue: Any) -> None:
         lambda: tw.matmul(x, x, out=far),
         lambda: tw.matmul(x, x, epilogue=lambda s, r: s + r, epilogue_args=[far]),
     ):
-        with pytest.raises(ArgumentValueError, match="must lie in the OpenCL context of the first operand"):
+        with pytest.raises(ArgumentValueError, match="must be in the OpenCL context of the first operand"):
             call()
     odd = cla.to_device(queue, np.zeros(65, np.uint8))[1:].view(np.float32).reshape(4, 4)
     with pytest.raises(ArgumentValueError, match=r"`b` must have offset and strides of whole elements, 4 bytes"):

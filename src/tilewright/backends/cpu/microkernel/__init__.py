@@ -1,1 +1,1 @@
-"""Register tiles: one file a family states how one step accumulates; `tile` lays it out."""
+"""Register tiles: `tile` emits the loops, and a file for each family of instructions the step."""

@@ -1,8 +1,8 @@
 """Matrix tiles of Intel AMX: 32 x 32 elements of C in four tile registers, advanced by 64 bytes of k a step.
 
-A tile register holds 16 rows of 64 bytes. One instruction multiplies 16 rows of A, 64 bytes along k, by 16 groups of
-4 bytes along k for 16 columns of B, and adds to 16 x 16 sums of 32 bits. Bytes of any two signs have an instruction of
-their own; its sums wrap, so they are exact modulo 2^32. Pairs of bfloat16 are summed in float32, which leaves the
+A tile register holds 16 rows of 64 bytes. One instruction multiplies 16 rows of A, 64 bytes along k, by 16 groups of 4
+bytes along k for 16 columns of B, and adds to 16 x 16 sums of 32 bits. Each pair of signed and unsigned bytes has its
+own instruction; its sums wrap, so they are exact modulo 2^32. Pairs of bfloat16 are summed in float32, which leaves the
 canonical order: see :func:`tilewright.problem.reference.error_bound`.
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 (palette 1: 8 tiles of 16
@@ -22,7 +22,7 @@ ROW_BYTES = 64
 TILE_BYTES = ROWS * ROW_BYTES
 #: Extent of C that four registers hold, each way.
 SIDE = 2 * ROWS
-#: What a step takes of a packed strip of 32 rows of A or columns of B.
+#: Bytes of a step in a packed strip of 32 rows of A or columns of B.
 STEP_BYTES = 2 * TILE_BYTES
 
 _C = (0, 1, 2, 3)
@@ -49,12 +49,12 @@ def configuration() -> str:
 
 
 def configure(ir: Ir) -> None:
-    """Take the tile registers into use on this thread."""
+    """Configure the tile registers of this thread."""
     ir.invoke("llvm.x86.ldtilecfg", "void", "ptr @tiles")
 
 
 def release(ir: Ir) -> None:
-    """Give them up: a thread that is switched out has 8 KiB less to save."""
+    """Release the tile registers: a context switch then saves 8 KiB less."""
     ir.invoke("llvm.x86.tilerelease", "void")
 
 
@@ -82,7 +82,7 @@ class AmxTile:
         self._each_sum("llvm.x86.tilestored64", *end)
 
     def _step(self, a: str, b: str) -> None:
-        """Four products; A's strip stays in L1 while B's pass by, so B is loaded with the hint that says so."""
+        """Four products; A's strip stays in L1 while B's stream through, so B's loads have the non-temporal hint."""
         ir = self.ir
         self._load("tileloadd64", _A[0], a)
         self._load("tileloadd64", _A[1], ir.at(a, str(TILE_BYTES)))

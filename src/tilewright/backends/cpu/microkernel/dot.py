@@ -1,9 +1,10 @@
 """Dot-product steps: groups of 4 bytes or 2 words, multiplied and added to 32-bit sums by an instruction or two.
 
-The byte form (vpdpbusd) takes one unsigned and one signed operand. Signs that do not fit are shifted by 128, and the
-sums corrected by 128 times B's column sums, which packing leaves behind each panel: exact for full-range operands,
-modulo 2^32. The word forms (vpdpwssd; pmaddwd and an addition where there is none) wrap, so they are exact modulo 2^32
-too: of two words' products only 2 x 32768^2 does not fit, and it wraps. Bytes become words where there is no byte form.
+The byte form (vpdpbusd) takes one unsigned and one signed operand. Operands of the wrong signedness are shifted by 128,
+and the sums corrected by 128 times B's column sums, which packing stores after each panel: exact for full-range
+operands, modulo 2^32. The word forms (vpdpwssd; pmaddwd and an addition where there is none) wrap, so they are exact
+modulo 2^32 too: of two words' products only 2 x 32768^2 does not fit, and it wraps. Bytes become words where there is
+no byte form.
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD, VPDPWSSD and PMADDWD.
 """
@@ -17,9 +18,9 @@ from tilewright.backends.cpu.elements import widen
 from tilewright.backends.cpu.ir import Ir
 from tilewright.problem.dtypes import Dtype, element
 
-#: Bytes of a vector from which bytes and words can be loaded under a mask (AVX-512BW); LLVM takes narrower ones apart.
+#: Least vector bytes for masked loads of bytes and words (AVX-512BW); LLVM splits narrower ones into scalars.
 _MASKED_BYTES = 64
-#: LLVM's names by family, bytes of an element and bytes of a vector. Those of `dot` add to the sums by themselves.
+#: LLVM's names by family, bytes of an element and bytes of a vector. Those of `dot` accumulate.
 _INSTRUCTIONS = {
     ("dot", 1): {64: "avx512.vpdpbusd.512", 32: "avx512.vpdpbusd.256"},
     ("dot", 2): {64: "avx512.vpdpwssd.512", 32: "avx512.vpdpwssd.256"},
@@ -29,13 +30,13 @@ _INSTRUCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """How one pair of operand dtypes is multiplied."""
+    """The dot-product form for one pair of operand dtypes."""
 
     family: str  #: `dot` or `pairs` (see :class:`~tilewright.backends.cpu.contexts.KernelKey`).
     bytes: int  #: Of an element as it is packed.
-    flip: int = 0  #: What A's elements are xor-ed with while packing (128: signed to unsigned or back).
+    flip: int = 0  #: The value that packing xors A's elements with (128: signed to unsigned or back).
     a_first: bool = True  #: Whether A is the instruction's first (unsigned) operand.
-    correction: int = 0  #: Multiple of B's column sums that is added to the sums.
+    correction: int = 0  #: The factor of B's column sums that are added to the sums.
 
     @property
     def group(self) -> int:
@@ -49,7 +50,7 @@ class Dot:
 
 
 def dot_of(key: KernelKey) -> Dot | None:
-    """The form for a key's operand dtypes; none for families without one.
+    """The form for a key's operand dtypes; None for other families.
 
     >>> dot_of(KernelKey("int8", "int8", "int32", "i32", "dot", 64)).correction
     -128
@@ -109,14 +110,14 @@ def _signed(value: int, size: int) -> int:
 
 
 def emit_pack_dot_b(ir: Ir, symbol: str, source: Dtype, dot: Dot, width: int, vectors: int) -> None:
-    """`void symbol(src, rs, cs, rows, columns, dst)`: one panel, groups of rows interleaved, corrections behind it."""
+    """`void symbol(src, rs, cs, rows, columns, dst)`: one panel, groups of rows interleaved, then corrections."""
     with ir.function(symbol, "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst"):
         pack = _PanelPacker(ir, source, dot, width, vectors)
         pack.declare()
         groups = ir.op(f"sdiv i64 {ir.add('%rows', str(dot.group - 1))}, {dot.group}")
         along = ir.compare("eq", "%cs", str(source.bytes))
         across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
-        if 4 * width < _MASKED_BYTES:  # a panel at the edge goes one by one
+        if 4 * width < _MASKED_BYTES:  # a panel at the edge is packed one by one
             along = ir.op(f"and i1 {along}, {ir.compare('sge', '%columns', str(pack.nr))}")
         whole = ir.op(f"sdiv i64 %rows, {dot.group}")
         fast = ir.op(f"select i1 {ir.op(f'or i1 {along}, {across}')}, i64 {whole}, i64 0")
@@ -131,7 +132,7 @@ def emit_pack_dot_b(ir: Ir, symbol: str, source: Dtype, dot: Dot, width: int, ve
 
 @dataclass(frozen=True)
 class _PanelPacker:
-    """Ways of filling one panel of B: groups x nr words of 32 bits."""
+    """Emits the ways to fill one panel of B: groups x nr words of 32 bits."""
 
     ir: Ir
     source: Dtype
@@ -173,7 +174,7 @@ class _PanelPacker:
         return ir.op(f"shl <{lanes} x i32> {wide}, splat (i32 {8 * self.dot.bytes * place})")
 
     def copy_groups(self, groups: str) -> None:
-        """Contiguous columns: a group is one word once its elements have their size."""
+        """Contiguous columns: a group is one word when its elements have the packed size."""
         ir, group = self.ir, self.dot.group
         with ir.loop("0", groups) as g:
             down = ir.mul(g, str(group * self.source.bytes))
@@ -201,7 +202,7 @@ class _PanelPacker:
                 ir.store(self.dot.type, packed, ir.at(ir.at(line, ir.mul(c, "4")), inside))
 
     def corrections(self, groups: str) -> None:
-        """128 times the column sums (with their sign) behind the panel."""
+        """Store 128 times the column sums (with their sign) after the panel."""
         ir, width = self.ir, self.width
         full = f"<{width} x i32>"
         for j in range(self.vectors):

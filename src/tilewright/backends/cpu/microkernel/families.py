@@ -1,4 +1,4 @@
-"""How a step `c = c (+) a (x) b` is written, by family."""
+"""The step `c = c (+) a (x) b` of each family."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Step = Callable[[Ir, str, int, str, str, str], str]
 
 @dataclass(frozen=True)
 class Family:
-    """A step, and the value that sums start from."""
+    """A step, and the start value of the sums."""
 
     name: str
     step: Step

@@ -1,7 +1,7 @@
 """The register tile: mr rows by nr columns of C, advanced by kb steps.
 
-Rows of A are broadcast from where they lie (one pointer a row, contiguous along k); B comes packed. The edge form takes
-fewer rows and columns: surplus rows repeat the first one, and nothing of the surplus is stored.
+Rows of A are broadcast from where they are (one pointer a row, contiguous along k); B comes packed. The edge form has
+fewer rows and columns: surplus rows read the first row again, and are not stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TileCode:
     family: Family
     type: str  #: Register type.
     bytes: int  #: Its size.
-    corrected: bool = False  #: Whether a row of corrections behind the panel is added to the sums.
+    corrected: bool = False  #: Whether the row of corrections after the panel is added to the sums.
 
     @property
     def vector(self) -> str:
@@ -103,7 +103,7 @@ class TileCode:
                 ir.line(f"store {self.vector} {value}, ptr {name}, align 64")
 
     def _correct(self, behind: str) -> None:
-        """Add what packing left behind the panel to every row of the sums."""
+        """Add the corrections stored after the panel to every row of the sums."""
         ir, width = self.ir, self.tile.width
         row = [ir.load(self.vector, ir.at(behind, str(j * width * self.bytes))) for j in range(self.tile.vectors)]
         for _, j, name in self._each():
