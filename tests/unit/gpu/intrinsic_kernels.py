@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 from types import MappingProxyType
 from typing import Any
@@ -20,10 +21,14 @@ DTYPES = MappingProxyType(
 RUN = ("ld_global", "st_global", "mma_", "movmatrix_trans", "elect_sync")
 #: Bytes of the shared array that shared addresses are in.
 SHARED_BYTES = 2048
+#: More values than these go as a row of their array, and come into one by `put`: Numba takes seconds for a line each.
+SINGLE = 16
 
 
 def _of_registers(operand: Registers) -> str:
-    """Values of an operand: element `[which, lane]` of the array of its name."""
+    """Values of an operand: element `[which, lane]` of the array of its name, or a row of many."""
+    if operand.count > SINGLE:
+        return f"{operand.name}[lane]"
     parts = [f"{operand.name}[{which}, lane]" for which in range(operand.count)]
     return parts[0] if operand.count == 1 else f"({', '.join(parts)})"
 
@@ -51,6 +56,9 @@ def source(record: Record) -> str:
     else:
         names.append(result.name)
         lines.append(f"values = {call}")
+    if result is not None and result.count > SINGLE:
+        lines.append(f"put({result.name}, lane, values)")
+    elif result is not None:
         lines += [f"{result.name}[{i}, lane] = values" + f"[{i}]" * (result.count > 1) for i in range(result.count)]
     head = f"def kernel({', '.join([*dict.fromkeys(names), 'offsets'])}):"
     return "\n    ".join([head, "lane = cuda.threadIdx.x", *lines]) + "\n"
@@ -67,6 +75,26 @@ def signature(record: Record) -> str:
     return f"void({', '.join([*types.values(), 'int64[:, ::1]'])})"
 
 
+@functools.cache
+def put() -> Any:
+    """What writes the values of a tuple into a row."""
+    from numba.cuda import cgutils, types
+    from numba.cuda.extending import intrinsic
+
+    def define(typingctx: Any, array: Any, row: Any, values: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            view = context.make_array(array)(context, builder, arguments[0])
+            number = context.cast(builder, arguments[1], row, types.intp)
+            for which, value in enumerate(cgutils.unpack_tuple(builder, arguments[2])):
+                place = [number, context.get_constant(types.intp, which)]
+                builder.store(value, cgutils.get_item_pointer(context, builder, array, view, place))
+            return context.get_dummy_value()
+
+        return types.void(array, row, values), generate
+
+    return intrinsic(define)
+
+
 def kernel(record: Record) -> Any:
     """The kernel as a Python function."""
     import numpy as np
@@ -76,7 +104,7 @@ def kernel(record: Record) -> Any:
 
     text, name = source(record), f"<kernel of {record.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    space = {"np": np, "cuda": cuda, record.name: getattr(intrinsics, record.name)}
+    space = {"np": np, "cuda": cuda, "put": put(), record.name: getattr(intrinsics, record.name)}
     exec(compile(text, name, "exec"), space)
     return space["kernel"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -72,13 +73,18 @@ def product(a_map: Any, b_map: Any, c: Any, steps: Any) -> None:
         c[row + 16 * warp + lane // 4 + 8 * (i // 2 % 2), column + i // 4 * 8 + lane % 4 * 2 + i % 2] = sums[i]
 
 
+@functools.cache
+def product_program() -> Program:
+    return Program.from_python(product, "void(uint64[::1], uint64[::1], float32[:, ::1], int64)", (9, 0))
+
+
 @pytest.mark.parametrize("m, n, k", [(64, 64, 64), (128, 192, 320)])
 def test_a_product_of_bfloat16_by_copies_of_boxes(m: int, n: int, k: int) -> None:
     random = np.random.default_rng(m)
     a, b = (random.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (n, k)))
     c = np.zeros((m, n), np.float32)
     maps = [TensorMap(x.view(np.uint16), (64, K_STEP), swizzle=128) for x in (a, b)]
-    program = Program.from_python(product, "void(uint64[::1], uint64[::1], float32[:, ::1], int64)", (9, 0))
+    program = product_program()
     assert tw.check(program, (m // 64, n // 64), 128, (*maps, c, k // K_STEP), gpu="h100") == ()
     wide, other = a.astype(np.float64), b.astype(np.float64).T
     # Products are exact; each of the k sums may lose 2^-23 of the largest term, and cuts off at float32's last bit.
@@ -87,7 +93,7 @@ def test_a_product_of_bfloat16_by_copies_of_boxes(m: int, n: int, k: int) -> Non
 
 
 def test_no_lane_uses_sums_before_the_wait() -> None:
-    program = Program.from_python(product, "void(uint64[::1], uint64[::1], float32[:, ::1], int64)", (9, 0))
+    program = product_program()
     early = Program.from_ptx(program.ptx.replace("wgmma.wait_group.sync.aligned 0;", ""), program.entry)
     text = str(tw.check(early, 1, 128, ptx_arguments(program), gpu="h100"))
     assert "TW413" in text
@@ -140,15 +146,14 @@ def test_boxes_go_there_and_back(rank: int) -> None:
 PRODUCTS = [r.name for r in records() if r.name.startswith(("wgmma_m64n8", "wgmma_m64n64k16_f32_f16"))]
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["from-zero", "from-c"])
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_a_product_of_small_integers_is_exact(name: str, keeps: bool) -> None:
+def test_a_product_of_small_integers_is_exact(name: str) -> None:
     multiply, record = getattr(intrinsics, name), find(name)
     _, shape, sums, of = name.removesuffix("_held").split("_")
     n, k = int(shape[4:].partition("k")[0]), int(shape.partition("k")[2])
     across, start = sum(operand.name.endswith("across") for operand in record.operands), SHARED_BYTES // 2
 
-    def kernel(image: Any, a: Any, c: Any, d: Any) -> None:
+    def kernel(image: Any, a: Any, c: Any, keeps: Any, d: Any) -> None:
         shared = cuda.shared.array(SHARED_BYTES, np.uint8, alignment=1024)
         t = cuda.threadIdx.x
         for byte in range(t, SHARED_BYTES, 128):
@@ -181,11 +186,13 @@ def test_a_product_of_small_integers_is_exact(name: str, keeps: bool) -> None:
     held = left.astype(np.uint32)[rows, (thread % 4 * 2 + i % 2 + i // 4 * 8) % k]
     kind = {"f32": "float32", "s32": "int32", "f16": "uint32"}[sums]
     given = spread(encoded(c, sums), bits).view(kind)
-    found = np.zeros_like(given)
-    program = Program.from_python(kernel, f"void(uint8[::1], uint32[:, ::1], {kind}[:, ::1], {kind}[:, ::1])", (9, 0))
-    tw.simt.launch(program, 1, 128, (image, held[:, ::2] | held[:, 1::2] << 16, given, found), gpu="h100")
-    wanted = encoded(a @ b.T + c * keeps, sums)
-    assert np.array_equal(gathered(found.view(np.uint32), n, bits), wanted)
+    signature = f"void(uint8[::1], uint32[:, ::1], {kind}[:, ::1], boolean, {kind}[:, ::1])"
+    program = Program.from_python(kernel, signature, (9, 0))
+    for keeps in (False, True):
+        found = np.zeros_like(given)
+        tw.simt.launch(program, 1, 128, (image, held[:, ::2] | held[:, 1::2] << 16, given, keeps, found), gpu="h100")
+        wanted = encoded(a @ b.T + c * keeps, sums)
+        assert np.array_equal(gathered(found.view(np.uint32), n, bits), wanted), keeps
 
 
 @pytest.mark.parametrize(
