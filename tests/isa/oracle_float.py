@@ -6,6 +6,7 @@ rounded once. Nothing here knows how the emitter works.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Sequence
@@ -90,6 +91,7 @@ def power(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
+@functools.lru_cache(1 << 17)
 def decode(name: str, pattern: int) -> tuple[int, Magnitude]:
     """(sign bit, magnitude) of a bit pattern."""
     format_ = FORMATS[name]
@@ -103,7 +105,7 @@ def decode(name: str, pattern: int) -> tuple[int, Magnitude]:
 
 
 def is_nan(name: str, pattern: int) -> bool:
-    return decode(name, pattern)[1] == "nan"
+    return pattern & (FORMATS[name].sign - 1) > FORMATS[name].infinity
 
 
 def signed(sign: int, magnitude: Fraction) -> Fraction:
@@ -118,8 +120,12 @@ def binary_exponent(value: Fraction) -> int:
 
 def to_integer(value: Fraction, mode: str, *, negative: bool = False) -> int:
     """A non-negative rational to an integer; `negative` says that it stands for its opposite."""
-    whole, rest = divmod(value.numerator, value.denominator)
-    twice = 2 * rest - value.denominator
+    return _quotient(value.numerator, value.denominator, mode, negative)
+
+
+def _quotient(numerator: int, denominator: int, mode: str, negative: bool) -> int:
+    whole, rest = divmod(numerator, denominator)
+    twice = 2 * rest - denominator
     if mode in ("rn", "rni"):
         return whole + (twice > 0 or (twice == 0 and whole % 2 == 1))
     if mode == "rna":
@@ -130,17 +136,25 @@ def to_integer(value: Fraction, mode: str, *, negative: bool = False) -> int:
 
 def encode(name: str, sign: int, magnitude: Magnitude, mode: str = "rn") -> int:
     """The bit pattern of a magnitude in one rounding."""
-    format_ = FORMATS[name]
-    top = format_.sign if sign else 0
     if magnitude == "nan":
         return canonical(name)
-    if magnitude == "inf":
-        return top | format_.infinity
-    assert isinstance(magnitude, Fraction)
-    if magnitude == 0:
+    if isinstance(magnitude, str):
+        return (FORMATS[name].sign if sign else 0) | FORMATS[name].infinity
+    return _encode(name, sign, magnitude.numerator, magnitude.denominator, mode)
+
+
+def _encode(name: str, sign: int, numerator: int, denominator: int, mode: str) -> int:
+    """The same of a ratio, whose integers are used as they are: ratios in lowest terms take most of an oracle's time."""
+    format_ = FORMATS[name]
+    top = format_.sign if sign else 0
+    if numerator == 0:
         return top
-    exponent = max(binary_exponent(magnitude), format_.least)
-    steps = to_integer(magnitude / power(exponent - format_.fraction), mode, negative=bool(sign))
+    exponent = numerator.bit_length() - denominator.bit_length()
+    up, down = max(-exponent, 0), max(exponent, 0)
+    exponent = max(exponent - (numerator << up < denominator << down), format_.least)
+    unit = exponent - format_.fraction
+    up, down = max(-unit, 0), max(unit, 0)
+    steps = _quotient(numerator << up, denominator << down, mode, bool(sign))
     pattern = ((exponent - format_.least) << format_.fraction) + steps
     if pattern >= format_.infinity:
         to_infinity = mode in ("rn", "rm" if sign else "rp")
@@ -159,10 +173,8 @@ def saturated(name: str, pattern: object) -> object:
     if isinstance(pattern, AnyNan):
         return 0
     assert isinstance(pattern, int)
-    sign, magnitude = decode(name, pattern)
-    if sign or magnitude == "nan":
-        return 0
-    return encode(name, 0, Fraction(1)) if magnitude == "inf" or magnitude > 1 else pattern
+    one = encode(name, 0, Fraction(1))  # patterns of positive numbers are in their order
+    return 0 if pattern & FORMATS[name].sign or is_nan(name, pattern) else min(pattern, one)
 
 
 def rectified(name: str, pattern: object) -> object:
@@ -176,34 +188,35 @@ def rectified(name: str, pattern: object) -> object:
 def add(name: str, mode: str, a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> object:
     """Sum of decoded numbers."""
     (sa, x), (sb, y) = a, b
-    if "nan" in (x, y) or (x == y == "inf" and sa != sb):
-        return AnyNan(name)
-    if "inf" in (x, y):
+    if isinstance(x, str) or isinstance(y, str):
+        if "nan" in (x, y) or (x == y and sa != sb):
+            return AnyNan(name)
         return encode(name, sa if x == "inf" else sb, "inf")
-    total = signed(sa, Fraction(x)) + signed(sb, Fraction(y))
+    left, right = x.numerator * y.denominator, y.numerator * x.denominator
+    total = (-left if sa else left) + (-right if sb else right)
     if total == 0:
-        return encode(name, sa if x == y == 0 and sa == sb else int(mode == "rm"), Fraction(0))
-    return encode(name, int(total < 0), abs(total), mode)
+        return _encode(name, sa if left == right == 0 and sa == sb else int(mode == "rm"), 0, 1, mode)
+    return _encode(name, int(total < 0), abs(total), x.denominator * y.denominator, mode)
 
 
 def product(a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
     """Exact product of decoded numbers."""
     (sa, x), (sb, y) = a, b
     sign = sa ^ sb
-    if "nan" in (x, y) or ("inf" in (x, y) and 0 in (x, y)):
-        return sign, "nan"
-    return (sign, "inf") if "inf" in (x, y) else (sign, Fraction(x) * Fraction(y))
+    if isinstance(x, str) or isinstance(y, str):
+        return sign, "nan" if "nan" in (x, y) or 0 in (x, y) else "inf"
+    return sign, x * y
 
 
 def quotient(a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
     """Exact quotient of decoded numbers."""
     (sa, x), (sb, y) = a, b
     sign = sa ^ sb
-    if "nan" in (x, y) or x == y == "inf" or x == y == 0:
-        return sign, "nan"
-    if x == "inf" or y == 0:
-        return sign, "inf"
-    return (sign, Fraction(0)) if y == "inf" else (sign, Fraction(x) / Fraction(y))
+    if isinstance(x, str) or isinstance(y, str):
+        return sign, "nan" if "nan" in (x, y) or x == y else "inf" if x == "inf" else Fraction(0)
+    if y == 0:
+        return sign, "nan" if x == 0 else "inf"
+    return sign, x / y
 
 
 def root(a: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
