@@ -144,7 +144,7 @@ def encode(name: str, sign: int, magnitude: Magnitude, mode: str = "rn") -> int:
 
 
 def _encode(name: str, sign: int, numerator: int, denominator: int, mode: str) -> int:
-    """The same of a ratio, whose integers are used as they are: ratios in lowest terms take most of an oracle's time."""
+    """The same of a ratio, whose integers are used as they are: lowest terms take most of an oracle's time."""
     format_ = FORMATS[name]
     top = format_.sign if sign else 0
     if numerator == 0:

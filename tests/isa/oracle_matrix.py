@@ -9,7 +9,6 @@ import functools
 import math
 import struct
 from collections.abc import Sequence
-from fractions import Fraction
 
 #: Products a group, fraction bits, and fraction bits of a float32 result: by compute capability, and type of elements.
 RULES = {
@@ -54,10 +53,6 @@ def exponent_of(x: float, name: str) -> int:
     return max(math.frexp(x)[1] - 1, 1 - FORMATS[name][2])
 
 
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
-
-
 def _special(factors: Sequence[tuple[float, float]], c: float) -> float | None:
     """What infinities and NaNs make of a sum; None where there are none."""
     products = [a * b for a, b in factors]  # NaN of 0 times infinity; overflow does not come, for doubles are wide
@@ -66,27 +61,26 @@ def _special(factors: Sequence[tuple[float, float]], c: float) -> float | None:
     return sum(products) + c if not math.isnan(c) else c
 
 
-def _grown(total: Fraction) -> int:
-    """The exponent of a fraction that is not 0."""
-    exponent = abs(total).numerator.bit_length() - total.denominator.bit_length()
-    return exponent if _power(exponent) <= abs(total) else exponent - 1
-
-
-def rounded(total: Fraction, name: str, kept: int) -> int:
-    """The bits of a sum: float32 is cut off behind `kept` bits, float16 rounded to nearest even."""
-    _, fraction_bits, bias = FORMATS[name]
-    if total == 0:
+def rounded(number: int, unit: int, name: str, kept: int) -> int:
+    """The bits of `number` times 2 to `unit`: float32 is cut off behind `kept` bits, float16 rounded to even."""
+    if number == 0:
         return 0
-    least = 1 - bias
-    unit = _power(max(_grown(total), least) - (kept if name == "f32" else fraction_bits))
-    units = abs(total) / unit
-    whole = math.floor(units) if name == "f32" else round(units)
-    value = math.copysign(1.0, total) * float(whole * unit) if whole * unit < _power(bias + 1) else math.inf
-    if math.isinf(value):
-        value = math.copysign(math.inf, total)
-    elif value == 0:
-        value = math.copysign(0.0, total)
-    return bits_of(value, name)
+    return bits_of(_kept(number, unit, name, kept if name == "f32" else FORMATS[name][1], nearest=name != "f32"), name)
+
+
+def _kept(number: int, unit: int, name: str, fraction_bits: int, *, nearest: bool) -> float:
+    """A number that is not 0, times 2 to `unit`, in a format, or infinity."""
+    bias, magnitude = FORMATS[name][2], abs(number)
+    exponent = max(magnitude.bit_length() - 1 + unit, 1 - bias) - fraction_bits
+    away = exponent - unit
+    if away <= 0:
+        whole = magnitude << -away
+    else:
+        whole = magnitude >> away
+        rest, half = magnitude & (1 << away) - 1, 1 << away - 1
+        whole += nearest and (rest > half or (rest == half and whole & 1))
+    value = math.ldexp(whole, exponent) if whole.bit_length() - 1 + exponent <= bias else math.inf
+    return math.copysign(value, number)
 
 
 def bits_of(x: float, name: str) -> int:
@@ -97,27 +91,16 @@ def bits_of(x: float, name: str) -> int:
     return int(struct.unpack(integer, struct.pack(code, x))[0])
 
 
-def ieee(total: Fraction, name: str, zero: float = 0.0) -> int:
-    """A sum rounded to nearest even."""
-    if total == 0:
-        return bits_of(zero, name)
-    return bits_of(_nearest(total, name), name)
-
-
-def _nearest(total: Fraction, name: str) -> float:
-    exponent_bits, fraction_bits, bias = FORMATS[name]
-    unit = _power(max(_grown(total), 1 - bias) - fraction_bits)
-    magnitude = round(abs(total) / unit) * unit
-    value = float(magnitude) if magnitude < _power((1 << exponent_bits) - 1 - bias) else math.inf
-    return math.copysign(value, total)
-
-
 def _fma(a: float, b: float, c: float, name: str) -> float:
     """A fused multiply-add of the format."""
     if not all(map(math.isfinite, (a, b, c))):
         return c if math.isfinite(a) and math.isfinite(b) else a * b + c
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    return value_of(ieee(exact, name, a * b + c), name)
+    (x, of_x), (y, of_y), (z, of_z) = (number.as_integer_ratio() for number in (a, b, c))
+    total = x * y * of_z + z * of_x * of_y
+    if total == 0:
+        return a * b + c
+    unit = 1 - (of_x * of_y * of_z).bit_length()  # denominators are powers of two
+    return _kept(total, unit, name, FORMATS[name][1], nearest=True)
 
 
 def by_halves(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
@@ -144,7 +127,7 @@ def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], c
         return bits_of(_fma(1.0, start, chain, "f32"), "f32")
     second = _fma(x[3], y[3], _fma(x[2], y[2], 0.0, "f32"), "f32")
     total = _fma(1.0, _fma(1.0, start, first, "f32"), second, "f32")
-    return bits_of(total, "f16") if not math.isfinite(total) or total == 0 else ieee(Fraction(total), "f16")
+    return bits_of(_fma(1.0, total, 0.0, "f16") if total else total, "f16")
 
 
 def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
@@ -179,5 +162,5 @@ def in_groups(
         terms = [(x * y, exponent_of(x, of_a) + exponent_of(y, of_b)) for x, y in factors]
         terms.append((accumulator, exponent_of(accumulator, of_c)))
         unit = max([_LEAST, *(exponent for value, exponent in terms if value)]) - fraction
-        c = rounded(sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms) * _power(unit), of_c, kept)
+        c = rounded(sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms), unit, of_c, kept)
     return c

@@ -11,7 +11,6 @@ import itertools
 import math
 import random
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 import oracle_matrix
@@ -77,7 +76,7 @@ def summed(
         terms.append((total * value, exponent + (0 if together else factors[i][2])))
     unit = max([-126, *(e for value, e in terms if value)]) - (35 if together else 25)
     whole = sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms)
-    return oracle_matrix.rounded(whole * Fraction(2) ** unit, "f32", 23)
+    return oracle_matrix.rounded(whole, unit, "f32", 23)
 
 
 def scales_of(words: np.ndarray, threads: Modes, selector: int, byte: int, blocks: int, lines: int) -> np.ndarray:
