@@ -1,7 +1,7 @@
 """Instruments: observers of a simulated run. Each subscribes to events, counts in LLVM, and returns frozen records.
 
-An instrument never changes what a kernel computes, and a run without it holds no code for it. Only
-:mod:`tilewright.simt.events` is known here; the machine knows no instrument.
+An instrument never changes what a kernel computes, and a run without it has no code for it. Instruments import
+:mod:`tilewright.simt.events`; the machine does not import instruments.
 """
 
 from __future__ import annotations

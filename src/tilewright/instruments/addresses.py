@@ -1,7 +1,7 @@
 """What each lane of each warp accessed, in order: for pictures of small launches.
 
-Everything else here counts, or keeps sectors; this keeps every lane's address, 280 bytes a request, and so is for a few
-blocks of a launch.
+The other instruments count, or keep sectors. This one keeps every lane's address, 280 bytes a request, and so suits
+only a few blocks of a launch.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ RECORD = _SHARED.structs["tw_address_record"].dtype
 _PARTS = (bitcode(Path(__file__).with_name("addresses.c")),)
 _ACCESS = Handler("tw_addresses_access", needs=_PARTS)
 _BARRIER = Handler("tw_addresses_barrier", needs=_PARTS)
-#: Most requests that are kept, about 280 MB: the host gives memory as it is written to.
+#: Most requests that are kept, about 280 MB. The host allocates that memory as it is written.
 MOST_REQUESTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class AddressesResult:
-    """What :class:`Addresses` kept."""
+    """The addresses that :class:`Addresses` recorded."""
 
     sites: tuple[Site, ...]  #: Accesses and barriers of the kernel.
-    #: One a request or barrier: `block`, `warp` of the block, `row` (its site), `mask`, and `addresses`, of which those
-    #: of lanes in the mask mean something. Those of one block are in the order of what its warps did.
+    #: One entry a request or barrier: `block`, `warp` in the block, `row` (its site), `mask` and `addresses`, which are
+    #: valid for the lanes in the mask. Entries of one block are in the order in which its warps ran.
     records: npt.NDArray[np.void] = field(repr=False)
-    complete: bool  #: False where there was no room for all.
+    complete: bool  #: False where the records did not all fit.
 
 
 class Addresses(Instrument):
@@ -46,9 +46,9 @@ class Addresses(Instrument):
     space : str
         `global` or `shared`.
     blocks : int
-        Of how many blocks of the grid, from the first.
+        Number of blocks to record, from the first block of the grid on.
     most_requests : int
-        How many there is room for.
+        Capacity in requests.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Addresses(Instrument):
         self._memory = np.zeros(0, np.uint8)
 
     def key(self) -> Any:
-        """The code depends on the space alone."""
+        """The code depends only on the space."""
         return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -85,13 +85,13 @@ class Addresses(Instrument):
         return _BARRIER if site.kind is EventKind.ARRIVE else None
 
     def begin(self, facts: Facts) -> Storage:
-        """Room for the records; pages of it cost nothing until they are touched."""
+        """Memory for the records; the host allocates its pages as they are written."""
         self._memory = np.empty(_HEAD.itemsize + self._most * RECORD.itemsize, np.uint8)
         self._memory[: _HEAD.itemsize].view(_HEAD)[0] = (0, self._most, self._blocks, 0)
         return Storage(self._memory)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> AddressesResult:
-        """The records, which are the result's alone."""
+        """The records; the result owns their memory."""
         memory, self._memory = self._memory, np.zeros(0, np.uint8)
         taken = int(memory[: _HEAD.itemsize].view(_HEAD)[0]["taken"])
         records = memory[_HEAD.itemsize :].view(RECORD)[: min(taken, self._most)]

@@ -1,7 +1,7 @@
-"""Memory that one launch after the other works in.
+"""Memory that successive launches use again.
 
-Instruments need some megabytes a launch. Fresh pages of a host cost several times what clearing memory in use does, so
-an area whose arrays are all gone is used again, with the pages that were touched, as far as all together are few.
+An instrument needs some megabytes for each launch. Fresh pages of a host cost several times as much as clearing pages
+in use. So an area whose arrays are all gone is used again, with the pages that were touched, up to a total size.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy.typing as npt
 from tilewright.native.once import once
 from tilewright.native.pages import reserved, resident_pages
 
-#: A large page; a mapping has one more, since it may begin within one.
+#: A large page; a mapping has one more, because it may start inside one.
 _LARGE_BYTES = 2 << 20
-_WAITING_BYTES = 4 << 30  # an area that is larger does not wait for its next use
-_KEPT_AREAS = 8  # so many wait, those given back last: a check takes four at a time
-_KEPT_BYTES = 96 << 20  # pages that all of them keep together
+_WAITING_BYTES = 4 << 30  # larger areas are not kept
+_KEPT_AREAS = 8  # the most recently released ones; a check uses four at a time
+_KEPT_BYTES = 96 << 20  # total size of the pages that they keep
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class Areas:
-    """Areas of zeros, by their sizes: powers of two as far as they are used again.
+    """Zeroed areas, by size. Areas that may be used again have sizes of powers of two.
 
     >>> areas = Areas()
     >>> area = areas.take(100)
@@ -40,9 +40,9 @@ class Areas:
         self._held: dict[int, weakref.ref[Bytes]] = {}
 
     def take(self, size_bytes: int, *, clear: bool = True) -> Bytes:
-        """Zeros that take address space now, and memory where they are touched.
+        """Zeroed memory: address space now, pages when they are touched.
 
-        They are given back when the last array over them is gone. Without `clear` anything may be there.
+        It is released when the last array over it is gone. Without `clear` it may have any contents.
         """
         if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
@@ -56,7 +56,7 @@ class Areas:
         key, total, advice, page = id(area), _KEPT_BYTES, mmap.MADV_DONTNEED, mmap.PAGESIZE
         address, resident = area.ctypes.data, resident_pages()
 
-        # It runs in any thread, at any time, in an interpreter that ends too: it takes no lock and reads no global.
+        # It runs in any thread, at any time, even at interpreter shutdown: it takes no lock and reads no global.
         def gone(_: object) -> None:
             del self._held[key]
             pages, used, held = resident(address, size), [], 0
@@ -81,7 +81,7 @@ class Areas:
         return area
 
     def _waiting_of(self, size: int) -> tuple[mmap.mmap, list[slice]] | None:
-        """An area of a size, if one waits, and where it is not zeros."""
+        """A kept area of a size, if there is one, and the parts of it that are not zero."""
         with contextlib.suppress(IndexError):  # another thread took the last one
             for _ in range(len(self._waiting)):
                 found, memory, used = self._waiting.pop()
@@ -95,7 +95,7 @@ def _mapped(size: int) -> mmap.mmap:
     """A fresh mapping, of large pages where the host has them."""
     size = (-(-size // _LARGE_BYTES) + 1) * _LARGE_BYTES
     memory = reserved(size)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: a fault for each 2 MiB and not for each 4 KiB
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: one page fault for 2 MiB, not for 4 KiB
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

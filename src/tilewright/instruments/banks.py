@@ -1,12 +1,12 @@
 """How many wavefronts each shared-memory instruction takes, and how many it would take without bank conflicts.
 
-The model: 32 banks of 4 bytes. Lanes on the same word are served together. Accesses of up to 4 bytes go by whole
-warps, of 8 bytes by half warps, of 16 bytes by quarter warps; a group with an active lane takes as many wavefronts
-as the busiest bank has distinct words. Without conflicts every such group takes one, which is the ideal: 1, 2 and 4
-wavefronts for a full warp of 4-, 8- and 16-byte lanes.
+The model: 32 banks of 4 bytes. Lanes on the same word are served together. Accesses of up to 4 bytes are served by
+whole warps, of 8 bytes by half warps, of 16 bytes by quarter warps. A group with an active lane takes as many
+wavefronts as the busiest bank has distinct words. Without conflicts every such group takes one, which is the ideal: 1,
+2 and 4 wavefronts for a full warp of 4-, 8- and 16-byte lanes.
 
-Accesses to the shared memory of another block of the cluster are counted too, in rows of `shared::cluster`: their
-requests and lanes. What wavefronts they take no source says; those of their rows are not to be read.
+Accesses to the shared memory of another block of the cluster are counted in rows of `shared::cluster`: requests and
+lanes only. No source says how many wavefronts they take, so ignore the wavefronts of these rows.
 
 Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Memory"; Nsight Compute, source metrics
 `memory_l1_wavefronts_shared`, `memory_l1_wavefronts_shared_ideal` and `derived__memory_l1_wavefronts_shared_excessive`.
@@ -34,7 +34,7 @@ _BY_ADDRESS = Handler("tw_banks_access", needs=(_PART,))
 
 
 def counts(addresses: Sequence[int], size: int) -> list[int]:
-    """What a request of all lanes adds to the counters: requests, lanes, wavefronts and ideal wavefronts.
+    """The counts of one request of all lanes: requests, lanes, wavefronts and ideal wavefronts.
 
     >>> counts([8 * lane for lane in range(32)], 4)
     [1, 32, 2, 1]
@@ -50,12 +50,12 @@ def counts(addresses: Sequence[int], size: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class BanksRow:
-    """One shared-memory instruction, of the block's own memory or of another's: of some instructions, both."""
+    """One shared-memory instruction on the block's own memory or another block's; some have a row for each."""
 
     site: Site
     requests: int  #: Warps that executed it with at least one active lane.
     lanes: int  #: Active lanes, summed over the requests.
-    wavefronts: int  #: What the model above counts.
+    wavefronts: int  #: Wavefronts by the model above.
     ideal_wavefronts: int  #: The same without conflicts: one for each group of lanes with an active lane.
 
     @property
@@ -89,7 +89,7 @@ class BanksResult:
 class Banks(Instrument):
     """Count shared-memory wavefronts and bank conflicts, instruction by instruction.
 
-    A request without an active lane is none. Generic accesses are not counted here.
+    Requests without an active lane are not counted, nor are generic accesses.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Banks(Instrument):
             return None
         if offsets is None:
             return _BY_ADDRESS
-        # Conflicts stay the same when all addresses move by a lane's width, or by a word: so do not ask where they are.
+        # Conflicts do not change when all addresses move by a lane's width or by a word, so the base does not matter.
         size = site.bytes_per_lane
         moved = tuple(offset - offsets[0] + offsets[0] % BANK_BYTES for offset in offsets)
         modulus = BANK_BYTES if size < BANK_BYTES else 1
@@ -119,5 +119,5 @@ class Banks(Instrument):
         )
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> BanksResult:
-        """Give the counters their names."""
+        """Turn the counters into rows."""
         return BanksResult(tuple(BanksRow(site, *row) for site, row in zip(sites, counters.tolist(), strict=True)))

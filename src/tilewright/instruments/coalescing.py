@@ -27,7 +27,7 @@ class CoalescingRow:
 
     site: Site
     requests: int  #: Warps that executed it with at least one active lane.
-    lanes: int  #: Active lanes, summed over the requests: what the threads asked for, element by element.
+    lanes: int  #: Active lanes, summed over the requests: the number of elements that the threads access.
     sectors: int  #: Distinct aligned 32-byte sectors, counted request by request.
     bytes_used: int  #: Distinct bytes the lanes touched, counted request by request; at most 32 a sector.
     ideal_sectors: int
@@ -39,7 +39,7 @@ class CoalescingRow:
 
     @property
     def efficiency(self) -> float:
-        """Bytes used of the bytes moved, 0 to 1; 0 when nothing ran."""
+        """Bytes used divided by bytes moved, 0 to 1; 0 when nothing ran."""
         return self.bytes_used / (SECTOR_BYTES * self.sectors) if self.sectors else 0.0
 
 
@@ -47,7 +47,7 @@ class CoalescingRow:
 class CoalescingResult:
     """What :class:`Coalescing` counted; `rows` has one entry a memory instruction, in the kernel's order.
 
-    `requests` is None where they were not to be recorded; their sites are indices of `rows`.
+    `requests` is None unless they were recorded; their sites are indices of `rows`.
     """
 
     rows: tuple[CoalescingRow, ...]
@@ -56,7 +56,7 @@ class CoalescingResult:
     def total(self, access: str, quantity: str, space: str = "global") -> int:
         """Sum of one quantity (`requests`, `lanes`, `sectors`, `bytes_used`) over one kind of access.
 
-        That is `load`, `store` or `atomic`, reductions among the last. Sectors are the transactions of S7.
+        `access` is `load`, `store` or `atomic`; reductions count as atomics. Sectors are the transactions of S7.
         """
         chosen = (row for row in self.rows if (row.site.access, row.site.space) == (access, space))
         return sum(int(getattr(row, quantity)) for row in chosen)
@@ -65,17 +65,17 @@ class CoalescingResult:
 class Coalescing(Instrument):
     """Count requests and 32-byte sectors, instruction by instruction.
 
-    A generic access has a site for each space, and counts where its addresses are. A request without an active lane
-    is none; nor are accesses to constants and parameters, which have a cache of their own.
+    A generic access has a site for each space, and counts in the space of its addresses. Requests without an active
+    lane are not counted, nor are accesses to constants and parameters, which have a cache of their own.
 
     Parameters
     ----------
     spaces : sequence of str
         State spaces: `global`, `local`.
     record : bool
-        Whether every request's sectors are written down; an instrument that records is for one launch at a time.
+        Whether to record every request's sectors. An instrument that records serves one launch at a time.
     most_bytes : int
-        Most memory for that.
+        Most memory for the recorded requests.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Coalescing(Instrument):
     (4, 1.0)
     """
 
-    __slots__ = ("_memory",)  # not in `vars`, which is what kept machine code depends on
+    __slots__ = ("_memory",)  # not in `vars`, which is part of the key of cached machine code
 
     def __init__(
         self, spaces: Sequence[str] = ("global",), *, record: bool = False, most_bytes: int = requests.MOST_BYTES
@@ -107,19 +107,19 @@ class Coalescing(Instrument):
         return sectors.handler(sectors.SPACES[site.space], site.bytes_per_lane, offsets, record=self.record)
 
     def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
-        """Accesses to global memory that are written down."""
+        """Accesses to global memory that are recorded."""
         if not self.record or site.space != "global" or self.handler(site) is None:
             return None
         return sectors.in_rows(site.bytes_per_lane, offsets, rows)
 
     def begin(self, facts: Facts) -> Storage:
-        """Room for the requests."""
+        """Memory for the requests."""
         if self.record:
             self._memory = requests.area(facts, self.most_bytes)
         return Storage(launch=self._memory)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> CoalescingResult:
-        """Give the counters their names."""
+        """Turn the counters into rows."""
         counted = counters[:, : sectors.SLOTS].tolist()
         rows = tuple(CoalescingRow(site, *row) for site, row in zip(sites, counted, strict=True))
         memory, self._memory = self._memory, None

@@ -1,8 +1,8 @@
-"""Whether the threads of a block come to its barriers together, and the lanes of a warp to its warp operations.
+"""Whether the threads of a block reach its barriers together, and the lanes of a warp its warp operations.
 
-Every thread counts the barriers that it comes to and that take the whole block. Lanes that come without all the
-others of their warp are in divergent code. When a block has ended, threads that came to fewer barriers than others have
-left before one, or passed it by; warps that executed fewer products than others of their warpgroup likewise.
+Every thread counts the whole-block barriers that it reaches. Lanes that arrive without all the others of their warp are
+in divergent code. At the end of a block, threads that reached fewer barriers than others have exited early or passed a
+barrier by; likewise warps that executed fewer products than others of their warpgroup.
 
 Source: PTX ISA, 9.7.13.1 (bar: "bar{.cta}.sync is equivalent to barrier{.cta}.sync.aligned", which all threads of a
 warp must execute together), 9.7.9 (shfl.sync, vote.sync: the executing thread must be in `membermask`, and behaviour is
@@ -35,7 +35,7 @@ _DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE, _NOT_TOGETHER, _NOT_ALL_WARPS = (
 )
 _PARTS = (bitcode(Path(__file__).with_name("convergence.c")), records.PART)
 _MEMBERS = CFunction("tw_convergence_members", EventKind.VALUE, _PARTS)
-#: Code of each, and which of its sentences is meant.
+#: The code of each kind, and the name of its sentence.
 _CODES = {
     _DIVERGENT: ("TW401", {}),
     _LEFT: ("TW402", {}),
@@ -54,7 +54,7 @@ class Convergence(Instrument):
         self._kernel = kernel
 
     def key(self) -> Any:
-        """The code depends on nothing but the sites."""
+        """The code depends only on the sites."""
         return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -72,7 +72,7 @@ class Convergence(Instrument):
         return None
 
     def begin(self, facts: Facts) -> Storage:
-        """Counts of each block's threads, and the records."""
+        """Memory for the counts of each block's threads, and for the records."""
         self._facts = facts
         self._table = records.empty()
         return Storage(
@@ -80,7 +80,7 @@ class Convergence(Instrument):
         )
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
-        """Findings; where threads have passed a barrier by, that its lanes came apart is said by that."""
+        """The findings. A barrier that threads passed by is not also reported as divergent."""
         found = records.read(self._table)
         left = {sites[one.row].source or one.row for one in found if one.kind == _LEFT}
         return tuple(

@@ -1,9 +1,9 @@
-"""Handlers of accesses whose offsets between lanes are known when code is made.
+"""Handlers of accesses whose offsets between lanes are known at translation.
 
 Most accesses of a kernel have constant offsets between lanes and run with all lanes. What such an access adds to the
-counters depends on no more than its base's alignment; so it is worked out in Python when the handler is made, and the
-handler adds a row of a small table (`counting.h`). Where it depends on nothing, the machine counts how often the
-straight line ran (`Handler.each`). With lanes switched off the handler takes the way of addresses.
+counters depends only on the alignment of its base. So Python computes it when the handler is made, and the handler adds
+a row of a small table (`counting.h`). If it does not even depend on the base, the machine counts how often the straight
+line ran (`Handler.each`). With lanes switched off the handler uses addresses.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def by_offsets(
     *,
     only_counts: bool = True,
 ) -> Handler:
-    """A handler that is given the base of an access, of so many bytes a lane at the lanes' offsets from it.
+    """A handler that gets the base of an access of `size` bytes a lane at the lanes' `offsets` from the base.
 
-    After what every handler is given the C function takes a table of rows and how many they are, the offsets, the size,
-    and `constants`: numbers of 64 bits, and tables of them. A row is what an access of all lanes adds to each counter,
-    which `counts` says of a base below `modulus`, a power of two that alone matters. With `only_counts` the function
-    does nothing else.
+    After the arguments of every handler, the C function gets a table of rows and their number, the offsets, the size,
+    and `constants`: 64-bit numbers, and tables of such. A row is what an access of all lanes adds to each counter;
+    `counts` gives it for a base below `modulus`. Only the base modulo this power of two matters. `only_counts`: the
+    function does nothing but add the row.
     """
     rows = [tuple(counts(base)) for base in range(modulus)]
     if len(set(rows)) == 1:

@@ -1,4 +1,4 @@
-"""How many branches warps execute, and at how many of them their lanes part.
+"""How many branches warps execute, and how many of them diverge.
 
 Source: Nsight Compute, source counters `smsp__sass_branch_targets` and `smsp__sass_branch_targets_threads_divergent`;
 branch efficiency is the share of branches at which all active lanes go the same way.
@@ -24,8 +24,8 @@ class DivergenceRow:
 
     site: Site
     branches: int  #: Warps that executed it.
-    divergent: int  #: Those whose active lanes went both ways.
-    #: `lanes`, `taken`: active lanes, and those that took it, summed over the warps.
+    divergent: int  #: Those whose active lanes went both ways: divergent.
+    #: `lanes`, `taken`: active lanes, and lanes that took the branch, summed over the warps.
     lanes: int
     taken: int
 
@@ -43,17 +43,17 @@ class DivergenceResult:
 
     @property
     def divergent(self) -> int:
-        """Those at which lanes parted."""
+        """Divergent branches."""
         return sum(row.divergent for row in self.rows)
 
     @property
     def branch_efficiency(self) -> float:
-        """Share of branches at which no lanes parted, 0 to 1; 1 without branches."""
+        """Share of branches that did not diverge, 0 to 1; 1 without branches."""
         return 1 - self.divergent / self.branches if self.branches else 1.0
 
 
 class Divergence(Instrument):
-    """Count conditional branches, and those at which the lanes of a warp part.
+    """Count conditional branches, and those at which a warp diverges.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Divergence(Instrument):
         return _HANDLER if site.kind is EventKind.BRANCH else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> DivergenceResult:
-        """Give the counters their names."""
+        """Turn the counters into rows."""
         return DivergenceResult(
             tuple(DivergenceRow(site, *row) for site, row in zip(sites, counters.tolist(), strict=True))
         )

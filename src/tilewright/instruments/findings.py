@@ -1,6 +1,6 @@
 """The record of what is wrong with a kernel, and the table of codes.
 
-A finding is data: what was found, where, how often, and where first. Its words are those of its code's record.
+A finding is data: what was found, where, how often, and where first. Its text comes from its code's record.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tilewright.native.once import once
 
 Severity = Literal["error", "warning", "note"]
 Place = tuple[int, int, int]
-#: Keys of `Finding.details` in which two findings of one line differ; the other lines of a race do not count, for which
-#: of them are known depends on the order of execution.
+#: Keys of `Finding.details` by which two findings of one line are told apart. The other lines of a race are not among
+#: them: which of them are known depends on the order of execution.
 DISTINGUISHING = ("array", "ptx_line")
 
 
@@ -34,16 +34,16 @@ class Code:
     #: `rule`, `remedy`: what is required, and what to do, in one sentence each.
     rule: str
     remedy: str
-    severity: Severity  #: Wrong on any GPU; right on some, slow or lossy; costs time.
-    found_by: str  #: The module that makes it, below `src/tilewright`.
-    #: What came, in one sentence of the finding's data, by `Finding.details["how"]`; "" where that is not there.
+    severity: Severity  #: error: wrong on any GPU; warning: right on some, slow or lossy; note: costs time.
+    found_by: str  #: The module that reports it, below `src/tilewright`.
+    #: What happened, one sentence for each `Finding.details["how"]` ("" where that is missing), filled with the data.
     says: Mapping[str, str]
-    clauses: Mapping[str, str]  #: What follows the sentence, by the key of `Finding.details` that asks for it.
-    faults: tuple[str, ...] = ()  #: Rules of `KernelError.fault` whose breach is this finding.
-    refines: str = ""  #: The code whose finding at the same line this one says more about; "" for none.
-    #: What findings of one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
+    clauses: Mapping[str, str]  #: Text after the sentence, by the key of `Finding.details` that must be present.
+    faults: tuple[str, ...] = ()  #: Values of `KernelError.fault` that are this finding.
+    refines: str = ""  #: The code whose finding at the same line this one makes more precise; "" for none.
+    #: What findings with one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
     one_cause: str = ""
-    follows: tuple[str, ...] = ()  #: Codes of the same kernel that it is a consequence of.
+    follows: tuple[str, ...] = ()  #: Codes in the same kernel that cause this one.
 
 
 @once
@@ -85,7 +85,7 @@ def code(name: str) -> Code:
 
 
 def nearest(name: str) -> str:
-    """The code that was probably meant; "" where none is near.
+    """The code that was probably meant; "" if none is similar.
 
     >>> nearest("tw5O2"), nearest("all")
     ('TW502', '')
@@ -109,21 +109,21 @@ class Finding:
     line : int
         Line of it, from 1; 0 where unknown.
     opcode : str
-        The PTX instruction, such as `ld.global.f32`; "" where a launch is meant.
+        The PTX instruction, such as `ld.global.f32`; "" for a finding about a launch.
     ptx_line : int
-        Its line in the PTX text, from 1; 0 where a launch is meant.
+        Its line in the PTX text, from 1; 0 for a finding about a launch.
     block, thread : (int, int, int) or None
-        The first instance's, x first: the lowest block, then the lowest thread of it, z above y above x.
+        Of the first instance, x first: the lowest block, then its lowest thread, where z counts most and x least.
     count : int
         Instances: lanes that did it, summed over all launches merged into this finding.
     launch : int
-        Number of the launch in the program, from 0; the first one.
+        Number of the launch in the program, from 0: the first one that has the finding.
     details : dict
-        What came, for the code's sentence and for programs to read; JSON values only. `how` names which of the code's
-        sentences is meant, `array` the argument concerned, `others` the `file:line` of the other accesses of a race,
-        `address` is a byte address, `ptx_line` the instruction where it has no line of its own, `inner` the
-        `file:line` of each line in a library that the line calls, where it happened there, `called_at` the `file:line`
-        of each call that the line was inlined at, or whose function it is in, the innermost first.
+        The data of the code's sentence, also for programs to read; JSON values only. `how` selects the code's sentence,
+        `array` is the argument concerned, `others` the `file:line` of the other accesses of a race, `address` a byte
+        address, `ptx_line` the instruction if that is not the finding's, `inner` the `file:line` of each library line
+        in which it happened (for a finding at the call), `called_at` the `file:line` of each call through which the
+        line was reached or inlined, the innermost first.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What came, in one sentence without a full stop; the code's title where the data are not enough for one."""
+        """What happened, in one sentence without a full stop; the code's title if data for a sentence are missing."""
         row = codes()[self.code]
         text = row.says.get(self.details.get("how", ""), "")
         data = {"opcode": self.opcode, **self.details}
@@ -165,20 +165,20 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """`file:line`, `PTX line N` where there is no line table, or the kernel's name where there is neither."""
+        """`file:line`, `PTX line N` without a line table, or the kernel's name without either."""
         if self.source:
             return f"{self.source}:{self.line}"
         return f"PTX line {self.ptx_line}" if self.ptx_line else self.kernel
 
     @property
     def same(self) -> tuple[Any, ...]:
-        """What two findings share that are one to the user: the line decides, not the instruction."""
+        """The key by which findings are merged: two instructions of one source line have the same."""
         place = (self.source, self.line) if self.source else ("", self.ptx_line)
         return (self.code, self.kernel, *place, *(self.details.get(key) for key in DISTINGUISHING))
 
     @property
     def first(self) -> tuple[Any, ...]:
-        """Order of instances: by launch, then block, then thread; one without comes before."""
+        """Order of instances: by launch, then block, then thread; an instance without a place comes first."""
         return (self.launch, _linear(self.block), _linear(self.thread), self.ptx_line)
 
     def to_json(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Finding:
-        """Read what :meth:`to_json` gave, also after a way through JSON text; other `places` of a cause are left out.
+        """The inverse of :meth:`to_json`, also through JSON text; other `places` of a cause are ignored.
 
         Raises ArgumentTypeError: a field is missing or unknown.
         """
@@ -202,9 +202,9 @@ class Finding:
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding a line and code: counts are added, the first instance's place and data are kept.
+    """One finding a line and code: counts are added; the place and data are those of the first instance.
 
-    The order is that of the source: by file, line and code, launches of other files after each other.
+    The order is that of the source: by file, line and code, with files in the order of their launches.
 
     >>> late = Finding(code="TW101", kernel="k", ptx_line=9, block=(1, 0, 0), count=2, details={"address": 4})
     >>> early = replace(late, block=(0, 0, 0), count=3, details={"address": 0})
@@ -219,7 +219,7 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _as_one(group: Sequence[Finding]) -> Finding:
-    """The first of some findings for all of them, with every library's line that one was in, and every call."""
+    """The first of some findings, with the library lines and calls of all of them."""
     first = min(group, key=lambda one: one.first)
     details = first.details
     for key in ("inner", "called_at"):
@@ -230,7 +230,7 @@ def _as_one(group: Sequence[Finding]) -> Finding:
 
 
 def split(place: str) -> tuple[str, int]:
-    """`file:line` as its parts; line 0 where there is none.
+    """The parts of `file:line`; line 0 if there is none.
 
     >>> split("C:/k.py:12"), split("PTX line 3")
     (('C:/k.py', 12), ('', 0))

@@ -18,7 +18,7 @@ _HANDLER = Handler("tw_mix_run", needs=(bitcode(Path(__file__).with_name("mix.c"
 
 @dataclass(frozen=True, slots=True)
 class MixRow:
-    """One straight line of instructions."""
+    """One straight run of instructions, without a branch inside."""
 
     site: Site
     executions: int  #: How often a warp ran it.
@@ -62,9 +62,9 @@ class MixResult:
         return self.active_lanes / _LANES
 
     def lines(self) -> dict[str, int]:
-        """Warp instructions of each source line (`file:line`, or the PTX line), the largest first.
+        """Warp instructions of each source line (`file:line`, or the PTX line), the largest number first.
 
-        Every instruction counts for its own line; those to which the compiler gives none for their PTX line.
+        Every instruction counts for its own line, or for its PTX line if the compiler gave it no source line.
         """
         totals: dict[str, int] = {}
         for row in self.rows:
@@ -96,7 +96,7 @@ class Mix(Instrument):
         return _HANDLER if site.kind is EventKind.RUN else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MixResult:
-        """Give the counters their names."""
+        """Turn the counters into rows."""
         return MixResult(
             tuple(
                 MixRow(site, executions, lanes)

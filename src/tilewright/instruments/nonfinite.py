@@ -1,7 +1,7 @@
 """Stores of NaN and infinity: which instructions stored them, how often, and where first.
 
-A store's value is judged by its bits, as the floating-point type of the instruction; an untyped store of 16, 32 or 64
-bits counts as one of float16, float32 or float64, so who asks must know what the memory is meant to hold.
+A store's value is judged by its bits, as the floating-point type of the instruction. An untyped store of 16, 32 or 64
+bits counts as float16, float32 or float64, so the caller must know what type the memory has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.instruments.places import PART as PLACES_PART, Place, Places
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import GLOBAL_BASE, CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 
-#: Bits of the exponent by element type; all of them set says NaN or infinity. Source: IEEE 754-2019, 3.4.
+#: Bits of the exponent by element type; all of them set means NaN or infinity. Source: IEEE 754-2019, 3.4.
 _EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 _UNTYPED = {"b16": "f16", "b32": "f32", "b64": "f64"}
 
@@ -30,7 +30,7 @@ KINDS = ("infinity", "NaN")
 
 @dataclass(frozen=True, slots=True)
 class FloatArray:
-    """An array argument of floating-point numbers: `address` is that of element [0, 0, ...], strides are in bytes."""
+    """An array argument of floats: `address` is that of element [0, 0, ...], strides are in bytes."""
 
     address: int
     dtype: np.dtype[Any]
@@ -40,13 +40,13 @@ class FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class NonfiniteRow:
-    """One store, and one kind of value."""
+    """One store and one kind of value."""
 
     site: Site
-    type: str  #: The floating-point type that its values were judged as: `f16`, `f32`, `f64`.
+    type: str  #: The floating-point type by which its values were judged: `f16`, `f32`, `f64`.
     kind: str  #: One of KINDS.
     count: int  #: Lanes that stored it.
-    #: `block`, `thread`: the first of them; None where it is not known.
+    #: `block`, `thread`: the first instance; None if unknown.
     block: Place | None
     thread: Place | None
 
@@ -55,14 +55,14 @@ class NonfiniteRow:
 class NonfiniteResult:
     """What a launch stored, and what its arrays held."""
 
-    rows: tuple[NonfiniteRow, ...]  #: Of the stores that wrote NaN or infinity.
+    rows: tuple[NonfiniteRow, ...]  #: The stores that wrote NaN or infinity.
     #: `before`, `after`: one for each array, in its shape: 0 where an element is finite, 1 infinity, 2 NaN.
     before: tuple[npt.NDArray[np.uint8], ...]
     after: tuple[npt.NDArray[np.uint8], ...]
 
 
 class Nonfinite(Instrument):
-    """Find the stores to global memory that wrote NaN or infinity; arrays are looked at before and after the launch."""
+    """Find the stores to global memory that wrote NaN or infinity; arrays are scanned before and after the launch."""
 
     slots = len(KINDS)
 
@@ -74,7 +74,7 @@ class Nonfinite(Instrument):
         self._before: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def key(self) -> Any:
-        """The code depends on nothing."""
+        """The code has no parameters."""
         return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -91,7 +91,7 @@ class Nonfinite(Instrument):
         return function.handler(f"tw.nonfinite.{name}.{kind}.{elements}", constants)
 
     def begin(self, facts: Facts) -> Storage:
-        """The table of first places."""
+        """Memory for the table of first places."""
         self._facts, self._places = facts, Places()
         self._before = tuple(_kinds(array, facts) for array in self.arrays)
         return Storage(self._places.table)
@@ -110,7 +110,7 @@ class Nonfinite(Instrument):
 
 
 def _kinds(array: FloatArray, facts: Facts) -> npt.NDArray[np.uint8]:
-    """What an array in the machine's memory holds: 0, or 1 + the number of the kind."""
+    """For each element of an array in the machine's memory: 0, or 1 + the number of its kind."""
     span = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides, strict=True)) + array.dtype.itemsize
     if 0 in array.shape or not facts.global_address or array.address - GLOBAL_BASE + span > facts.global_bytes:
         return np.zeros(array.shape, np.uint8)

@@ -1,4 +1,4 @@
-"""Where something happened first: the lowest block and thread of each site, whatever order the threads ran in.
+"""Where something happened first: the lowest block and thread of each site, in whatever order the threads ran.
 
 A handler whose launch memory begins with a :class:`Places` table calls `tw_places_note` (`places.c`).
 """
@@ -16,21 +16,21 @@ from tilewright.native.header import header
 
 Place = tuple[int, int, int]
 _NUMBERS = header(Path(__file__).with_name("places.h")).numbers
-#: Sites that have a row; those beyond are counted, but have no place.
+#: Sites that have a row; later sites are counted, but have no place.
 ROWS, _THREAD_BITS = _NUMBERS["TW_PLACES_ROWS"], _NUMBERS["TW_PLACES_THREAD_BITS"]
 
-#: The C part that notes them.
+#: The C part that records places.
 PART = bitcode(Path(__file__).with_name("places.c"))
 
 
 class Places:
-    """The table that handlers write: a word a site, the inverse of block and thread, so that 0 is nothing."""
+    """The table that handlers write: one word a site, the complement of block and thread, so that 0 means none."""
 
     def __init__(self) -> None:
         self.table: npt.NDArray[Any] = np.zeros(ROWS, np.uint64)
 
     def first(self, row: int, grid: Place, block: Place) -> tuple[Place, Place] | None:
-        """Block and thread, x first; None where nothing was noted.
+        """Block and thread, x first; None if nothing was recorded.
 
         >>> places = Places()
         >>> places.table[2] = ~np.uint64(5 << 10 | 33)

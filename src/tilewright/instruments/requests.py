@@ -1,8 +1,8 @@
-"""The sectors that warps ask for, request by request, as the cache model reads them.
+"""The sectors that warps request, in the form that the cache model reads.
 
-Each host thread writes into a chunk of the launch's memory and takes another when it is full, so that the requests of
-a warp, which one host thread runs, stand in the order in which it made them. When no chunk is left, what follows is
-thrown away and the record says so. The form of a request is :mod:`tilewright.profiling.cache`'s.
+Each host thread writes into a chunk of the launch's memory and takes another when that is full. One host thread runs a
+warp, so the requests of a warp are in order. If no chunk is left, later requests are dropped and `complete` is False.
+:mod:`tilewright.profiling.cache` defines the form of a request.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LINE_BYTES, LINE_SECTORS, SECTOR_BYTES = (
 _RECORDING = header(Path(__file__).with_name("recording.h"))
 _HEAD = _RECORDING.structs["tw_requests"].dtype
 _CHUNK_WORDS = _RECORDING.numbers["TW_CHUNK_WORDS"]
-#: Most memory for one launch's requests; the host gives it as it is written to.
+#: Most memory for one launch's requests; the host allocates it as it is written.
 MOST_BYTES = 1 << 30
-#: Sector numbers of local memory begin here, above all of global memory.
+#: Sector numbers of local memory start here, above those of global memory.
 LOCAL_SECTORS = 1 << 40
 
 Words = npt.NDArray[np.uint64]
@@ -34,11 +34,11 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What a launch asked for."""
+    """The requests of a launch."""
 
-    #: As :func:`tilewright.profiling.cache.simulate` takes them; sites are rows of the instrument's result.
+    #: The argument of :func:`tilewright.profiling.cache.simulate`; sites are rows of the instrument's result.
     buffers: tuple[Words, ...]
-    complete: bool  #: False when there was no room for all.
+    complete: bool  #: False if they did not all fit.
 
 
 def area(facts: Facts, most_bytes: int = MOST_BYTES) -> Words:
@@ -49,24 +49,24 @@ def area(facts: Facts, most_bytes: int = MOST_BYTES) -> Words:
         try:
             memory = areas().take(_HEAD.itemsize + 8 * (chunks + 1) * _CHUNK_WORDS, clear=False).view(np.uint64)
             break
-        except OSError:  # a host that gives no more address space than it has memory
+        except OSError:  # a host that limits address space to its memory
             if chunks == 1:
                 raise
             chunks //= 2
     head = _head(memory)
     head[:] = np.zeros(1, _HEAD)
     head["chunks"], head["warps"] = chunks, -(-threads // 32)
-    head["local"] = LINE_SECTORS * -(-facts.layout.local_bytes // 4)  # a word of all lanes is a line
+    head["local"] = LINE_SECTORS * -(-facts.layout.local_bytes // 4)  # one word of all lanes is a line
     return memory
 
 
 def _head(memory: Words) -> npt.NDArray[np.void]:
-    """The record that a launch's memory begins with."""
+    """The record at the start of a launch's memory."""
     return memory[: _HEAD.itemsize // 8].view(_HEAD)
 
 
 def requests(memory: Words, rows: int) -> Requests:
-    """What was written during a launch whose instrument has so many rows."""
+    """The requests that were recorded during a launch; the instrument has `rows` rows."""
     head = _head(memory)[0]
     chunks = memory[_HEAD.itemsize // 8 + _CHUNK_WORDS :].reshape(-1, _CHUNK_WORDS)
     taken = chunks[: min(int(head["taken"]), int(head["chunks"]))]

@@ -1,7 +1,7 @@
 """What each warp of a cluster does, where warps have roles: how often each line runs, its mbarriers and bulk copies.
 
-A wait for an mbarrier is a loop that turns as often as the machine happens to come by. What is told of it here is the
-turn that succeeds; the others are taken off the counts of the straight lines that they run through.
+A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. Only the iteration that
+succeeds is recorded. The others are subtracted from the counts of the straight lines that they run through.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _TEST = CFunction("tw_roles_test", EventKind.MBARRIER, _PARTS)
 _COPY = CFunction("tw_roles_copy", EventKind.BULK, _PARTS)
 _FORM = header(Path(requests.__file__).with_name("requests.h")).numbers
 _SITE_SHIFT, _WARP_SHIFT = _FORM["TW_REQUEST_SITE_SHIFT"], _FORM["TW_REQUEST_WARP_SHIFT"]
-#: Most memory for what is written down.
+#: Most memory for what is recorded.
 _MOST_BYTES = 1 << 28
 _WORDS_EACH = 3
-#: Where a copy has no mbarrier: 64 bits that are all ones.
+#: The mbarrier of a copy that has none: 64 one bits.
 NOWHERE = (1 << 64) - 1
 
 
@@ -43,42 +43,42 @@ class Does(enum.IntEnum):
     EXPECTS = 2  #: `number` bytes, without an arrival.
     ARRIVES_EXPECTING = 3  #: `number` bytes, with `lanes` arrivals.
     WAITS = 4  #: For the phase of parity `number`.
-    COPIES = 5  #: `number` bytes, of which the mbarrier hears when they have come.
+    COPIES = 5  #: `number` bytes, which complete at the mbarrier.
     STORES = 6  #: `number` bytes to global memory.
-    DELIVERS = 7  #: The bytes of the copy before, which is multicast, to one block more.
+    DELIVERS = 7  #: The bytes of the previous copy, a multicast, in one more block.
     OTHER = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """One of them, of one warp at one mbarrier."""
+    """One action of one warp at one mbarrier."""
 
     does: Does
-    place: int  #: The mbarrier's offset in shared memory, its block's rank above; `NOWHERE` of a copy without one.
+    place: int  #: The mbarrier's offset in shared memory, above it its block's rank; `NOWHERE` for none.
     number: int
     lanes: int
-    after: int = 0  #: So many waits of the warp came before.
+    after: int = 0  #: Number of the warp's waits before it.
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What one or several warps of a cluster do alike."""
+    """What one or several warps of a cluster do, where these do the same."""
 
-    warps: tuple[int, ...]  #: Of the cluster: those of the block of rank 0 come first.
-    executed: Mapping[int, int]  #: How often each line of PTX runs, of all lines that could.
-    deeds: Mapping[int, tuple[tuple[Deed, ...], ...]]  #: What each line did, each time that it did something.
+    warps: tuple[int, ...]  #: Numbers in the cluster; those of the block of rank 0 come first.
+    executed: Mapping[int, int]  #: How often each line of PTX ran, 0 included.
+    deeds: Mapping[int, tuple[tuple[Deed, ...], ...]]  #: What each line did, a tuple for each time.
 
 
 @dataclass(frozen=True, slots=True)
 class RolesResult:
-    """The roles of the warps of the cluster that ran; `complete` is false where there was no room for all."""
+    """The roles of the warps of the cluster that ran; `complete` is False if the records did not all fit."""
 
     roles: tuple[Role, ...]
     complete: bool
 
 
 class Roles(Instrument):
-    """Write down what each warp does; for one cluster, or block without one, at a time.
+    """Record what each warp does; for one cluster (or one block without a cluster) at a time.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Roles(Instrument):
     'roles'
     """
 
-    __slots__ = ("_memory",)  # not in `vars`, which is what kept machine code depends on
+    __slots__ = ("_memory",)  # not in `vars`, which is part of the key of cached machine code
 
     def __init__(self) -> None:
         self.name = "roles"
@@ -107,12 +107,12 @@ class Roles(Instrument):
         return _TEST.handler(f"tw.roles.test.{is_state}", (f"i32 {is_state}",))
 
     def begin(self, facts: Facts) -> Storage:
-        """Room for what is written down."""
+        """Memory for the records."""
         self._memory = requests.area(facts, _MOST_BYTES)
         return Storage(launch=self._memory)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> RolesResult:
-        """The roles: warps that did the same are one."""
+        """The roles; warps that did the same share one."""
         assert self._memory is not None
         written, self._memory = requests.requests(self._memory, len(sites)), None
         alike: dict[tuple[object, ...], list[int]] = {}
@@ -126,7 +126,7 @@ class Roles(Instrument):
         return RolesResult(roles, written.complete)
 
 
-_Entries = list[tuple[int, list[int]]]  # numbers of sites, and what was written down
+_Entries = list[tuple[int, list[int]]]  # numbers of sites, and their recorded words
 
 
 def _by_warp(buffers: Sequence[npt.NDArray[np.uint64]]) -> dict[int, _Entries]:
@@ -144,7 +144,7 @@ def _by_warp(buffers: Sequence[npt.NDArray[np.uint64]]) -> dict[int, _Entries]:
 
 
 def _does(site: Site) -> Does:
-    """What the instruction of a site does; its opcode is as written.
+    """What the instruction of a site does; its opcode is the PTX text.
 
     >>> _does(Site(EventKind.MBARRIER, 1, "", "mbarrier.arrive.expect_tx.shared::cta.b64")).name
     'ARRIVES_EXPECTING'
@@ -174,7 +174,7 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
         if site.kind is EventKind.RUN:
             ran[number] += 1
             continue
-        does, told = _does(site), deeds.setdefault(site.ptx_line, [])
+        does, of_line = _does(site), deeds.setdefault(site.ptx_line, [])
         if does is Does.WAITS and not words[2]:
             vain[site.ptx_line] += 1
             continue
@@ -183,20 +183,20 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
         done = tuple(
             Deed(does, words[at], words[at + 1], words[at + 2], after) for at in range(0, len(words), _WORDS_EACH)
         )
-        if again:  # one instruction, which is told of at each block that it names
-            done = (*told.pop(), *done)
-        told.append(done)
+        if again:  # one instruction with an event for each block that it names
+            done = (*of_line.pop(), *done)
+        of_line.append(done)
         after += does is Does.WAITS
     _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}
     for number, times in ran.items():
         for line, _, _ in sites[number].steps:
             executed[line] = max(executed[line], times)
-    return Role((warp,), executed, {line: tuple(told) for line, told in deeds.items() if told})
+    return Role((warp,), executed, {line: tuple(of_line) for line, of_line in deeds.items() if of_line})
 
 
 def _take_off(ran: Counter[int], vain: Counter[int], sites: Sequence[Site]) -> None:
-    """Turns of waits that came in vain, off the straight line of the test, and off a branch after that goes back."""
+    """Subtract failed iterations of waits from the straight line of the test, and from the branch back after it."""
     runs = [number for number, site in enumerate(sites) if site.kind is EventKind.RUN]
     for line, times in vain.items():
         for at, number in enumerate(runs):

@@ -1,8 +1,8 @@
-"""Handlers that count the distinct sectors and bytes of one warp's request, and may write the sectors down.
+"""Handlers that count the distinct sectors and bytes of one warp's request, and may record the sectors.
 
-A request adds to five counters: requests, lanes, sectors, bytes used and ideal sectors, the fewest that hold the bytes
-used. `sectors.c` does so by addresses; where the lanes' offsets from a base are known, tables made beforehand say what
-an access adds and writes down.
+A request adds to five counters: requests, lanes, sectors, bytes used and ideal sectors, the fewest that could hold the
+bytes used. `sectors.c` computes them from addresses. If the lanes' offsets from a base are known, tables made at
+translation hold what an access counts and records.
 
 Source: CUDA C++ Best Practices Guide, 13.2.1 "Coalesced Access to Global Memory": 32-byte transactions.
 """
@@ -22,11 +22,11 @@ from tilewright.simt.events import CFunction, EventKind, Handler, words as const
 #: Source: CUDA C++ Programming Guide, "Local Memory": consecutive 32-bit words belong to consecutive threads.
 WORD_BYTES = 4
 ROW_BYTES = WORD_BYTES * LANES
-#: Counters of a site; where requests are written down, one more, which the first row uses.
+#: Counters of a site; one more if requests are recorded, which the first row uses.
 SLOTS = 5
-#: Words of a request are written so many at a time.
+#: Words of a request that are written at a time.
 _WRITTEN = 4
-#: Rows of one stride that an access may have, to be written down row by row.
+#: Rows of one stride that an access may have, to be recorded row by row.
 _ROWS_MOST = 8
 _PART = bitcode(Path(__file__).with_name("sectors.c"))
 _ROWS = CFunction("tw_coalescing_rows_recorded", EventKind.ACCESS, (_PART,), strided=True, inline=True)
@@ -34,19 +34,19 @@ _ROWS = CFunction("tw_coalescing_rows_recorded", EventKind.ACCESS, (_PART,), str
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How a state space is cut into sectors."""
+    """How a state space is divided into sectors."""
 
     name: str
-    modulus: int  #: What the sectors of an access are beside those of its base depends on the base modulo this.
-    place: Callable[[int, int], int]  #: Where a byte at an address of a lane is, for sectors and bytes.
-    #: Bits of an address below the number of its line; an access's lines count from that of its base.
+    modulus: int  #: The sectors of an access, relative to those of its base, depend on the base modulo this.
+    place: Callable[[int, int], int]  #: The address that decides the sector of a byte, from its own and its lane.
+    #: Bits of an address below its line number; an access's lines count from that of its base.
     line: int
 
 
 def local_place(address: int, lane: int) -> int:
-    """Where a byte of a lane's local memory is in that of its warp.
+    """The offset of a byte of a lane's local memory in the local memory of its warp.
 
-    Local memory is laid out so that the same 32-bit word of neighbouring threads is side by side.
+    Local memory is laid out so that the same 32-bit word of consecutive threads is adjacent.
     Source: CUDA C++ Programming Guide, "Local Memory".
 
     >>> local_place(0, 1), local_place(4, 0), local_place(6, 31)
@@ -57,12 +57,12 @@ def local_place(address: int, lane: int) -> int:
 
 SPACES = {
     "global": Space("global", SECTOR_BYTES, lambda address, lane: address, line=7),
-    "local": Space("local", WORD_BYTES, local_place, line=2),  # a word is a row of 32 lanes: a line
+    "local": Space("local", WORD_BYTES, local_place, line=2),  # one word of 32 lanes is a line
 }
 
 
 def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: bool) -> Handler:
-    """The handler of an access, by the lanes' offsets where they are known."""
+    """The handler of an access; it uses the lanes' offsets if they are known."""
     recorded = "_recorded" * record
     if offsets is None:
         return Handler(f"tw_coalescing_{space.name}{recorded}", needs=(_PART,))
@@ -76,10 +76,10 @@ def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: b
 
 
 def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler | None:
-    """The handler that counts and writes down an access whose lanes are in rows of one stride; None for many rows.
+    """The handler that counts and records an access whose lanes are in rows of one stride; None for too many rows.
 
-    Each row is an access of constant offsets; what a request counts and writes down is the sum, where no two rows share
-    a line.
+    Each row is an access of constant offsets. If no two rows share a line, what a request counts and records is the sum
+    over its rows.
     """
     space, numbers = SPACES["global"], list(dict.fromkeys(rows))
     parts = [[at for at, row in zip(offsets, rows, strict=True) if row == number] for number in numbers]
@@ -100,7 +100,7 @@ def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler |
 
 
 def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:
-    """The words of a request of lanes at constant offsets: lines beside that of its base, `line << 4 | sectors` each.
+    """The words of a request of lanes at constant offsets, each `line << 4 | sectors`; lines count from the base's.
 
     >>> [(word >> 4, word & 15) for word in _words(SPACES["global"], [4 * lane for lane in range(32)], 4, 64)]
     [(0, 12), (1, 3)]
@@ -114,10 +114,10 @@ def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[i
 
 
 def _recorded(space: Space, offsets: Sequence[int], size: int, least: int = 0) -> tuple[list[int], int, int, int]:
-    """What an access of a whole warp writes down, by the base's place in a line.
+    """What an access of a whole warp records, by the place of its base in a line.
 
-    A table whose rows are a head (see `_head`) and then words, filled up to `least` at least; rows; bits of a base
-    below its place; and words of a row. Accesses are naturally aligned, and so is the base.
+    Returns a table, its number of rows, the address bits below the place of a base, and the words of a row. A row is a
+    head (see `_head`) and then words, padded to at least `least`. Accesses are naturally aligned, and so is the base.
     """
     step = min(size, 1 << space.line)
     rows = [_words(space, offsets, size, base) for base in range(0, 1 << space.line, step)]
@@ -127,12 +127,12 @@ def _recorded(space: Space, offsets: Sequence[int], size: int, least: int = 0) -
 
 
 def _head(words: Sequence[int]) -> int:
-    """How many words there are, and above 32 bits how many sectors they name."""
+    """The number of words, and in bits 32 and up the number of sectors in them."""
     return len(words) | sum((word & (1 << LINE_SECTORS) - 1).bit_count() for word in words) << 32
 
 
 def counted(touched: Iterable[int]) -> list[int]:
-    """What a request of all lanes adds to the counters, by the places of the bytes it touches.
+    """The counts of one request of all lanes that touches bytes at these places.
 
     >>> counted(range(1024, 1152))
     [1, 32, 4, 128, 4]

@@ -1,6 +1,6 @@
-"""What a finding says in one sentence: its data put into the words of its code.
+"""The one sentence of a finding: its code's text, filled with its data.
 
-The words stand in `codes.toml` alone; nothing reads a sentence back.
+The texts are in `codes.toml` alone. No code parses a sentence back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Words(string.Formatter):
-    """Formats lists as tuples, or joined by what is after the colon, and counts nouns that are after `*`."""
+    """Formats a list as a tuple, or joined by the text after the colon; `*noun` counts the noun."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """One field."""
@@ -27,10 +27,10 @@ class _Words(string.Formatter):
 
 
 def sentence(text: str, clauses: Mapping[str, str], data: Mapping[str, Any], where: str = "") -> str:
-    """A text filled in, and each clause that follows it; "" where the data lack a field of the text.
+    """The text filled in, and its clauses; "" if the data lack a field of the text.
 
-    Fields are as `codes.toml` describes them. Clauses are named by the field whose presence asks for them; `where` is
-    the place of the finding itself, which another place may repeat.
+    `codes.toml` describes the fields. A clause is named after the field whose presence adds it. `where` is the place of
+    the finding itself; another place that is equal to it becomes "the same line".
 
     >>> sentence("{n:*lane} read {shape}", {"line": "; line {line}"}, {"n": 2, "shape": [3, 4], "line": 5})
     '2 lanes read (3, 4); line 5'
@@ -47,12 +47,12 @@ def sentence(text: str, clauses: Mapping[str, str], data: Mapping[str, Any], whe
 
 
 def _there(others: Sequence[str], where: str) -> str:
-    """The other lines of a race, as far as they are known."""
+    """The other lines of a race that are known."""
     return " and ".join("the same line" if other == where else other for other in others) or "another line"
 
 
 def _ends(ends: Sequence[Sequence[int]], where: str) -> str:
-    """How far axes were reached: pairs of an index and its axis."""
+    """The largest index of each axis: pairs of index and axis."""
     return " and ".join(f"{index:,} of axis {axis}" for index, axis in ends)
 
 
@@ -61,10 +61,10 @@ _LISTED = 6
 
 
 def _arrays(arrays: Sequence[tuple[str, Sequence[int]]], where: str) -> str:
-    """Names and shapes, as far as there is room."""
+    """Names and shapes, up to a limit."""
     words = ", ".join(f"`{name}` of shape {tuple(shape)}" for name, shape in arrays[:_LISTED])
     return words + (f" and {len(arrays) - _LISTED} more" if len(arrays) > _LISTED else "")
 
 
-#: Fields that are not said as they are.
+#: Fields with a format of their own.
 _OWN: Mapping[str, Callable[[Any, str], str]] = {"there": _there, "ends": _ends, "arrays": _arrays}

@@ -1,9 +1,9 @@
-"""Whether a lane stores what came of a shuffle from a lane that its mask does not name, or that is not there.
+"""Whether a lane stores a value shuffled from a lane that the mask does not name, or that is not active.
 
-What such a lane gives is undefined, and harmless where nobody uses it: the upper lanes of a sum by `shfl_down` read
-from beyond their half warp, and only the lowest lane's sum is stored. So each warp keeps a mask of the lanes that hold
-such a value, one mask for each chain of shuffles that take each other's results. A finding is made where one of these
-lanes stores.
+Such a value is undefined, but harmless if nobody uses it: the upper lanes of a sum by `shfl_down` read from beyond
+their half warp, and only the lowest lane's sum is stored. So each warp keeps a mask of the lanes that hold such a
+value, one mask for each chain of shuffles that take each other's results. A finding is made when one of these lanes
+stores the value.
 
 Source: PTX ISA, 9.7.9.6 (shfl.sync: a source lane that is inactive or not in `membermask` gives an undefined result).
 """
@@ -28,7 +28,7 @@ from tilewright.simt.isa import Role, role_of
 _SHARED = header(Path(__file__).with_name("shuffles.h"))
 _PARTS = (bitcode(Path(__file__).with_name("shuffles.c")), records.PART)
 _MOVE = CFunction("tw_shuffles_move", EventKind.VALUE, _PARTS)
-#: Chains of a kernel that are followed.
+#: Chains of a kernel that are tracked.
 CHAINS = _SHARED.numbers["TW_CHAINS"]
 
 
@@ -36,14 +36,14 @@ CHAINS = _SHARED.numbers["TW_CHAINS"]
 class Link:
     """A shuffle whose result is used by every lane that gets it."""
 
-    chain: int  #: The chain that it belongs to, below CHAINS.
-    fresh: bool  #: Whether what it moves comes of no shuffle: nothing of it is undefined.
+    chain: int  #: Number of its chain, below CHAINS.
+    fresh: bool  #: Whether the value that it moves comes from no shuffle, so no lane of it is undefined.
 
 
 class Shuffles(Instrument):
     """Find shuffles from lanes outside of their mask whose results are stored.
 
-    Shuffles are given by their PTX line, and so are stores and atomics, with the chains that what they store comes of.
+    Shuffles are given by PTX line; so are stores and atomics, with the chains that their values come from.
     """
 
     def __init__(self, kernel: str, links: dict[int, Link], stores: dict[int, tuple[int, ...]]) -> None:
@@ -51,7 +51,7 @@ class Shuffles(Instrument):
         self._kernel, self._links, self._stores = kernel, links, stores
 
     def key(self) -> Any:
-        """What the code depends on."""
+        """The PTX lines that the code depends on."""
         return sorted(self._links.items()), sorted(self._stores.items())
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -69,13 +69,13 @@ class Shuffles(Instrument):
         return None
 
     def begin(self, facts: Facts) -> Storage:
-        """No lane of any warp has anything undefined."""
+        """Memory for the masks: at first no lane holds an undefined value."""
         self._facts = facts
         self._table = records.empty()
         return Storage(records.launch_words(self._table, facts), np.zeros(_SHARED.structs["tw_chains"].bytes, np.uint8))
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
-        """Findings, at the shuffles."""
+        """The findings, each at its shuffle."""
         return tuple(self._finding(one, sites[one.row]) for one in records.read(self._table))
 
     def _finding(self, record: records.Record, site: Site) -> Finding:

@@ -1,13 +1,13 @@
-"""What a block does with its tensor memory, while products and copies go on there that its threads have not awaited.
+"""Whether a block uses tensor memory correctly while its products and copies are in flight.
 
-- What a product or a copy writes may be read when somebody has seen the phase of an mbarrier complete at which a
-  `tcgen05.commit` behind it arrived; by products of the same warp at once, for they follow each other.
-- What `tcgen05.st` writes may be read by others when its warp has come to `tcgen05.wait::st`.
-- What a product or a copy reads of shared memory, and what it uses of tensor memory, must stay as it is until then.
+- The result of a product or a copy may be read once a thread has seen the phase of an mbarrier complete at which a
+  later `tcgen05.commit` arrived. Products of the same warp may read it at once, since they run in order.
+- What `tcgen05.st` writes may be read by others once its warp has executed `tcgen05.wait::st`.
+- The shared memory and tensor memory that a product or a copy uses must not change before it is complete.
 - A cell must be written before it is read.
 
-Whoever has seen a phase complete hands that on to all threads of the block: that they are ordered is not asked here. In
-clusters nothing is followed.
+A completed phase that one thread has seen counts for all threads of the block; whether these are ordered after it is
+not checked here. Clusters are not checked.
 
 Source: PTX ISA, 9.7.16.6.2 (pipelined instructions), 9.7.16.6.3 (completion mechanisms).
 """
@@ -36,7 +36,7 @@ _PLAIN = {
     EventKind.TENSOR_COPY: "tw_tensor_memory_copy",
     EventKind.TENSOR_PRODUCT: "tw_tensor_memory_product",
 }
-#: Code of each kind, and which of its sentences is meant.
+#: The code of each kind, and the name of its sentence.
 _CODES = {
     _SHARED.numbers["TW_TENSOR_EARLY"]: ("TW416", "product"),
     _SHARED.numbers["TW_TENSOR_STORED"]: ("TW416", "store"),
@@ -54,11 +54,11 @@ class TensorMemory(Instrument):
         self._kernel = kernel
 
     def key(self) -> Any:
-        """The code depends on nothing but the sites."""
+        """The code depends only on the sites."""
         return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
-        """What uses tensor memory, what writes shared memory, and what is done at mbarriers."""
+        """Uses of tensor memory, writes of shared memory, and operations on mbarriers."""
         if site.kind in _PLAIN:
             return Handler(_PLAIN[site.kind], needs=_PARTS)
         if site.kind is EventKind.ACCESS and site.space == "shared" and site.access != "load":
@@ -76,7 +76,7 @@ class TensorMemory(Instrument):
         return None
 
     def begin(self, facts: Facts) -> Storage:
-        """The records, and cells and units of each block."""
+        """Memory for the records, and for the cells and units of each block."""
         self._facts = facts
         self._table = records.empty()
         size = _SHARED.structs["tw_use"].bytes

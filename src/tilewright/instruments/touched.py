@@ -1,6 +1,6 @@
 """Which bytes of global memory a launch reads and writes.
 
-Two maps with a byte for each byte of global memory in use: one for reads, one for writes. `touched.c` sets them.
+Two maps, of reads and of writes, with one byte for each byte of global memory in use. `touched.c` sets them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOW = {"load": _READS, "store": _WRITES, "atomic": _READS | _WRITES}
 
 @dataclass(frozen=True, slots=True)
 class TouchedResult:
-    """What a launch touched: uint8 maps from GLOBAL_BASE on, 1 where a byte was read or written."""
+    """The bytes that a launch touched: uint8 maps from GLOBAL_BASE on, 1 for a byte that was read or written."""
 
     read: npt.NDArray[np.uint8] = field(repr=False)
     written: npt.NDArray[np.uint8] = field(repr=False)
@@ -38,18 +38,18 @@ class TouchedResult:
     def of(
         self, bytes_: npt.NDArray[np.uint8], address: int, shape: tuple[int, ...], strides: tuple[int, ...]
     ) -> npt.NDArray[np.bool_]:
-        """Which elements of an array were touched: by their first bytes, in the array's shape.
+        """Which elements of an array were touched, in the array's shape, by their first bytes.
 
         `bytes_` is `read` or `written`; `address` that of element [0, 0, ...].
         """
         span = sum((n - 1) * abs(step) for n, step in zip(shape, strides, strict=True)) + 1
-        if 0 in shape or address - GLOBAL_BASE + span > bytes_.size:  # freed memory after all that is in use
+        if 0 in shape or address - GLOBAL_BASE + span > bytes_.size:  # freed memory, beyond all memory in use
             return np.zeros(shape, bool)
         return np.ndarray(shape, np.uint8, bytes_.data, address - GLOBAL_BASE, strides).astype(bool)
 
 
 class Touched(Instrument):
-    """Note which bytes of global memory are read and written.
+    """Record which bytes of global memory are read and written.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Touched(Instrument):
         self._maps = np.zeros((2, 0), np.uint8)
 
     def key(self) -> Any:
-        """The code depends on nothing."""
+        """The code has no parameters."""
         return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -91,7 +91,7 @@ class Touched(Instrument):
         return _in_rows(_ROWS, site, offsets, rows) if site.space == "global" else None
 
     def begin(self, facts: Facts) -> Storage:
-        """Two maps of zeros; pages of them cost nothing until they are touched."""
+        """Two maps of zeros; the host allocates their pages as they are written."""
         size = facts.global_bytes
         self._maps = areas().take(2 * size).reshape(2, size)
         launch = np.zeros(1, _SHARED.structs["tw_touched"].dtype)
@@ -100,14 +100,14 @@ class Touched(Instrument):
         return Storage(launch)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> TouchedResult:
-        """The maps, which are the result's alone."""
+        """The maps; the result owns their memory."""
         read, written = self._maps
         self._maps = np.zeros((2, 0), np.uint8)
         return TouchedResult(read, written)
 
 
 def _in_rows(function: CFunction, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler:
-    """Constant offsets from a base, and multiples of a stride: what all lanes touch is a table of runs."""
+    """A handler for constant offsets from a base and multiples of a stride; a table has the runs of bytes."""
     size, how = site.bytes_per_lane, _HOW[site.access]
     runs = [
         word
@@ -127,7 +127,7 @@ def _in_rows(function: CFunction, site: Site, offsets: tuple[int, ...], rows: tu
 
 
 def _runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """The bytes that lanes touch, as intervals apart from each other.
+    """The bytes that lanes touch, as disjoint intervals.
 
     >>> _runs([8, 0, 4, 32], 4)
     [(0, 12), (32, 36)]

@@ -1,8 +1,8 @@
-"""32-bit arithmetic whose result is not that of whole numbers.
+"""32-bit arithmetic that wraps around.
 
-Which instructions are asked about, and how their result is read afterwards, the caller says: PTX computes signed and
-unsigned sums by one instruction, and only what becomes of the result shows which was meant. A result counts as wrapped
-when no reading of the operands, each signed or unsigned, gives it: so adding 0xFFFFFFFF is also subtracting 1.
+The caller says which instructions to check and how their results are read: PTX has one instruction for signed and
+unsigned sums, and only later uses of the result show which was meant. A result counts as wrapped if no reading of the
+operands, each signed or unsigned, gives it: adding 0xFFFFFFFF may also be subtracting 1.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class WraparoundRow:
     """One instruction that wrapped."""
 
     site: Site
-    count: int  #: Lanes.
-    #: `block`, `thread`: the first of them.
+    count: int  #: Lanes that wrapped.
+    #: `block`, `thread`: the first instance.
     block: Place | None
     thread: Place | None
 
 
 class Wraparound(Instrument):
-    """Find 32-bit arithmetic that wraps around; the result is a row for each instruction that did.
+    """Find 32-bit arithmetic that wraps around; the result has a row for each such instruction.
 
-    It looks at given lines of the PTX text, each with whether the result is read as signed.
+    `lines` are the PTX lines to check, each with whether the result is read as signed.
     """
 
     slots = 1
@@ -56,7 +56,7 @@ class Wraparound(Instrument):
         self._facts: Facts | None = None
 
     def key(self) -> Any:
-        """The code depends on the lines."""
+        """The code depends on the lines alone."""
         return self.name, self.lines
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -70,7 +70,7 @@ class Wraparound(Instrument):
         return function.handler("tw.wraparound.{}.{}".format(*facts), [f"i32 {fact}" for fact in facts])
 
     def begin(self, facts: Facts) -> Storage:
-        """The table of first places."""
+        """Memory for the table of first places."""
         self._facts, self._places = facts, Places()
         return Storage(self._places.table)
 

@@ -88,7 +88,7 @@ class _StandIn:
     """The temporary cache of a process that cannot use the user's."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._warned = False
         try:
             self._root: Path | None = private.temporary_folder()
         except OSError:
@@ -102,8 +102,8 @@ class _StandIn:
             found = None if self._root is None else private.folder(self._root, name)
         except OSError:
             found = None
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             what = f"{reason.strerror}: {reason.filename}" if reason.filename else str(reason)
             instead = "in a temporary folder until this process ends" if found else "in memory alone"
             warn(

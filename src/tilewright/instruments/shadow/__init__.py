@@ -1,1 +1,1 @@
-"""Shadow memory: what has been allocated, written, by whom and when."""
+"""Shadow memory: which bytes were allocated and written, by which thread and when."""

@@ -1,8 +1,8 @@
-"""Handlers of accesses: what each says of itself, and a call of the one judgement of its state space.
+"""Handlers of accesses: the constants of each, and a call of the C code that judges its state space.
 
-Affine accesses, alone or several with one base, have a table of their cells, by which a quick test judges all of them
-at once. It passes when nothing can be wrong and what is put down does not depend on the order of the lanes: all lanes
-run, every cell was written at a clock that the warp knows of, and no reader is overwritten.
+Affine accesses, alone or several with one base, have a table of their cells, with which a quick test judges all of them
+at once. The test passes if nothing can be wrong and the new state does not depend on the order of the lanes: all lanes
+run, every cell was written at a clock that the warp knows, and no cell is overwritten that others read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _FILES = (
     "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
     "sent.c",
 )  # fmt: skip
-#: All that judges accesses.
+#: The C files that judge accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: State of a byte of local memory that belongs to no variable.
 OUTSIDE_STATE = 0xFF
-#: Rows of one table; wider accesses are judged lane by lane.
+#: Most rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
-#: Forms that are at least relaxed at some scope: two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
+#: Forms that are relaxed or stronger at some scope; two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
 #: 9.7.9.8: `.volatile` has the synchronisation semantics of `.relaxed` at system scope.
 _STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 
 
 def how(site: Site) -> int:
-    """What an access does, as bits."""
+    """The bits of what an access does."""
     parts = site.opcode.split(".")
     if site.access == "atomic":
         return READS | WRITES | STRONG
@@ -60,16 +60,16 @@ def arrival(*, relaxed: bool) -> Handler:
 
 
 def stack(site: Site) -> Handler:
-    """The handler of memory that begins or ends on threads' stacks."""
+    """The handler of allocations and releases on threads' stacks."""
     ends = role_of(site.opcode) is not Role.ALLOCATE
     function = CFunction("tw_shadow_stack", EventKind.STACK, PARTS)
     return function.handler(f"tw.memory.stack.{int(ends)}", [f"i32 {OUTSIDE_STATE if ends else 0}"])
 
 
 def _free(site: Site) -> Handler:
-    """An access by addresses that are known only when it happens."""
+    """The handler of an access whose addresses are known only at run time."""
     does, values = how(site), site.access == "store"
-    heard = _heard(site) if does & STRONG and site.space != "local" else 0
+    heard = _order_bits(site) if does & STRONG and site.space != "local" else 0
     facts = (does, _element_bytes(site), heard)
     space = site.space.removeprefix("shared::")  # "cluster": of other blocks
     name = f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
@@ -82,12 +82,12 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
     """The handler of accesses of one kind with one base, whose lanes have constant offsets from it, or None."""
     space, does = sites[0].space, how(sites[0])
     sizes = [site.bytes_per_lane for site in sites]
-    # lanes that are off may have other offsets than their own; a misaligned access is a fault anyway
+    # inactive lanes may have other offsets; a misaligned access is a fault anyway
     aligned = all(o % size == 0 for lanes, size in zip(offsets, sizes, strict=True) for o in lanes)
     if space == "local" or does & STRONG or not aligned or (space == "global" and does != READS):
         return None
     first = offsets[0][0]
-    offsets = [tuple(o - first for o in lanes) for lanes in offsets]  # the same handler wherever the first lane is
+    offsets = [tuple(o - first for o in lanes) for lanes in offsets]  # one handler for every first offset
     table = Table(offsets, sizes, cell_bytes)
     if len(table.rows) > _ROWS_MAX or (does == WRITES and table.shared_by_lanes):
         return None
@@ -113,7 +113,7 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
 
 
 def _element_bytes(site: Site) -> int:
-    """Bytes of one element of a vector access; of what is copied as it is, whatever it holds, a word."""
+    """Bytes of one element of a vector access; a word for untyped copies."""
     form = table().find(site.opcode)
     if form is not None and form.row.kind in ("copy", "rows") and site.access == "load":
         return min(4, site.bytes_per_lane)
@@ -121,8 +121,8 @@ def _element_bytes(site: Site) -> int:
     return max(1, site.bytes_per_lane // count)
 
 
-def _heard(site: Site) -> int:
-    """What `orders.Orders` hears of a strong access, as bits."""
+def _order_bits(site: Site) -> int:
+    """The bits that `orders.Orders` gets of a strong access."""
     parts = site.opcode.split(".")
     releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
     return how(site) | releases | (SHARED if site.space.startswith("shared") else 0)

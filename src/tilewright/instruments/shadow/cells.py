@@ -1,4 +1,4 @@
-"""What shadow memory holds: the numbers and layouts of `cells.h`, which says what they mean."""
+"""The numbers and layouts of shadow memory from `cells.h`, which describes them."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ CLOCK_MAX, BLOCK_MAX = _numbers("CLOCK_MAX", "BLOCK_MAX")
 GAP: Final = (1 << 64) - 1
 WARPS_MAX, RUN = _numbers("WARPS_MAX", "CELL_RUN")
 
-#: Byte offsets in a block's memory, in a launch's, and their bytes.
+#: Byte offsets in a block's memory and in a launch's, and the sizes of both.
 BLOCK: Final = _CELLS.structs["tw_shadow_block"].offsets
 BLOCK_BYTES: Final = _CELLS.structs["tw_shadow_block"].bytes
 LAUNCH: Final = _CELLS.structs["tw_shadow_launch"].offsets
 LAUNCH_BYTES: Final = _CELLS.structs["tw_shadow_launch"].bytes
-#: Of the clocks of one warp's lanes.
+#: Bytes of the clocks of one warp's lanes.
 LANES_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_clocks"].bytes
 
-#: Of one warp's clocks of others; of what a block keeps for its cluster, before the rows of such clocks; and how
-#: many of these there are for each block of it, without mbarriers and with them.
+#: Bytes of one warp's clocks of other warps; bytes that a block keeps for its cluster before the rows of such clocks;
+#: and the number of rows for each block of the cluster, without mbarriers and with them.
 CLOCKS_BYTES: Final = _CELLS.structs["tw_clocks"].bytes
 FAR_BYTES: Final = _CELLS.structs["tw_far"].bytes
 NOW_ROW, ROWS_END = _numbers("NOW_ROW", "ROWS_END")
 
-#: Of one warp's copies in flight.
+#: Bytes of one warp's copies in flight.
 FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
-#: And of what it reads for products in flight.
+#: Bytes of the operands of one warp's products in flight.
 READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
-#: Of how shared memory was laid out, for each so many bytes of it.
+#: Bytes of the record of a layout, and bytes of shared memory that one such record covers.
 LAYOUT_BYTES: Final = 2
 LAYOUT_OF_BYTES: Final = _CELLS.numbers["TW_LAYOUT_OF_BYTES"]
 
 #: State of a byte of global memory.
 READABLE, WRITABLE, FREE, FREED, ROW_GAP = _numbers("READABLE", "WRITABLE", "FREE", "FREED", "ROW_GAP")
 
-#: What can be wrong.
+#: Kinds of findings.
 SHARED_GAP, SHARED_UNWRITTEN, SHARED_RACE, SHARED_LANES = _numbers(
     "SHARED_GAP", "SHARED_UNWRITTEN", "SHARED_RACE", "SHARED_LANES"
 )
@@ -56,7 +56,7 @@ GLOBAL_OUTSIDE, GLOBAL_FREED, GLOBAL_CONSTANT, GLOBAL_ROW_GAP, GLOBAL_UNWRITTEN 
 GLOBAL_RACE, GLOBAL_BLOCKS, GLOBAL_LANES = _numbers("GLOBAL_RACE", "GLOBAL_BLOCKS", "GLOBAL_LANES")
 LOCAL_OUTSIDE, LOCAL_UNWRITTEN, SHARED_IN_FLIGHT = _numbers("LOCAL_OUTSIDE", "LOCAL_UNWRITTEN", "SHARED_IN_FLIGHT")
 
-#: What can be wrong with mbarriers.
+#: Kinds of findings at mbarriers.
 SHARED_OBJECT, SHARED_ARRIVED, MBARRIER_UNSET, MBARRIER_UNKNOWN, MBARRIER_LEFT_BYTES = _numbers(
     "SHARED_OBJECT", "SHARED_ARRIVED", "MBARRIER_UNSET", "MBARRIER_UNKNOWN", "MBARRIER_LEFT_BYTES"
 )
@@ -67,13 +67,13 @@ LAID_SWIZZLED, LAID_BASE, LAID_ROWS, LAID_TWICE = _numbers("LAID_SWIZZLED", "LAI
 MBARRIER_AGAIN, MBARRIER_STALE, MBARRIER_PARITY = _numbers("MBARRIER_AGAIN", "MBARRIER_STALE", "MBARRIER_PARITY")
 (MBARRIER_BUSY,) = _numbers("MBARRIER_BUSY")
 
-#: What is done to an mbarrier, and how.
+#: Operations on an mbarrier, and their variants.
 MAKES, ENDS, COUNTS, ARRIVES, TESTS = _numbers("MAKES", "ENDS", "COUNTS", "ARRIVES", "TESTS")
 FROM_GLOBAL, TO_GLOBAL, IS_TENSOR, COMBINES, FROM_REGISTERS = _numbers(
     "FROM_GLOBAL", "TO_GLOBAL", "IS_TENSOR", "COMBINES", "FROM_REGISTERS"
 )
 RELAXED, OF_PARITY, EXPECTS, OF_COPIES = _numbers("RELAXED", "OF_PARITY", "EXPECTS", "OF_COPIES")
-#: Bytes of a block's mbarriers, and of what its warps know through them.
+#: Bytes of a block's mbarriers, and of the clocks that its warps know through them.
 WATCHED_MAX: Final = _CELLS.numbers["TW_WATCHED_MAX"]
 WATCHED_BYTES: Final = WATCHED_MAX * _CELLS.structs["tw_watched"].bytes
 WATCHED: Final = _CELLS.structs["tw_watched"].offsets
@@ -84,8 +84,8 @@ AHEAD_BYTES: Final = _CELLS.numbers["TW_NEAR_ROWS"] * _CELLS.structs["tw_some"].
 #: Bits of `how`: what an access does.
 READS, WRITES, STRONG = _numbers("READS", "WRITES", "IS_STRONG")
 
-#: What `orders.Orders` is asked and what it hears of; bits of an access that release and that are of shared memory; and
-#: its answer where two accesses are not ordered.
+#: Requests to `orders.Orders`; bits of an access that releases, and of one of shared memory; and the answer for two
+#: accesses that are not ordered.
 ASK, ACCESS, FENCE, ARRIVE, RELEASE = _numbers("ASK", "ACCESS", "FENCE", "CAME", "WENT_ON")
 MEET, PART = _numbers("MET", "PARTED")
 RELEASES, SHARED, NOT_ORDERED = _numbers("RELEASES", "IN_SHARED", "NOT_ORDERED")

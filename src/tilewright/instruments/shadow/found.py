@@ -1,4 +1,4 @@
-"""From a record of shadow memory to a finding."""
+"""Turns records of shadow memory into findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.instruments.shadow.records import Record
 from tilewright.simt.events import Facts, Site
 from tilewright.simt.isa import table
 
-#: Codes of the kinds of record.
+#: The code of each kind of record.
 _CODES = {
     cells.SHARED_GAP: "TW103",
     cells.SHARED_UNWRITTEN: "TW202",
@@ -49,7 +49,7 @@ _CODES = {
     cells.MBARRIER_PARITY: "TW407",
     cells.MBARRIER_LEFT_BYTES: "TW409",
 }
-#: What swizzles exchange.
+#: The unit that swizzles exchange.
 _UNIT_BYTES = 16
 #: Kinds of race in shared memory.
 _SHARED = (
@@ -60,10 +60,10 @@ _SHARED = (
     cells.SHARED_IN_FLIGHT,
     cells.SHARED_SOURCE,
 )
-#: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
-#: execution may hide.
+#: Kinds of race, from the widest scope on. A line that races in a wide scope is not also reported for a narrower one,
+#: which depends on the order of execution.
 _WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW308", "TW411", "TW301", "TW304")
-#: Reads of what was never written, and the races that explain one.
+#: Reads of what was never written, and the races that may cause it.
 UNSET = {
     "TW201": ("TW302", "TW303", "TW304"),
     "TW202": ("TW301", "TW304", "TW308", "TW306", "TW307", "TW411"),
@@ -72,12 +72,12 @@ UNSET = {
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
-    """The finding that a record means; of a race the later line where both wrote, else that of the write."""
+    """The finding of a record. A race is reported at its write, or at the later line of two writes."""
     code, site = _CODES[record.kind], sites[record.row]
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
-        if record.kind in _SHARED:  # which of the two came first in this run says nothing
+        if record.kind in _SHARED:  # which of the two ran first is chance
             code = _in_flight(site, other) or code
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
@@ -96,10 +96,10 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     )  # fmt: skip
 
 
-def stands(record: Record, sites: list[Site]) -> bool:
-    """Whether a record is a finding: of descriptors that depends on what wrote the bytes.
+def is_finding(record: Record, sites: list[Site]) -> bool:
+    """Whether a record is a finding. For descriptors, that depends on what wrote the bytes.
 
-    A matrix is as a copy put it while no other instruction has written there.
+    The layout of a matrix is known only if the last instruction that wrote it is a tensor copy.
     """
     if record.kind != cells.DESCRIPTOR or _laid(record) == cells.LAID_TWICE:
         return True
@@ -108,12 +108,12 @@ def stands(record: Record, sites: list[Site]) -> bool:
 
 
 def _laid(record: Record) -> int:
-    """How a descriptor is not as its matrix is; 0 where the record is of none."""
+    """How a descriptor differs from the layout of its matrix; 0 for a record of another kind."""
     return record.cell & 0x1F if record.kind == cells.DESCRIPTOR else 0
 
 
 def _of_descriptor(record: Record) -> dict[str, Any]:
-    """What a record of a descriptor says; `descriptors.c` has the bits of its cell."""
+    """The details of a descriptor's record; `descriptors.c` lists the bits of its cell."""
     read, layout = record.cell >> 5 & 0xF, record.cell >> 9 & 0x7FF
     written, row = 1 << (layout & 3), layout >> 3
     match _laid(record):
@@ -132,7 +132,7 @@ def _swizzle(units: int) -> str:
 
 
 def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
-    """What a record of an mbarrier or a fence says, and which of its code's sentences that is."""
+    """The details of a record of an mbarrier or a fence, with the name of the sentence."""
     match record.kind:
         case cells.AWAY_EARLY:
             return {"how": "early"}
@@ -165,27 +165,27 @@ def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
 
 
 def _signed(bytes_: int) -> int:
-    """The bytes of an mbarrier, which are of 21 bits."""
+    """The byte count of an mbarrier, a signed number of 21 bits."""
     return bytes_ - (1 << 21) * (bytes_ >> 20)
 
 
 def accessed(finding: Finding, kind: int) -> Finding:
-    """An access to no live memory as one of another kind: `cells.GLOBAL_OUTSIDE` or `cells.GLOBAL_FREED`."""
+    """The finding of an access outside live memory, as `cells.GLOBAL_OUTSIDE` or `cells.GLOBAL_FREED`."""
     return replace(finding, code=_CODES[kind])
 
 
 def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
-    """Where a record's first instance is, as a finding's fields."""
+    """The place of a record's first instance, as fields of a finding."""
     source, line = split(site.source)
     block, thread = place(record.block, facts.grid), place(record.thread, facts.block)
     return {"source": source, "line": line, "block": block, "thread": thread}
 
 
 def settled(findings: list[Finding]) -> list[Finding]:
-    """What does not depend on the order of execution: races at their widest, and no read that came before its write.
+    """Findings that do not depend on the order of execution: races in their widest scope, reads that no race explains.
 
-    A read of what was never written that races with a write is that race. A copy that races with several lines, which
-    are not kept, is left out where some of them are known.
+    A read of unwritten memory that races with a write is reported as that race. A race of a copy with unknown lines is
+    dropped if another race names the line of the copy.
     """
     copies = {other for one in findings if one.code == "TW306" for other in one.details["others"]}
     best: dict[tuple[object, ...], str] = {}
@@ -207,19 +207,19 @@ def settled(findings: list[Finding]) -> list[Finding]:
 
 
 def _as_one(races: list[Finding]) -> Finding:
-    """All races of a line as one finding, which names the other lines as far as they are known."""
+    """All races of a line as one finding, which names the other lines that are known."""
     first = min(races, key=lambda one: one.first)
     others = sorted({other for one in races for other in one.details["others"]})
     return replace(first, count=sum(one.count for one in races), details=first.details | {"others": others})
 
 
 def _place(one: Finding) -> tuple[str, str]:
-    """The line of a race, and the space it is in."""
+    """The line of a race, and its space."""
     return one.where, one.details["space"]
 
 
 def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Site, Site | None, bool, bool]:
-    """A race at the line of its write, of two writes the later line, whoever came first; with a copy at the other's."""
+    """A race turned to its write, or to the later line of two writes; a race with a copy turned to the other access."""
     here = (site, other, record.wrote, record.other_wrote)
     if other is None:
         return here
@@ -236,7 +236,7 @@ def _order(site: Site) -> tuple[str, int, int]:
 
 
 def _in_flight(*sites: Site | None) -> str:
-    """The code of a race with what goes on after its instruction: a copy, or else what a product reads."""
+    """The code of a race with an operation in flight: a copy, or the reads of a product; "" for none."""
     if any(site is not None and site.asynchronous for site in sites):
         return "TW306"
     return "TW307" if any(site is not None and is_product(table().find(site.opcode)) for site in sites) else ""
@@ -253,7 +253,7 @@ def _line(site: Site) -> str:
 
 
 def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
-    """The other access's thread, where one is kept."""
+    """The thread of the other access, if it was kept."""
     who = record.cell & WHO_MASK
     if record.cell == cells.GAP or who >= THREAD_MAX:
         return {}

@@ -1,4 +1,4 @@
-"""The handlers of mbarriers and bulk copies: what each instruction says of itself, and a call of C."""
+"""The handlers of mbarriers and bulk copies: the constants of each instruction, and a call of C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
 _BULK_WAIT = CFunction("tw_shadow_bulk_wait", EventKind.BULK_WAIT, _PARTS)
 _TENSOR = CFunction("tw_shadow_tensor", EventKind.TENSOR, _PARTS)
-#: How a copy accesses what it combines with: each element is atomic.
+#: How a reducing copy accesses its destination: atomically, element by element.
 _COMBINES = cells.READS | cells.WRITES | cells.STRONG
 #: Events with one handler each.
 _PLAIN = {
@@ -23,14 +23,14 @@ _PLAIN = {
     EventKind.BULK_COMMIT: "tw_shadow_bulk_commit",
     EventKind.FENCE: "tw_shadow_proxy_fence",
 }
-#: Of products of a warpgroup.
+#: Events of products of a warpgroup.
 _PRODUCTS = {
     EventKind.ACCESS: "tw_shadow_product",
     EventKind.COMMIT: "tw_shadow_product_commit",
     EventKind.WAIT: "tw_shadow_product_wait",
     EventKind.DESCRIPTOR: "tw_shadow_descriptor",
 }
-#: What an instruction is, by a word of its name; any other counts bytes.
+#: The operation of an instruction, by a word of its name; all others count bytes.
 _DOES = {
     "init": cells.MAKES,
     "inval": cells.ENDS,
@@ -43,28 +43,28 @@ _DOES = {
 _HOW = {"relaxed": cells.RELAXED, "parity": cells.OF_PARITY, "expect_tx": cells.EXPECTS, "async": cells.OF_COPIES}
 
 
-def is_told(form: Form | None) -> bool:
-    """Whether an instruction has an event of its own, which says more than its accesses.
+def has_event(form: Form | None) -> bool:
+    """Whether an instruction has an event of its own, which has more data than its accesses.
 
-    >>> [is_told(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
+    >>> [has_event(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
     [True, False, False]
     """
-    told = ("mbarrier", "await", "bulk", "tensor", "counted", "fill")
-    return form is not None and (form.row.kind in told or (form.row.kind == "columns" and form.has("commit")))
+    kinds = ("mbarrier", "await", "bulk", "tensor", "counted", "fill")
+    return form is not None and (form.row.kind in kinds or (form.row.kind == "columns" and form.has("commit")))
 
 
-#: Of what uses tensor memory, for accesses of shared memory.
+#: Handlers of instructions of tensor memory that access shared memory.
 _COLUMNS = {"columns": "tw_shadow_allocated", "tensor_product": "tw_shadow_operands"}
 
 
 def columns_handler(form: Form) -> Handler | None:
-    """The handler of an access of shared memory by an instruction of tensor memory; None where it is none."""
+    """The handler of an access of shared memory by an instruction of tensor memory; None for other instructions."""
     symbol = None if form.has("cp") else _COLUMNS.get(form.row.kind)
     return Handler(symbol, needs=_PARTS) if symbol else None
 
 
 def is_product(form: Form | None) -> bool:
-    """Whether an instruction multiplies what is in shared memory, or is one of groups of such.
+    """Whether an instruction is a product of shared memory, or commits or awaits groups of products.
 
     >>> [is_product(table().find(name)) for name in ("wgmma.commit_group.sync.aligned", "cp.async.commit_group")]
     [True, False]
@@ -92,7 +92,7 @@ def handler(site: Site) -> Handler | None:
     if site.kind is EventKind.TENSOR:
         does = {"store": cells.WRITES, "load": cells.READS}.get(site.access, _COMBINES)
         return _TENSOR.handler(f"tw.memory.tensor.{does}", [f"i32 {does}"])
-    # copies whose arrival takes one more than the mbarrier expects leave its count as it is
+    # without .noinc, an arrival of copies first adds one to the count, which it then takes away
     nothing = form.has("async") and not form.has("noinc")
     does = cells.COUNTS if nothing else next((number for word, number in _DOES.items() if form.has(word)), cells.COUNTS)
     does |= sum(bit for word, bit in _HOW.items() if form.has(word))

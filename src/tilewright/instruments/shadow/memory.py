@@ -37,7 +37,7 @@ from tilewright.instruments.shadow.cells import (
     WATCHED_BYTES,
     WATCHED_MAX,
 )
-from tilewright.instruments.shadow.found import finding_of, settled, stands
+from tilewright.instruments.shadow.found import finding_of, is_finding, settled
 from tilewright.instruments.shadow.states import States
 from tilewright.ptx.tree import Address, Immediate, Instruction, Module, Register
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
@@ -46,22 +46,22 @@ from tilewright.simt.isa import Form, table
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
 _ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
 #: Events of mbarriers and bulk copies.
-_TOLD_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
+_MBARRIER_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
 #: Events of groups of asynchronous copies, which `flights.c` follows.
 _GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
-#: Bytes between variables of shared and of local memory.
+#: Unused bytes between variables of shared and of local memory.
 GAP_BYTES = 512
-#: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
+#: A block's local memory is not judged if it is larger: every block starts with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
 #: The member mask of a whole warp.
 _WHOLE_WARP = (1 << 32) - 1
-#: Semantics of an access that orders others.
+#: Semantics of accesses that order other accesses.
 _ORDERING = frozenset({"acquire", "release", "acq_rel"})
 
 
-#: Counters of a launch's memory, and what it means where they are not 0.
+#: Counters of a launch's memory, and the sentence for one that is not 0.
 _NOT_JUDGED = {
-    records.FOUND["lost"]: "{:,} more findings found no room in the table of a launch",
+    records.FOUND["lost"]: "{:,} more findings did not fit in the table of a launch",
     LAUNCH["untracked"]: "{:,} asynchronous copies were not followed: too many were in flight at once",
     LAUNCH[
         "unwatched"
@@ -72,21 +72,21 @@ _NOT_JUDGED = {
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """What was found, and what was not judged."""
+    """The findings, and what was not judged."""
 
     findings: tuple[Finding, ...]
-    not_judged: tuple[str, ...] = ()  #: Sentences about what there was too much of.
+    not_judged: tuple[str, ...] = ()  #: Sentences about limits that were exceeded.
 
 
-#: Kinds of rows that use shared memory by another proxy.
+#: Kinds of rows that access shared memory through another proxy.
 _BY_PROXY = ("bulk", "tensor", "warpgroup", "tensor_product", "counted", "fill")
 
 
 class MemoryCheck(Instrument):
     """Find accesses out of bounds, reads of what was never written, and races.
 
-    The narrowest access of the kernel's module decides how finely races are told apart. Without `states` all of global
-    memory in use counts as written.
+    The narrowest access of the kernel's module sets the size of the cells that races are detected in. Without `states`
+    all global memory in use counts as written.
 
     >>> from tilewright.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
@@ -101,7 +101,7 @@ class MemoryCheck(Instrument):
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(form.row.kind == "copy" for _, form in forms)
-        self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
+        self._mbarriers = any(mbarriers.has_event(form) for _, form in forms)
         self._bulks = any(form.row.kind in _BY_PROXY for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
@@ -113,7 +113,7 @@ class MemoryCheck(Instrument):
         self._states = states
 
     def key(self) -> Any:
-        """The code depends on the size of cells: tables of affine accesses are of cells."""
+        """The code depends on the size of cells: tables of affine accesses list cells."""
         return self.name, self.cell_bytes, self._mbarriers, self._bulks
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
@@ -123,7 +123,7 @@ class MemoryCheck(Instrument):
             return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
         if site.kind is EventKind.FENCE and form is not None and form.has("mbarrier_init"):
             return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
-        if site.kind in _TOLD_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
+        if site.kind in _MBARRIER_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
             return mbarriers.handler(site)
         if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
             return mbarriers.handler(site)
@@ -132,7 +132,7 @@ class MemoryCheck(Instrument):
         if site.kind is EventKind.STACK:
             return accesses.stack(site)
         if site.kind is EventKind.ACCESS:
-            if mbarriers.is_told(form):
+            if mbarriers.has_event(form):
                 return None
             if form is not None and (found := mbarriers.columns_handler(form)) is not None:
                 return found
@@ -150,7 +150,7 @@ class MemoryCheck(Instrument):
         self._table = records.empty()
         self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
-        # one mapping for all: large pages are had for whole ones only
+        # one mapping for all: only whole large pages can be used
         self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
         if self._states is None:
             self._states = States(facts.global_bytes)
@@ -193,7 +193,7 @@ class MemoryCheck(Instrument):
         return Storage(self._launch, block)
 
     def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
-        """Where the parts of a block's memory are that not every kernel has, 0 where it has none; and its end."""
+        """The offsets of the optional parts of a block's memory, 0 for a part that is absent; and its end."""
         rows = ROWS_END if self._mbarriers else NOW_ROW
         sizes = {
             "far_at": (self._meets or ranks > 1) * (FAR_BYTES + rows * ranks * CLOCKS_BYTES),
@@ -213,17 +213,17 @@ class MemoryCheck(Instrument):
         return places, at
 
     def failed(self, error: KernelError, block: npt.NDArray[np.uint8]) -> None:
-        """Keep what warps wait for at mbarriers, where no thread can complete that."""
+        """Keep the waits of warps at mbarriers, if the launch failed because no thread can complete them."""
         at = int(self._launch[LAUNCH["watched_at"] // 8])
         if at and error.block is not None and isinstance(error, DeadlockError) and error.fault.startswith("mbarrier"):
             self._awaited = (error.block, waits.of(block[at : at + WATCHED_BYTES]))
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
-        """Turn the records into findings; cells are given back."""
+        """Turn the records into findings; the cells' memory is released."""
         self._cells = []
         assert self._states is not None
         self._states.put_back(self._facts.params_address, self._before)
-        known = [record for record in records.read(self._table) if stands(record, sites)]
+        known = [record for record in records.read(self._table) if is_finding(record, sites)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
@@ -239,21 +239,21 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
 
 
 def _orders(form: Form) -> bool:
-    """Whether an instruction orders accesses of several blocks, but for what `clusters.c` knows of them."""
+    """Whether an instruction orders accesses of several blocks in a way that `clusters.c` does not track."""
     if form.row.kind == "fence":
         return not (form.has("proxy") or form.has("mbarrier_init"))
-    return form["sem"] in _ORDERING and form.row.kind != "cluster" and not mbarriers.is_told(form)
+    return form["sem"] in _ORDERING and form.row.kind != "cluster" and not mbarriers.has_event(form)
 
 
 def _width_bytes(form: Form) -> int:
-    """Bytes of one element of an access of memory, at most 4, which parameters and all else count as."""
+    """Bytes of one element of a memory access, at most 4; 4 for parameters and for other instructions."""
     if not form["type"] or not form.row.access or form["ss"].startswith("param"):
         return 4
     return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
 
 
 def _is_to_params(instruction: Instruction, form: Form) -> bool:
-    """Whether an instruction computes with the address of parameters, or accesses them where a register points."""
+    """Whether an instruction computes with the address of parameters, or accesses them through a register."""
     if form.row.kind == "cvta":
         return form.has("param")
     places = [o for o in instruction.operands if isinstance(o, Address) and isinstance(o.base, Register)]
@@ -261,15 +261,15 @@ def _is_to_params(instruction: Instruction, form: Form) -> bool:
 
 
 def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
-    """Whether some lanes of a warp wait for each other, and maybe not all."""
+    """Whether this is a barrier of a warp that may be of a part of its lanes."""
     if form.row.kind != "barrier" or not form.has("warp"):
         return False
-    members = next(iter(instruction.operands), None)  # without any, the translator refuses the instruction
+    members = next(iter(instruction.operands), None)  # the translator refuses a barrier without members
     return not isinstance(members, Immediate) or members.value & _WHOLE_WARP != _WHOLE_WARP
 
 
 def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
-    """W of shared memory when a block begins: gaps where no variable is, zeros in what a GPU reserves for itself."""
+    """The W words of shared memory at a block's start: gaps between variables, zeros in what the GPU reserves."""
     inside = np.zeros(facts.shared_bytes, bool)
     for name, (space, offset) in facts.layout.places.items():
         if space == "shared":
@@ -286,15 +286,15 @@ def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
 
 
 def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
-    """States of a block's local memory when it begins; none where there is too much of it."""
+    """States of a block's local memory at its start; empty if it is larger than the limit."""
     size = facts.layout.local_bytes
     if size * warps * WARPS_MAX > _LOCAL_MAX_BYTES:
         return np.zeros(0, np.uint8)
     one = np.full(size, accesses.OUTSIDE_STATE, np.uint8)
-    one[facts.layout.frame_bytes :] = 1  # frames of called functions are not told apart
-    one[facts.layout.stack_start :] = accesses.OUTSIDE_STATE  # nothing is allocated
+    one[facts.layout.frame_bytes :] = 1  # the frames of called functions are not distinguished
+    one[facts.layout.stack_start :] = accesses.OUTSIDE_STATE  # nothing is allocated yet
     functions = facts.module.functions.values()
-    passed = {v.name for f in functions for v in f.variables if v.space == "param"}  # calls fill them, no store does
+    passed = {v.name for f in functions for v in f.variables if v.space == "param"}  # calls write them, not stores
     for name, (space, offset) in facts.layout.places.items():
         if space == "local":
             one[offset : offset + facts.layout.sizes.get(name, 0)] = int(name in passed)
@@ -308,7 +308,7 @@ def _ordering(kind: EventKind) -> Handler | None:
 
 
 def _initial_clocks(lanes_at: int) -> bytes:
-    """The clocks of a block that begins, up to where its cells do: every clock 1, and nothing of it known.
+    """The clocks at the start of a block, up to its cells: every clock is 1, and no warp knows another's.
 
     `lanes_at` is the byte offset of the clocks of its lanes, 0 where there are none.
     """

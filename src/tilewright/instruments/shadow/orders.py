@@ -1,16 +1,17 @@
-"""Which blocks and warps fences and atomics have ordered: asked only where a race would otherwise be reported.
+"""The order that fences and atomics make between blocks and warps: computed only to rule out a suspected race.
 
-A fence, and then a strong write (atomic, volatile, relaxed or stronger), releases what a warp did and knows of before
-the fence. A strong read of that place takes it over. A barrier hands on what its block knows, that of a cluster what
-its blocks do. A kernel without fences orders nothing this way.
+A fence followed by a strong write (atomic, volatile, relaxed or stronger) releases all that the warp did and knew
+before the fence. A strong read of that place acquires it. A barrier passes on what its block knows; a cluster's
+barrier, what its blocks know. A kernel without fences orders nothing in this way.
 
-What is known of all warps is a tree that never changes, so that those who know the same share it, and the versions of
-one place are numbered, so that of two of them the later one is known to hold the other. A grid barrier of thousands of
-blocks then costs a few tree nodes a block.
+What is known of all warps is an immutable tree, so warps that know the same share it. The versions of one place are
+numbered: a later version includes every earlier one. So a grid barrier of thousands of blocks costs a few tree nodes a
+block.
 
-Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Taken wider than written: a strong read
-acquires without a fence after it, places are joined over all their writes, and what a thread fenced before a barrier
-is released by any thread behind it, as programs do that fence, synchronise and let one thread raise a flag.
+
+Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Looser than the text: a strong read acquires
+without a fence after it, a place accumulates all its writes, and what a thread fenced before a barrier may be released
+by any thread after it, because programs fence, synchronise and let one thread set a flag.
 """
 
 from __future__ import annotations
@@ -41,21 +42,22 @@ from tilewright.instruments.shadow.cells import (
 )
 
 _ALL = -1
-#: What barriers of clusters hand on, by the first block, as a place of its own.
+#: The place for what barriers of clusters pass on, one for each first block of a cluster.
 _CLUSTERS = -2
 _BRANCHES = 16
 _LANES = 32
 #: Arguments of `Orders.call`.
 ARGUMENTS = 6
 
-#: The clocks of a block's warps, below which what they did is known.
+#: One clock for each warp of a block; actions below it are known.
 _Clocks = tuple[int, ...]
-#: A node of a tree over blocks: `_Clocks` at level 0, else `_BRANCHES` nodes of the level below; None where nothing is.
+#: A node of a tree over blocks: `_Clocks` at level 0, else `_BRANCHES` nodes of the level below; None where nothing is
+#: known.
 _Tree = Any
 
 
 class _Version(NamedTuple):
-    """What is known of all blocks; of the versions of one history, a later one holds the earlier."""
+    """What is known of all blocks. In one history, a later version includes the earlier ones."""
 
     tree: _Tree
     history: object
@@ -63,14 +65,14 @@ class _Version(NamedTuple):
 
 
 class _Account(NamedTuple):
-    """What a warp knows: of its own block's warps, and of all."""
+    """What a warp knows of its own block's warps, and of all warps."""
 
     own: _Clocks
     all: _Version
 
 
 class Orders:
-    """What each warp of a launch of so many blocks knows of other warps through memory."""
+    """What each warp of a launch knows of other warps through memory."""
 
     def __init__(self, blocks: int) -> None:
         self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)
@@ -79,12 +81,12 @@ class Orders:
         self._releases: dict[tuple[int, int], _Account] = {}
         self._places: dict[tuple[int, int], _Version] = {}
         self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
-        self._released: dict[int, _Account] = {}  # by fences before a barrier, with the block's next write
+        self._released: dict[int, _Account] = {}  # by fences before a barrier; published by the block's next write
         self._seen: dict[tuple[int, int], dict[tuple[int, int], _Version | None]] = defaultdict(dict)
         self._lock = threading.Lock()
 
     def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
-        """What handlers call; the answer to ASK is NOT_ORDERED, or anything else: a mishap is no finding."""
+        """The entry point for handlers. ASK returns NOT_ORDERED or another number; on an error, no finding is made."""
         here = number, warp
         with self._lock:
             if what != RELEASE and here in self._seen:
@@ -103,7 +105,7 @@ class Orders:
                 own, every = self._knows[here]
                 self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
             elif what == ARRIVE:
-                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # after it all has c
+                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # c: the clock after it
                 if here in self._releases:
                     self._hand_on(self._released, number, self._releases[here])
             else:
@@ -114,7 +116,7 @@ class Orders:
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
         own, every = self._knows[here]
-        if block == _ALL:  # reads by blocks that are not kept
+        if block == _ALL:  # reads by several blocks, which are not kept
             return _holds_others(every.tree, self._levels, here[0])
         known = _clocks_of(every.tree, self._levels, block)
         if block == here[0]:
@@ -139,7 +141,7 @@ class Orders:
             self._write(place, here[0], self._releases[here])
 
     def _write(self, place: tuple[int, int], block: int, released: _Account) -> None:
-        """Add what is released to what is known at a place, as its next version."""
+        """Add what is released to the next version of a place."""
         before = self._places.get(place)
         history, number = (before.history, before.number + 1) if before else (object(), 0)
         known = self._later(before, released.all) if before else released.all
@@ -147,11 +149,10 @@ class Orders:
         self._places[place] = _Version(tree, history, number)
 
     def _take_over(self, here: tuple[int, int]) -> None:
-        """Acquire from the places that were read before now.
+        """Acquire from the places that were read earlier.
 
-        The handler runs before the access reads memory, and the other lanes are judged between the two. So a place is
-        kept until a fence or barrier shows that the access is over, or until as many others have followed as one access
-        may read.
+        A handler runs before its access reads memory, and the other lanes are judged in between. So a place is kept
+        until a fence or barrier shows that the access is complete, or until one access could have read as many others.
         """
         seen = self._seen[here]
         for place, taken in seen.items():
@@ -170,11 +171,11 @@ class Orders:
         into[key] = self._both(into[key], account) if key in into else account
 
     def _both(self, a: _Account, b: _Account) -> _Account:
-        """All that two warps of a block know."""
+        """The union of what two warps of a block know."""
         return _Account(a.own if a.own is b.own else tuple(map(max, a.own, b.own)), self._later(a.all, b.all))
 
     def _later(self, a: _Version, b: _Version) -> _Version:
-        """All that two versions know."""
+        """The union of two versions."""
         if a.history is b.history:
             return max(a, b, key=lambda version: version.number)
         tree = _joined(a.tree, b.tree, self._levels)
@@ -184,7 +185,7 @@ class Orders:
 
 
 def _joined(a: _Tree, b: _Tree, level: int) -> _Tree:
-    """The larger clocks of two trees; one of them itself where it holds the other."""
+    """The maximum of two trees, clock by clock; one of the trees itself if it includes the other."""
     if a is b or b is None:
         return a
     if a is None:
@@ -215,7 +216,7 @@ def _clocks_of(tree: _Tree, level: int, block: int) -> _Clocks | None:
 
 
 def _holds_others(tree: _Tree, level: int, block: int) -> bool:
-    """Whether a tree knows of any block but this one."""
+    """Whether a tree knows of any other block."""
     if tree is None or level == 0:
         return False
     index = block // _BRANCHES ** (level - 1) % _BRANCHES

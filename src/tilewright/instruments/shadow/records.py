@@ -1,4 +1,4 @@
-"""Records of what was found: one for each pair of instructions and kind, as `records.h` lays them out."""
+"""Records of findings: one for each kind and pair of instructions, in the layout of `records.h`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.native.header import header
 from tilewright.simt.events import Facts
 
 _HEADER = header(Path(__file__).with_name("records.h"))
-#: What a launch's memory begins with: byte offsets.
+#: Byte offsets at the start of a launch's memory.
 FOUND = _HEADER.structs["tw_found"].offsets
 _RECORD = _HEADER.structs["tw_record"]
 _WROTE, _OTHER_WROTE = _HEADER.numbers["TW_WROTE"], _HEADER.numbers["TW_OTHER_WROTE"]
@@ -27,17 +27,17 @@ PART = bitcode(Path(__file__).with_name("records.c"))
 class Record:
     """One kind of finding at one instruction, or pair of them."""
 
-    kind: int  #: As the instrument numbers them.
-    row: int  #: The instruction, as the instrument numbers its sites.
-    other: int  #: The other instruction of a race; SITE_MAX where it is not known.
+    kind: int  #: The instrument's number of the kind.
+    row: int  #: The instrument's number of the site.
+    other: int  #: The other instruction of a race; SITE_MAX if unknown.
     wrote: bool
     other_wrote: bool
     count: int
-    #: `block`, `thread`: linear; of the first place.
+    #: `block`, `thread`: linear, of the first instance.
     block: int
     thread: int
     address: int
-    cell: int  #: The other access's cell at the first place.
+    cell: int  #: The cell of the other access at the first instance.
 
 
 def read(table: npt.NDArray[Any]) -> list[Record]:
@@ -57,7 +57,7 @@ def empty() -> npt.NDArray[np.uint64]:
 
 
 def launch_words(table: npt.NDArray[np.uint64], facts: Facts) -> npt.NDArray[np.uint64]:
-    """What a launch's memory begins with: where its table is, and the threads of a block."""
+    """The start of a launch's memory: the address of its table, and the number of threads of a block."""
     words = np.zeros(_HEADER.structs["tw_found"].bytes // 8, np.uint64)
     words[FOUND["table"] // 8] = table.ctypes.data
     words[FOUND["threads"] // 8] = math.prod(facts.block)

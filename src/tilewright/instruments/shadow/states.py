@@ -1,6 +1,6 @@
 """The state of every byte of global memory: free, allocated, written, freed, constant, or a gap between rows.
 
-It lives as long as the memory it describes, across launches: what a launch writes, a later one may read.
+It exists as long as that memory, across launches, because a launch may read what an earlier one wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewright.simt.events import GLOBAL_BASE
 
 
 class States:
-    """One byte of state for each byte of a device's global memory: address space, and pages where memory is used.
+    """One byte of state for each byte of a device's global memory; pages exist only where memory is used.
 
     >>> states = States(1 << 20)
     >>> states.allocated(GLOBAL_BASE, 64)
@@ -35,16 +35,16 @@ class States:
         return self._bytes.ctypes.data
 
     def allocated(self, address: int, size_bytes: int, zone_bytes: int = 0) -> None:
-        """Bytes may be written from now on; nothing of them has been.
+        """Mark bytes as allocated and not written.
 
-        The unused bytes after them belong to no allocation, also where one that was freed had them before.
+        Freed bytes in the zone after them become free: no allocation owns them any more.
         """
         self._part(address, size_bytes)[:] = WRITABLE
         zone = self._part(address + size_bytes, zone_bytes)
         zone[zone == FREED] = FREE
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """Bytes must not be accessed any more."""
+        """Mark bytes as freed."""
         self._part(address, size_bytes)[:] = FREED
 
     def is_freed(self, address: int) -> bool:
@@ -52,19 +52,19 @@ class States:
         return bool((self._part(address, 1) == FREED).any()) if address >= GLOBAL_BASE else False
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
-        """The host filled bytes."""
+        """Mark bytes as written by the host."""
         self._part(address, size_bytes)[:] |= READABLE
 
     def constant(self, address: int, size_bytes: int) -> None:
-        """Bytes that kernels may only read."""
+        """Mark bytes that kernels may only read."""
         self._part(address, size_bytes)[:] = READABLE
 
     def held(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
-        """The states of some bytes, as they are now."""
+        """A copy of the states of some bytes."""
         return self._part(address, size_bytes).copy()
 
     def put_back(self, address: int, states: npt.NDArray[np.uint8]) -> None:
-        """Make the states of some bytes what they were."""
+        """Restore the states of some bytes."""
         self._part(address, states.size)[:] = states
 
     @property

@@ -1,8 +1,8 @@
-"""The cells of affine accesses, as tables that the quick tests walk through: eight cells a row.
+"""The cells of affine accesses, as tables for the quick tests: eight cells a row.
 
-A row is a run of cells from one cell on, of which some are *used*. For shared memory it also says who of a warp reads
-or writes each, and at which of the accesses: a cell that several accesses touch says what the exact judgement
-would have left there, had it judged them one after the other.
+A row is a run of consecutive cells, of which some are *used*. For shared memory it also has, for each cell, which lanes
+of a warp access it, and which of the accesses does. For a cell that several accesses touch it has what the exact
+judgement would have left there after one access after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLAIN_TYPE = "<{ i64, i64 }>"
 
 @dataclass(slots=True)
 class _Toucher:
-    """Who touched a cell: all of them between two lanes; and at which access, where all are at one."""
+    """The lanes that touch a cell, as the lowest and the highest; and the access, if all are at one."""
 
     low: int
     high: int
@@ -31,7 +31,7 @@ class _Toucher:
 
     @property
     def tile(self) -> int:
-        """The fewest of 2, 4, 8 ... neighbouring lanes that hold these, as a node of the tree above 32 leaves."""
+        """The smallest aligned group of 2, 4, 8 ... lanes that has these, as a node of the tree over 32 leaves."""
         return self.low + 32 >> (self.low ^ self.high).bit_length()
 
     def join(self, lane: int, access: int) -> None:
@@ -43,7 +43,7 @@ class _Toucher:
 
 
 class Table:
-    """What accesses with one base touch: of each, the lanes' byte offsets from the base, and bytes a lane.
+    """The cells of accesses with one base: `offsets` are the lanes' byte offsets, `sizes` the bytes a lane, of each.
 
     >>> table = Table([[0, 4, 8]], [4], 4)
     >>> table.rows, table.plain(), table.shared_by_lanes
@@ -71,11 +71,11 @@ class Table:
         return any(toucher.several for toucher in self.cells.values())
 
     def plain(self) -> str:
-        """LLVM text of the rows without their touchers: the first cell, and a bit for each that is used."""
+        """LLVM text of the rows without the lanes: the first cell, and one bit for each cell in use."""
         return ", ".join(f"{PLAIN_TYPE} <{{ i64 {row[0]}, i64 {_used(row)} }}>" for row in self.rows)
 
     def touched(self) -> str:
-        """LLVM text of the rows: first cell, used, several; `access << 12 | lane` or its tile's number of each."""
+        """LLVM text of the rows: first cell, used, several; of each cell `access << 12 | lane` or its tile's number."""
         return ", ".join(self._row(row) for row in self.rows)
 
     def _row(self, row: list[int]) -> str:

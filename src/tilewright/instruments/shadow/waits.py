@@ -1,4 +1,4 @@
-"""What warps wait for at mbarriers for ever: phases that they skipped, or bytes and arrivals that do not come."""
+"""Waits at mbarriers that never end: the warp skipped a phase, or bytes or arrivals are missing."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tilewright.simt.isa.mbarrier_bits import Mbarrier
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An mbarrier at which a thread waits in vain."""
+    """An mbarrier at which a thread waits for ever."""
 
-    row: int  #: Of the instruction.
+    row: int  #: Number of the instruction's site.
     thread: int
-    phase: int  #: How many have been complete.
-    skipped: int  #: How many of these the thread's warp has not awaited.
-    bytes_expected: int  #: By this phase.
+    phase: int  #: Number of completed phases.
+    skipped: int  #: Number of completed phases that the thread's warp did not await.
+    bytes_expected: int  #: Bytes that this phase expects.
     found: Mbarrier
 
 
 def of(watched: npt.NDArray[np.uint8]) -> list[Wait]:
-    """Read the mbarriers that a block's memory has."""
+    """Read the mbarriers of a block's memory."""
     waiting = []
     for start in range(0, watched.size, WATCHED_ONE_BYTES):
         words = watched[start : start + WATCHED_ONE_BYTES].view(np.uint32)
@@ -44,7 +44,7 @@ def of(watched: npt.NDArray[np.uint8]) -> list[Wait]:
 
 
 def finding_of(wait: Wait, block: tuple[int, int, int], sites: list[Site], facts: Facts, kernel: str) -> Finding:
-    """TW407 of a thread that skipped phases, else TW409 where only bytes are missing or too many, else TW408."""
+    """TW407 if the thread skipped phases; else TW409 if only the bytes are wrong; else TW408."""
     site, found = sites[wait.row], wait.found
     source, line = split(site.source)
     details = {"address": found.address, "place": f"{found.address:#x}", "phase": wait.phase}
