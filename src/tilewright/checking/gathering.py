@@ -70,7 +70,7 @@ class Checks(Observer):
     red_zones = True
     row_gaps = True
     host_races = True
-    hears = True
+    takes_reports = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
@@ -126,7 +126,7 @@ class Checks(Observer):
             self._found += other._all
             self._raised += other._raised
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""
         self._found = [*merged(self._found)]
         return {
@@ -135,13 +135,13 @@ class Checks(Observer):
             "findings": [finding.to_json() for finding in merged(self._all)],
         }  # fmt: skip
 
-    def hear(self, told: dict[str, Any]) -> None:
+    def take_report(self, report: dict[str, Any]) -> None:
         """Add the report of another process."""
-        self.launches += told["launches"]
-        self.unchecked += Counter(told["unchecked"])
-        self._kernels.update(dict.fromkeys(told["kernels"]))
-        self._files.update(dict.fromkeys(told["files"]))
-        self._found += map(Finding.from_json, told["findings"])
+        self.launches += report["launches"]
+        self.unchecked += Counter(report["unchecked"])
+        self._kernels.update(dict.fromkeys(report["kernels"]))
+        self._files.update(dict.fromkeys(report["files"]))
+        self._found += map(Finding.from_json, report["findings"])
 
     def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
         """Findings since the last call.

@@ -35,7 +35,7 @@ class ChildLaunches(Observer):
         self._note = note
         self._process = process
         self._observer = observer
-        self._told_by, self._name = 0, ""  # the process that told last, and what it calls its file
+        self._written_by, self._name = 0, ""  # the process that wrote last, and the name of its file
 
     @property
     def any(self) -> bool:
@@ -61,13 +61,13 @@ class ChildLaunches(Observer):
 
     def tell(self) -> None:
         """Write what the observer saw. Readers find the whole file or none."""
-        if self._observer is None or (told := self._observer.told()) is None:
+        if self._observer is None or (report := self._observer.report()) is None:
             return
-        if self._told_by != os.getpid():  # also of a process that is forked: it tells beside its parent
-            self._told_by, self._name = os.getpid(), uuid.uuid4().hex
+        if self._written_by != os.getpid():  # also of a process that is forked: it tells beside its parent
+            self._written_by, self._name = os.getpid(), uuid.uuid4().hex
         file = self._note.with_name(f"{self._name}.json")
         with suppress(OSError):
-            file.with_suffix(".new").write_text(json.dumps(told), encoding="utf-8")
+            file.with_suffix(".new").write_text(json.dumps(report), encoding="utf-8")
             file.with_suffix(".new").replace(file)
 
 
@@ -77,12 +77,12 @@ def in_children(
 ) -> Iterator[ChildLaunches]:
     """Give each Python process that is started meanwhile a simulated GPU of its own, with the same limit of seconds.
 
-    If the `observer` can hear reports (`Observer.hears`), each process gets another one of its class. The caller adds
-    what this yields to its own observers, behind `observer`: processes that are forked report through it.
+    If the `observer` takes reports (`Observer.takes_reports`), each process gets another one of its class. The caller
+    adds what this yields to its own observers, behind `observer`: processes that are forked report through it.
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds
-    kind = f"{type(observer).__module__}:{type(observer).__qualname__}" if observer and observer.hears else ""
+    kind = f"{type(observer).__module__}:{type(observer).__qualname__}" if observer and observer.takes_reports else ""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(private.working_folder())

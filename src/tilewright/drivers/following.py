@@ -44,9 +44,9 @@ def follow(
             simulated_gpu(gpu, observers=(observer, others) if observer else (), seed=seed, limits=limits),
         ):
             ended = run_program(target, argv)
-        for told in others.reports:
+        for report in others.reports:
             assert observer is not None
-            observer.hear(told)
+            observer.take_report(report)
         return replace(ended, children_launched=others.any)
 
 

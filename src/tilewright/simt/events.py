@@ -1,9 +1,9 @@
-"""What an instrument can subscribe to, and what it must say about itself.
+"""The interface between the machine and its instruments.
 
-An instrument observes a run and never changes it. The translator asks each instrument for its handler of every site
-and emits a call of it there and nowhere else, so a run without instruments holds no code for them. A handler is a
-piece of LLVM IR, or C compiled to it; what depends only on the site, such as constant offsets of the lanes, is worked
-out when it is made.
+An instrument observes a run and never changes it. The translator asks each instrument for its handler of every site and
+emits a call of the handler at that site only, so a run without instruments has no code for them. A handler is LLVM IR,
+or C compiled to it. What depends only on the site, such as the lanes' constant offsets, is computed when the handler is
+made.
 """
 
 from __future__ import annotations
@@ -38,47 +38,47 @@ class Site:
 
     kind: EventKind
     ptx_line: int  #: Line of the PTX text, from 1.
-    source: str  #: `file:line` of the user's source, or "" where there is no line table.
-    opcode: str  #: The instruction as written, such as `ld.global.f32`; for RUN, that of the first instruction.
-    instructions: int = 1  #: How many PTX instructions a RUN site means; else 1.
-    #: `global` (constants too), `shared`, `shared::cluster` (of another block of the cluster), `local`; "" where no
-    #: memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses are
-    #: there, with the addresses of that space: those of other blocks have the rank from bit 24 on.
+    source: str  #: `file:line` of the user's source, or "" without a line table.
+    opcode: str  #: The instruction as written, such as `ld.global.f32`; for RUN, the first instruction.
+    instructions: int = 1  #: Number of PTX instructions of a RUN site; else 1.
+    #: `global` (also for constants), `shared`, `shared::cluster` (another block of the cluster), `local`; "" for no
+    #: memory access. A generic access has one site for each space. Each is called with the lanes whose addresses are in
+    #: that space, and with addresses of that space; those of other blocks have the block's rank from bit 24 on.
     space: str = ""
-    access: str = ""  #: `load`, `store`, `atomic`; "" where no memory is accessed.
-    bytes_per_lane: int = 0  #: Width of one lane's access, 1 to 32; 0 where no memory is accessed.
-    asynchronous: bool = False  #: Of a store: its bytes are there when a later wait is over, not at once.
-    #: Of a RUN site, each of its instructions in order: PTX line, opcode as written, and source; else empty.
+    access: str = ""  #: `load`, `store`, `atomic`; "" for no memory access.
+    bytes_per_lane: int = 0  #: Width of one lane's access, 1 to 32; 0 for no memory access.
+    asynchronous: bool = False  #: Whether a store's bytes are visible only after a later wait.
+    #: The instructions of a RUN site in order: PTX line, opcode as written, and source; else empty.
     steps: tuple[tuple[int, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an instrument may know of a launch before it begins.
+    """What an instrument gets to know of a launch before it starts.
 
     Attributes
     ----------
     module : tilewright.ptx.tree.Module
     entry : str
     layout : tilewright.simt.translate.layout.Layout
-        Where variables are.
+        The places of variables.
     grid, block : (int, int, int)
     cluster_blocks : int
-        Of a cluster; 1 where the launch has none.
+        Blocks of a cluster; 1 without clusters.
     shared_bytes, dynamic_shared_bytes : int
-        Of a block, in all and of it dynamic.
+        Shared memory of a block in all, and its dynamic part.
     global_bytes : int
-        Bytes of global memory in use; device addresses begin at GLOBAL_BASE.
+        Bytes of global memory in use; device addresses start at GLOBAL_BASE.
     module_address : int
-        Device address of the module's variables; 0 where there are none.
+        Device address of the module's variables; 0 if there are none.
     global_address : int
-        Host address of the byte there.
+        Host address of the byte at GLOBAL_BASE.
     params_address, params_bytes : int
-        Device address of the launch's parameters, which generic loads may read, and their bytes.
+        Device address of the launch's parameters, which generic loads may read, and their size.
     callback : callable
-        `callback(function, arguments, otherwise)`: host address of a C function of so many i64 that gives the i32 of a
-        Python function. Where that raises, the launch stops, raises it too, and until then the C function gives
-        `otherwise`, which must lead to no finding. It lives as long as the launch.
+        `callback(function, arguments, otherwise)`: the host address of a C function with `arguments` parameters of type
+        i64, which returns the i32 of the Python function. If that raises, the launch stops and raises the same; the C
+        function returns `otherwise`, which must lead to no finding. The address is valid during the launch.
     """
 
     module: Module
@@ -102,20 +102,20 @@ class Storage:
     """Memory that an instrument's handlers use during a launch."""
 
     launch: npt.NDArray[Any] | None = None  #: What `%launch` points to; all host threads share it.
-    block: npt.NDArray[np.uint8] | None = None  #: What `%block` points to holds a copy of this when a block begins.
+    block: npt.NDArray[np.uint8] | None = None  #: At the start of a block, `%block` points to a copy of this.
 
 
 class Instrument:
-    """What the machine needs to know of an instrument; each one derives from this.
+    """The base class of instruments.
 
     Attributes
     ----------
     name : str
-        Key of the instrument's result in `Run.results`, unlike that of any other in a launch.
+        Key of the instrument's result in `Run.results`; must be unique in a launch.
     slots : int
-        64-bit counters a site, which each host thread has for itself and the machine adds up.
+        64-bit counters a site. Each host thread has its own; the machine sums them.
     gap_bytes : int
-        Unused bytes wanted between variables of shared and of local memory.
+        Unused bytes that the instrument needs between variables of shared and of local memory.
     """
 
     name: str
@@ -125,34 +125,35 @@ class Instrument:
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Code for a site, or None; it may depend on the site, its offsets and the instrument's attributes.
 
-        `offsets` are the lanes' constant byte offsets from the base of an access, None where addresses differ freely.
+        `offsets` are the lanes' constant byte offsets from the base of an access, None if the offsets are not constant.
         """
         raise NotImplementedError
 
     def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
-        """Code for an access whose lanes are in rows of a stride that only the run knows; None: `handler` has it.
+        """Code for an access whose lanes are in rows with a stride known only at run time; None: use `handler`.
 
-        A lane's address is the base plus its offset plus so many strides as `rows` says of it, 0 of lane 0.
+        A lane's address is the base plus its entry of `offsets` plus its entry of `rows` times the stride; lane 0 has
+        row 0.
         """
         return None
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
-        """Code for loads with one base in a straight line, between which nothing is written; None: for each alone.
+        """Code for several loads with one base in a straight line without writes; None: one handler for each.
 
-        It is called before the first of them, with the row of the first site, and those of the others follow.
+        It is called before the first load, with the row of the first site; the rows of the other sites follow.
         """
         return None
 
     def key(self) -> Any:
-        """What the code made for this instrument depends on besides its class; can be pickled."""
+        """What the instrument's code depends on besides its class; must be picklable."""
         return vars(self)
 
     def begin(self, facts: Facts) -> Storage:
-        """Memory for a launch that is about to begin."""
+        """Memory for a launch that is about to start."""
         return Storage()
 
     def failed(self, error: KernelError, block: npt.NDArray[np.uint8]) -> None:
-        """Look at the memory of the block in which a launch has failed; `collect` comes after it."""
+        """Read the memory of the block in which a launch failed; `collect` is called after it."""
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:
         """Turn counters of shape (len(sites), slots), summed over host threads, into the instrument's result."""

@@ -1,4 +1,4 @@
-"""Who follows a program: a launch that it makes by `tilewright.simt.launch` is on no device whose driver would tell."""
+"""Followers of a program: they get the launches made by `tilewright.simt.launch`, which pass no device's driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SimulatedOptions(TypedDict, total=False):
 
 
 class LaunchOptions(SimulatedOptions, total=False):
-    """What a launch takes besides a kernel, extents and arguments, by :func:`tilewright.simt.launch`."""
+    """Options of :func:`tilewright.simt.launch`, besides the kernel, the extents and the arguments."""
 
     shared_bytes: int
     cooperative: bool
@@ -37,7 +37,7 @@ class LaunchOptions(SimulatedOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A launch as a caller of `tilewright.simt.launch` asks for it."""
+    """A launch as requested by a caller of `tilewright.simt.launch`."""
 
     kernel: Any
     grid: Extents
@@ -53,7 +53,7 @@ class Asked:
 
     @property
     def target(self) -> machine.Gpu:
-        """The GPU whose limits hold."""
+        """The GPU whose limits apply."""
         return machine.chosen(self.gpu)
 
     @property
@@ -63,18 +63,18 @@ class Asked:
 
     @property
     def program(self) -> Program:
-        """The kernel, specialised for the arguments where it is one of Python's."""
+        """The kernel; a Python kernel is specialised for the arguments."""
         return program_for(self.kernel, self.args, self.cc)
 
 
 class Follower(Protocol):
-    """Hears of launches."""
+    """Gets the launches of a program."""
 
     def bounded(self, asked: Asked) -> Asked:
-        """The launch with what holds for all of the program's, where it leaves that open."""
+        """The launch with the program's own limits where it sets none."""
 
     def before(self, asked: Asked) -> None:
-        """A launch is about to begin; it may run for the follower first, whose errors are the launch's."""
+        """Called before a launch. The follower may run it first for itself; its errors become the launch's."""
 
 
 @once
@@ -84,7 +84,7 @@ def _followers() -> list[Follower]:
 
 @contextmanager
 def followed_by(follower: Follower) -> Iterator[None]:
-    """Let one hear of launches meanwhile, instead of any before."""
+    """Make one follower get the launches inside the block, instead of earlier followers."""
     _followers().append(follower)
     try:
         yield
@@ -92,8 +92,8 @@ def followed_by(follower: Follower) -> Iterator[None]:
         _followers().remove(follower)
 
 
-def told(asked: Asked) -> Asked:
-    """The launch that is to run, once who follows the program has heard of it."""
+def followed(asked: Asked) -> Asked:
+    """Pass a launch to the program's follower; returns the launch to run."""
     for follower in _followers()[-1:]:
         asked = follower.bounded(asked)
         follower.before(asked)
@@ -101,7 +101,7 @@ def told(asked: Asked) -> Asked:
 
 
 def tighter(own: Limits | None, whole: Limits | None) -> Limits | None:
-    """Limits of a launch, and no more seconds than the whole program's launches have.
+    """A launch's own limits, with at most the seconds of the whole program's limits.
 
     >>> tighter(Limits(instructions=9, seconds=5), Limits(seconds=2))
     Limits(instructions=9, seconds=2, call_depth=512, threads=None, stack_bytes=8192)

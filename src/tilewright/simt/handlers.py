@@ -1,4 +1,4 @@
-"""Handlers: what an instrument gives for a site, as LLVM text, as C, or as a call of C with facts of its own."""
+"""Handlers: an instrument's code for a site, as LLVM text, as C, or as a call of C with constants of its own."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tilewright.errors import ArgumentValueError
 from tilewright.native.header import header
 from tilewright.simt.translate.state import SLOT, WARP
 
-#: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
-#: memory of the launch and of the block (see Storage), its counters of the site, and the site's number among them.
+#: The first parameters of every handler: the block's and the warp's record (see FIELDS), the instrument's own memory of
+#: the launch and of the block (see Storage), its counters of the site, and the number of that site.
 WHERE = "ptr %slot, ptr %warp, ptr %launch, ptr %block, ptr %counters, i32 %row"
 #: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64);
-#: `slot.shared`, the host address of its shared memory;
-#: `warp.index`, of the warp in its block (i32); `warp.live`, the lanes that have not exited (i32).
+#: `slot.shared`, the host address of the block's shared memory;
+#: `warp.index`, the warp's number in its block (i32); `warp.live`, the lanes that have not exited (i32).
 FIELDS = {
     **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z", "shared")},
     **{f"warp.{name}": WARP[name] for name in ("index", "live")},
 }
-#: Bytes between the elements of a vector access, and between operands, where a handler reads `values`; and how many.
+#: Bytes between elements of a vector access, or between operands, in `values`; and the number of elements.
 VALUES_STRIDE_BYTES = header(Path(__file__).parent / "runtime" / "instrument.h").numbers["TW_VALUES_STRIDE_BYTES"]
 VALUES_MAX = 8
 #: LLVM's types as C writes them.
@@ -29,75 +29,74 @@ _IN_C = {"i1": "bool", "i32": "uint32_t", "i64": "uint64_t", "ptr": "const void 
 
 
 class EventKind(enum.Enum):
-    """The kinds of event; after WHERE each handler takes `i32 %mask`, the lanes concerned, and what its kind says."""
+    """The kinds of event; after WHERE, a handler takes `i32 %mask`, the lanes, and its kind's parameters."""
 
-    #: One warp runs a straight line of instructions once.
+    #: A warp runs a straight line of instructions once.
     RUN = "run"
-    #: One warp executes one memory instruction; called before memory is touched. With `affine`: `i64 %base`, to which
-    #: a lane's constant offset is added; with `strided` `i64 %stride` too: each lane adds a constant multiple of
-    #: it; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space. And `i32 %bytes`, the width of
-    #: a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
+    #: A warp executes one memory instruction; called before the access. With `affine`: `i64 %base`, to which a lane's
+    #: constant offset is added. With `strided` also `i64 %stride`, of which each lane adds a constant multiple. Else
+    #: `ptr %addresses`, 32 i64 byte addresses in the site's state space, and `i32 %bytes`, the width of a lane's
+    #: access. With `values`, for stores: `ptr %values`, 32 elements each.
     ACCESS = "access"
     #: A conditional branch: `i32 %taken`, those of the lanes that take it.
     BRANCH = "branch"
-    #: Lanes have come to a barrier: `i32 %barrier`, its number, `i32 %threads`, how many it takes (0: all of the
-    #: block), and `i32 %waits`, 0 where they only arrive.
+    #: Lanes have arrived at a barrier: `i32 %barrier`, its number, `i32 %threads`, its thread count (0: all of the
+    #: block), and `i32 %waits`, 0 if they only arrive.
     ARRIVE = "arrive"
-    #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
+    #: Lanes go on after they have waited at a barrier, or after their turn ended there.
     RELEASE = "release"
-    #: Lanes arrive at the barrier of their cluster, and go on; they wait as at any other, of number 16.
+    #: Lanes arrive at their cluster's barrier without waiting. The wait is an event of barrier number 16.
     CLUSTER = "cluster"
-    #: `bar.warp.sync`: `ptr %members`, 32 i32: the lanes that each of these names and is ordered with.
+    #: `bar.warp.sync`: `ptr %members`, 32 i32: for each lane the mask of the lanes that it is ordered with.
     SYNC = "sync"
-    #: Lanes execute an instruction that a whole warp must execute together, and that names no lanes.
+    #: Lanes execute an instruction that the whole warp must execute together and that has no member mask.
     TOGETHER = "together"
     #: A fence; the opcode has its scope.
     FENCE = "fence"
-    #: Lanes make a group of the asynchronous copies that they have issued since their last one.
+    #: Lanes commit the asynchronous copies that they issued since their last group to a new group.
     COMMIT = "commit"
-    #: Lanes wait until all but so many of their youngest groups have ended: `i32 %groups`.
+    #: Lanes wait until all but their latest groups are complete: `i32 %groups`, the number that may be pending.
     WAIT = "wait"
-    #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, `ptr %operands`,
-    #: of a test 32 i64, states or parities, else 32 i32, counts or bytes. It is called after the change.
+    #: Lanes have initialised, changed or tested mbarriers; called after the change. `ptr %places`, 32 i64 offsets in
+    #: shared memory; `ptr %operands`: for a test 32 i64, states or parities, else 32 i32, counts or bytes.
     MBARRIER = "mbarrier"
-    #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, or of a tensor's side
-    #: pointers to its maps, `ptr %sizes`, 32 i32, and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been
-    #: told; null where there is none.
+    #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, or for a tensor's side
+    #: pointers to its maps; `ptr %sizes`, 32 i32; and `ptr %barriers`, 32 i64 offsets of the mbarriers that the bytes
+    #: were counted at, or null.
     BULK = "bulk"
     #: Copies of boxes by lanes: `ptr %maps`, 32 pointers to tensor maps, `ptr %corners`, 32 i32 coordinates of each
-    #: axis, and `i32 %rank`. What of shared memory is copied is said by BULK, which follows.
+    #: axis, and `i32 %rank`. The event BULK follows, for the shared memory of the copy.
     TENSOR = "tensor"
-    #: A product names a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %across`, 1 where
-    #: lines are side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
-    #: is said by ACCESS, which follows.
+    #: A product reads a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %across`, 1 for a
+    #: transposed matrix, `i32 %lines`, and `i32 %of_warp`, 1 if each warp reads 16 of the lines. The event ACCESS
+    #: follows, for the bytes.
     DESCRIPTOR = "descriptor"
-    #: Columns of tensor memory are allocated, or a warp waits for its moves there; the opcode says which. It is called
-    #: before the change.
+    #: Tensor memory is allocated, or a warp waits for its moves there; the opcode says which. Called before the change.
     TENSOR_MEMORY = "tensor_memory"
-    #: Registers of a warp move to tensor memory or from it: `i32 %address`, `i32 %columns`, which it takes, `i32
-    #: %shape`, `i32 %apart`, the columns between its halves, and `i32 %does`, as `runtime/records.h` numbers them.
+    #: Registers of a warp move to or from tensor memory: `i32 %address`, `i32 %columns`, the number of columns, `i32
+    #: %shape`, `i32 %apart`, the columns between its halves, and `i32 %does`, with numbers of `runtime/records.h`.
     TENSOR_MOVE = "tensor_move"
-    #: Lanes copy lines of shared memory there: `ptr %addresses`, 32 i32, `ptr %matrices`, 32 i64 descriptors, `i32
-    #: %lines` and `i32 %bytes` of a line.
+    #: Lanes copy lines of shared memory to tensor memory: `ptr %addresses`, 32 i32, `ptr %matrices`, 32 i64
+    #: descriptors, `i32 %lines` and `i32 %bytes` of a line.
     TENSOR_COPY = "tensor_copy"
-    #: Lanes issue products: `ptr %operands`, a `struct tw_tensor_operands`, `i32 %kind` and `i32 %does`. What is read
-    #: of shared memory is said by ACCESS, which follows.
+    #: Lanes issue products: `ptr %operands`, a `struct tw_tensor_operands`, `i32 %kind` and `i32 %does`. The event
+    #: ACCESS follows, for the shared memory that is read.
     TENSOR_PRODUCT = "tensor_product"
-    #: Lanes make a group of the bulk copies that they have issued since their last one.
+    #: Lanes commit the bulk copies that they issued since their last group to a new group.
     BULK_COMMIT = "bulk_commit"
-    #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
+    #: Lanes wait until all but their latest `i32 %groups` groups of bulk copies are complete, or have read.
     BULK_WAIT = "bulk_wait"
-    #: Lanes have memory of their stacks from now on, or, where they restore a pointer, no longer: `ptr %starts` and
-    #: `ptr %ends`, 32 i64 offsets in their local memory.
+    #: Lanes allocate memory on their stacks or, when they restore a pointer, release it: `ptr %starts` and `ptr %ends`,
+    #: 32 i64 offsets in their local memory.
     STACK = "stack"
-    #: Lanes end.
+    #: Lanes exit.
     EXIT = "exit"
-    #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
+    #: An arithmetic instruction that an instrument selects by opcode: `ptr %values`, its source operands as
     #: bits, 32 i64 each; called before the result is written.
     VALUE = "value"
 
 
-#: What a handler takes after WHERE, by kind; ACCESS depends on the handler.
+#: A handler's parameters after WHERE, by kind; those of ACCESS depend on the handler.
 _PARAMETERS = {
     EventKind.RUN: "i32 %mask",
     EventKind.BRANCH: "i32 %mask, i32 %taken",
@@ -129,22 +128,22 @@ _PARAMETERS = {
 class Handler:
     """The code for one site."""
 
-    #: The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. Equal symbols must have
+    #: The function's name without `@`: `tw.` or `tw_` and then the instrument's name. Equal symbols must have
     #: equal text.
     symbol: str
-    #: LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where it
-    #: is written in C (`simt/runtime/instrument.h`): then its bitcode is in `needs`.
+    #: LLVM IR of a module that defines the symbol as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty
+    #: if it is written in C (`simt/runtime/instrument.h`): then its bitcode is in `needs`.
     text: str = ""
-    affine: bool = False  #: Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
-    values: bool = False  #: Of ACCESS: takes the values that are stored.
-    ahead_bytes: int = 0  #: Of ACCESS with `affine`: what is added to the base that the handler is given.
-    #: LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
+    affine: bool = False  #: For ACCESS: takes a base, not addresses; only for sites with constant offsets.
+    values: bool = False  #: For ACCESS: also takes the stored values.
+    ahead_bytes: int = 0  #: For ACCESS with `affine`: bytes that the machine adds to the base.
+    #: LLVM modules, as text or bitcode, that define the called functions; handlers may share them.
     needs: tuple[str | bytes, ...] = ()
-    #: Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
-    #: machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the handler
-    #: only where lanes are switched off. Empty: it is called each time.
+    #: For RUN and ACCESS: what an event of all lanes adds to the site's counters, if that is constant. The machine then
+    #: counts how often the straight line ran, multiplies at the end of the launch, and calls the handler only if lanes
+    #: are switched off. Empty: the handler is always called.
     each: tuple[int, ...] = ()
-    strided: bool = False  #: Of ACCESS: takes a base and a stride instead of addresses; see :meth:`Instrument.strided`.
+    strided: bool = False  #: For ACCESS: takes a base and a stride, not addresses; see :meth:`Instrument.strided`.
 
 
 def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, strided: bool = False) -> str:
@@ -163,19 +162,19 @@ def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, s
 
 @dataclass(frozen=True, slots=True)
 class CFunction:
-    """A C function that handlers call with all that they are given, and then with constants of their own."""
+    """A C function that handlers call with their own parameters followed by constants."""
 
     name: str
-    kind: EventKind  #: Of the events that its handlers hear of.
+    kind: EventKind  #: The kind of the handlers' events.
     parts: tuple[bytes, ...]  #: The bitcode of the function, and of what it calls.
-    #: `affine`, `values`, `strided`: as of a :class:`Handler`.
+    #: `affine`, `values`, `strided`: as in :class:`Handler`.
     affine: bool = False
     values: bool = False
     strided: bool = False
-    inline: bool = False  #: Whether handlers always become part of the kernel.
+    inline: bool = False  #: Whether handlers are always inlined into the kernel.
 
     def handler(self, symbol: str, constants: Sequence[str], tables: str = "", ahead_bytes: int = 0) -> Handler:
-        """A handler named unlike those with other constants, each LLVM text such as `i32 4` or `ptr @x` of `tables`.
+        """A handler with its own `symbol`; constants are LLVM text such as `i32 4`, or `ptr @x` of `tables`.
 
         Raises ArgumentValueError: the function has other parameters.
         """
@@ -193,7 +192,7 @@ define void @{symbol}({listed}){" alwaysinline" * self.inline} {{
 
 
 def check_c(name: str, listed: str, parts: Sequence[str | bytes]) -> None:
-    """Refuse a C function that its bitcode lacks, or that has other parameters than those that it is given.
+    """Refuse a C function that its bitcode lacks, or whose parameters do not match the call.
 
     Raises ArgumentValueError.
     """
@@ -203,8 +202,8 @@ def check_c(name: str, listed: str, parts: Sequence[str | bytes]) -> None:
     wanted = _prototype(name, "void", listed.removeprefix(WHERE).split(", ")[1:])
     if name not in defined:
         raise ArgumentValueError(
-            f"a handler in C must be a function that its bitcode defines, got '{name}', and there are "
-            f"{', '.join(sorted(defined)) or 'none'}; correct the name, or define `{wanted}` and compile it"
+            f"a handler in C must be a function that its bitcode defines (got '{name}'; defined are "
+            f"{', '.join(sorted(defined)) or 'none'}); correct the name, or define `{wanted}` and compile it"
         )
     result, *types = defined[name]
     if [result, *types] != ["void", *_types(listed)]:
@@ -213,7 +212,7 @@ def check_c(name: str, listed: str, parts: Sequence[str | bytes]) -> None:
         came = _prototype(name, result, given[where:] if named else given, where=named)
         raise ArgumentValueError(
             f"'{name}' must have the parameters that its event passes, `{wanted}`, got `{came}`; correct the C and "
-            "compile it, or the event or what else the handler asks for"
+            "compile it, or correct the event or the handler's options"
         )
 
 
@@ -222,8 +221,8 @@ def _types(listed: str) -> list[str]:
 
 
 def _prototype(name: str, result: str, listed: Sequence[str], *, where: bool = True) -> str:
-    """A C function's head, from parameters in LLVM's words, with or without their names."""
-    parts = (one.partition(" %") for one in listed)  # a constant is no name
+    """A C function's head, from parameters with LLVM's types, with or without their names."""
+    parts = (one.partition(" %") for one in listed)  # a constant has no name
     written = [f"{_IN_C.get(type_.split()[0], type_)} {name}".rstrip() for type_, _, name in parts]
     return f"{_IN_C.get(result, result)} {name}({', '.join(['TW_WHERE'] * where + written)})".replace("* ", "*")
 

@@ -1,4 +1,4 @@
-"""What follows a whole program on the simulated GPU: its memory, and each launch with the instruments for it."""
+"""Observers of a whole program on the simulated GPU: of its memory, and of its launches, which they instrument."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class ArgumentFact:
 
     #: The parameter's name in the source, `name[0]` and so on for the items of a tuple; `argument 0` where unknown.
     name: str
-    dtype: np.dtype[np.generic] | None = None  #: The element type of an array; None for what is no array.
+    dtype: np.dtype[np.generic] | None = None  #: The element type of an array; None for other arguments.
     #: Of an array, strides in bytes; else empty.
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
-    #: Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
+    #: Device address of an array's element [0, 0, ...], or the address in a record or pointer; else 0.
     address: int = 0
-    #: Host address that a host array, of which this is a copy, is copied back to after the launch; else 0.
+    #: Host address of the host array that this is a copy of, which is copied back after the launch; else 0.
     host_address: int = 0
-    value: int | None = None  #: Of an integer.
-    #: Address and strides of the program's own array that this one is a copy of for the launch: one of the host's, or
-    #: one without gaps; None where the launch has the program's array itself.
+    value: int | None = None  #: The value of an integer.
+    #: Address and strides of the program's own array if the launch works on a copy: a copy of a host array, or one
+    #: without gaps. None if the launch has the program's array itself.
     given: tuple[int, tuple[int, ...]] | None = None
-    owner: weakref.ref[Any] | None = None  #: Of an array of the host's, to what holds its memory.
+    owner: weakref.ref[Any] | None = None  #: For a host array: the owner of its memory.
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Clusters of a grid at equal steps, by their numbers, x first: blocks, where each is a cluster of its own."""
+    """Clusters of a grid at equal steps, by number, x first; without clusters, blocks."""
 
     first: int
     count: int = 1
@@ -52,49 +52,49 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch that is about to begin."""
+    """A launch that is about to start."""
 
     name: str  #: The kernel's name in the source.
     program: Program = field(repr=False)
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int  #: Dynamic shared memory of a block.
-    arguments: tuple[ArgumentFact, ...] = ()  #: Empty where only packed parameters are known.
-    source_line: str = ""  #: Where the program launches it, `file:line`; "" where that is not known.
-    index: int = 0  #: Launches before it on this GPU.
+    arguments: tuple[ArgumentFact, ...] = ()  #: Empty if only packed parameters are known.
+    source_line: str = ""  #: The program's line that launches it, `file:line`; "" if unknown.
+    index: int = 0  #: Number of earlier launches on this GPU.
     cooperative: bool = False  #: Whether the grid's blocks can wait for each other.
-    #: Whose limits hold; that of the settings by default.
+    #: The GPU whose limits apply; by default that of the settings.
     gpu: machine.Gpu = field(default_factory=machine.chosen, repr=False)
-    limits: Limits = field(default_factory=Limits, repr=False)  #: When it is given up.
+    limits: Limits = field(default_factory=Limits, repr=False)  #: Limits that stop it.
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
     part: Part | None = None  #: The clusters that run; all of the grid without one.
-    cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, where the launch names them.
+    cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, if the launch gives them.
 
 
 @dataclass(frozen=True, slots=True)
 class HostRace:
-    """The host used memory that work of a stream, for which it has not waited, uses too; one of the two writes."""
+    """The host used memory that unfinished work of a stream also uses; one of the two writes."""
 
-    array: str  #: What the program calls the array, in backticks, or words for it.
+    array: str  #: The array's name in the program, in backticks, or a description.
     writes: bool  #: Whether the host writes.
-    line: str  #: Where, `file:line`.
-    work: str  #: The kernel's name in backticks, or words for a copy.
+    line: str  #: The host's line, `file:line`.
+    work: str  #: The kernel's name in backticks, or a description of a copy.
     kernel: str  #: "" for a copy.
-    work_line: str  #: Where the program asked for the work.
+    work_line: str  #: The program's line that started the work.
     work_writes: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Stretches of device memory, one after another at equal steps."""
+    """Rows of bytes in device memory at equal steps."""
 
     address: int  #: Device address of the first.
     count: int
-    step_bytes: int  #: From the first byte of one to that of the next.
+    step_bytes: int  #: From the start of a row to the start of the next.
     size_bytes: int  #: Of each.
 
     def of(self, memory: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-        """The same stretches of bytes that mean those from GLOBAL_BASE on, shape (count, size_bytes)."""
+        """The rows as a view of an array with one entry a byte from GLOBAL_BASE on; shape (count, size_bytes)."""
         start = self.address - GLOBAL_BASE
         span = (self.count - 1) * self.step_bytes + self.size_bytes
         return np.lib.stride_tricks.as_strided(
@@ -103,74 +103,74 @@ class Rows:
 
 
 class Observer:
-    """Hears of everything that concerns memory and launches, in order; each one overrides what it needs."""
+    """Gets all events of memory and launches, in order. Subclasses override the methods that they need."""
 
-    #: Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
+    #: Whether to leave unused bytes after allocations, so that an access past the end is in no other allocation.
     red_zones: bool = False
-    #: Whether arrays of rows shall be launched with unused bytes after each row, where a kernel takes them so.
+    #: Whether to launch with unused bytes after each row of an array, if the kernel accepts strides.
     row_gaps: bool = False
-    #: Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
+    #: Whether to compare the host's uses of shared memory with unfinished work of streams.
     host_races: bool = False
-    #: Whether launches need not run whole for it; see `enough`.
+    #: Whether it may need only a part of a launch; see `enough`.
     leaves_out: bool = False
-    #: Whether it hears of nothing but `launching`, so that no launch needs to run for it.
+    #: Whether it uses only `launching`, so that launches need not run for it.
     launches_only: bool = False
-    #: Whether it hears what its like tell, in processes that the program starts; each is made with `gpu=NAME`.
-    hears: bool = False
+    #: Whether observers of child processes report to it; each is made with `gpu=NAME`.
+    takes_reports: bool = False
 
-    def told(self) -> dict[str, Any] | None:
-        """What it saw, as JSON values, for the one of the program's first process; None where that is nothing."""
+    def report(self) -> dict[str, Any] | None:
+        """Its results as JSON values, for the observer in the program's first process; None if it has none."""
 
-    def hear(self, told: dict[str, Any]) -> None:
-        """What the one of another process saw."""
+    def take_report(self, report: dict[str, Any]) -> None:
+        """Take the results of the observer in another process."""
 
     def started(self, limit_bytes: int) -> None:
-        """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""
+        """A GPU was created; its device addresses are below GLOBAL_BASE + `limit_bytes`."""
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Instruments for a launch; their names are unlike those of other observers' instruments."""
+        """Instruments for a launch; their names must differ from those of other observers' instruments."""
         return ()
 
     def allocated(self, address: int, size_bytes: int) -> None:
-        """Device memory was allocated; nothing was written there yet."""
+        """Device memory was allocated; it is unwritten."""
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """An allocation was given back."""
+        """An allocation was freed."""
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
-        """The host wrote device memory, or may have: memory that both can write counts so before each launch."""
+        """The host wrote device memory, or may have written it: shared memory counts as written before each launch."""
 
     def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
-        """Kernels of these names were launched with an allocation before this observer came."""
+        """Kernels of these names used an allocation before this observer was added."""
 
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
-        """The host copies an array of the device, at a line of the program."""
+        """The host reads an array of the device, at a line of the program."""
 
     def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which bytes of global memory a launch read, and which it wrote; asked of those that want `host_races`."""
+        """Which bytes of global memory a launch read, and which it wrote; called only with `host_races`."""
         raise NotImplementedError
 
     def host_raced(self, race: HostRace) -> None:
-        """The host used memory too early."""
+        """The host used memory before the device was done with it."""
 
     def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
-        """Two launches, of streams that nothing orders, used the same bytes, and one of them wrote there."""
+        """Two launches in unordered streams used the same bytes, and at least one wrote them."""
 
     def copied(self, source: Rows, target: Rows) -> None:
-        """Rows were copied on the device, for a launch or after it: what is known of them is known of the copy."""
+        """Rows were copied on the device, before or after a launch; the copy takes over their state."""
 
     def row_gaps_at(self, gaps: Rows) -> None:
-        """Bytes between the rows of an array, which no kernel must touch."""
+        """Bytes between the rows of an array, which no kernel may touch."""
 
     def launching(self, launch: Launch) -> None:
-        """A launch begins."""
+        """A launch starts."""
 
     def beforehand(self, launch: Launch, alone: Alone) -> None:
-        """Before a launch is made ready: some of its blocks may run alone, and leave memory as it was."""
+        """Called before a launch is prepared: `alone` runs some of its blocks and then restores memory."""
 
     def enough(self, launch: Launch) -> bool:
-        """Whether the launch needs no more than ran beforehand: nobody waits for what it writes."""
+        """Whether the blocks that ran before were enough, because nobody needs the launch's results."""
         return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """A launch ended: with a run, or with an error, which the program gets too."""
+        """A launch ended with a run, or with an error, which the program also gets."""

@@ -1,4 +1,4 @@
-"""Where rows lie that have a gap after each, so that an index beyond its row is seen inside the array."""
+"""Arrays with a gap after each row, so that an index past the end of its row is detected inside the array."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from tilewright.programs.host_arrays import row_major
 from tilewright.simt.observer import Rows
 
-#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
+#: Least bytes of a gap: a warp's 32 float64 past the end of a row stay inside.
 GAP_BYTES = 256
-#: Bytes of the gap where it is the only one: as far as a block's 1,024 float64 reach past an array of one row.
+#: Bytes of the gap if there is only one: a block's 1,024 float64 past the end of the row stay inside.
 ONLY_GAP_BYTES = 8192
-#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
+#: Most bytes of all gaps of an array: for short rows of large arrays they would be too many.
 _GAPS_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
 class RowGaps:
-    """An array in C order with a gap after each row; one of one dimension is one row.
+    """An array in C order with a gap after each row; a one-dimensional array is one row.
 
     >>> rows = RowGaps((2, 3, 4), 4)
     >>> rows.strides, rows.span_bytes
@@ -29,7 +29,7 @@ class RowGaps:
     """
 
     shape: tuple[int, ...]  #: No extent is 0.
-    item_bytes: int  #: Of an element.
+    item_bytes: int  #: Bytes of an element.
 
     @property
     def row_bytes(self) -> int:
@@ -44,12 +44,12 @@ class RowGaps:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """As NumPy's, in bytes."""
+        """NumPy strides, in bytes."""
         return (*row_major(self.shape[:-1], self.row_bytes + self.gap_bytes), self.item_bytes)
 
     @property
     def span_bytes(self) -> int:
-        """Bytes from the first to the last, the last gap included."""
+        """Bytes of the array, the last gap included."""
         return math.prod(self.shape[:-1]) * (self.row_bytes + self.gap_bytes)
 
     def gaps(self, address: int) -> Rows:
@@ -59,7 +59,7 @@ class RowGaps:
 
 
 def suits(shape: Sequence[int], item_bytes: int) -> bool:
-    """Whether an array has rows, and its gaps do not take too much memory."""
+    """Whether an array has rows and its gaps are small enough."""
     if len(shape) < 2 or 0 in shape:
         return False
     return math.prod(shape[:-1]) * (GAP_BYTES + item_bytes) <= _GAPS_MAX_BYTES

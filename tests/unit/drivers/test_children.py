@@ -21,9 +21,9 @@ def test_what_is_told_after_many_launches_takes_no_longer_than_after_one():
     checks = Checks(gpu="h100")
     for _ in range(500):
         checks.add([Finding(code="TW101", kernel="k", ptx_line=9, block=(0, 0, 0))])
-        told = checks.told()
+        report = checks.report()
         assert len(checks._found) == 1
-    assert [found["count"] for found in told["findings"]] == [500]
+    assert [found["count"] for found in report["findings"]] == [500]
 
 
 def test_a_process_whose_number_another_one_had_tells_beside_it(tmp_path: Path):
@@ -33,7 +33,7 @@ def test_a_process_whose_number_another_one_had_tells_beside_it(tmp_path: Path):
         child = ChildLaunches(tmp_path / "launched", 0, checks)
         child.tell()
         child.tell()
-    assert sorted(told["launches"] for told in child.reports) == [3, 4]
+    assert sorted(report["launches"] for report in child.reports) == [3, 4]
 
 
 @pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")

@@ -43,7 +43,7 @@ def test_a_name_that_the_bitcode_has_not() -> None:
     handler = Handler("tw_given_runn", needs=(defining("tw_given_run", f"{WHERE}, i32 %mask"),))
     with pytest.raises(ArgumentValueError, match="must be a function that its bitcode defines") as caught:
         observed(EventKind.RUN, handler)
-    assert "got 'tw_given_runn', and there are tw_given_run;" in str(caught.value)
+    assert "got 'tw_given_runn'; defined are tw_given_run);" in str(caught.value)
     assert "define `void tw_given_runn(TW_WHERE, uint32_t mask)`" in str(caught.value)
 
 

@@ -19,7 +19,7 @@ from tilewright.programs.clusters import cluster_of
 from tilewright.programs.program import Program
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
-from tilewright.simt.following import Asked, Extents, LaunchOptions, told
+from tilewright.simt.following import Asked, Extents, LaunchOptions, followed
 from tilewright.simt.observer import Launch, Observer, Part
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
@@ -163,7 +163,7 @@ def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
     """
     check_options(asked)
     _check_instruments(instruments)
-    asked = told(asked)
+    asked = followed(asked)
     about = _about(asked)
     program = about.program
     observers = [instrument.name for instrument in instruments]
