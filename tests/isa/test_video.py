@@ -246,9 +246,9 @@ def test_every_row_was_asked():
         ("vadd.u32.u32.u32 %r4, -%r1, %r2;", r"takes a register as a.*got -%r1"),
         ("add.u32 %r4, %r1.b0, %r2;", r"takes a register as a \(got %r1.b0\)"),
         ("add.u32 %r4, %r1, -%r2;", r"takes a register as b \(got -%r2\)"),
-        ("vadd.u32.u32.u32 %r4, %r1, %r2, %r3;", "goes with a second operation"),
+        ("vadd.u32.u32.u32 %r4, %r1, %r2, %r3;", "needs a second operation"),
         ("vadd.u32.u32.u32.add %r4, %r1, %r2;", "takes 4 operands"),
-        ("vmad.u32.u32.u32.po %r4, %r1, -%r2, %r3;", "neither beside .po"),
+        ("vmad.u32.u32.u32.po %r4, %r1, -%r2, %r3;", "with .po neither"),
         ("vadd.u32.u32 %r4, %r1, %r2;", "is not implemented; known forms: vadd"),
     ],
 )

@@ -1,4 +1,4 @@
-"""THE instruction table: one row a family of PTX forms, in the manual's words.
+"""The instruction table: one row for each family of PTX forms, in the manual's notation.
 
 Each module of this package holds the rows of one chapter in a module constant `rows`; :func:`table` joins them.
 """

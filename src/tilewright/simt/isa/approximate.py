@@ -1,8 +1,9 @@
 """The approximate functions: div, rcp, sqrt, rsqrt, sin, cos, lg2, ex2 and tanh.
 
-The manual bounds their error and leaves the bits open. Here each is computed in a wider format by operations that IEEE
-754 defines exactly (no host library), and rounded once: the same bits on every host, nearly always those of the
-correctly rounded result, always within the manual's bound. Row notes state the bounds, in units of the last place.
+The manual bounds their error and leaves the bits open. Here each is computed in a wider format, with operations that
+IEEE 754 defines exactly and without a host library, and then rounded once. So the bits are the same on every host,
+nearly always those of the correctly rounded result, and always within the manual's bound. The rows' notes state the
+bounds, in units of the last place.
 
 Source: PTX ISA, sections 9.7.3.8, 9.7.3.13 to 9.7.3.22 and 9.7.4.9, 9.7.4.10.
 """
@@ -37,7 +38,7 @@ def _one(code: Code, x: Value) -> Value:
 
 
 def _flushing(code: Code, form: Form, meaning: Callable[..., Value], *operands: Value) -> Value:
-    """A meaning between the flushes that .ftz asks for."""
+    """Apply a meaning, with .ftz flushing before and after it."""
     if not form.has("ftz"):
         return canonical(code, meaning(*operands))
     return canonical(code, flush(code, meaning(*(flush(code, x) for x in operands))))
@@ -52,10 +53,10 @@ def div_full(code: Code, form: Form, a: Value, b: Value) -> Value:
 @_quick(
     "div.approx{.ftz}.f32 d, a, b;",
     section="9.7.3.8",
-    note="error 0.5 ulp for |b| up to 2**126 (manual: 2); beyond, 0, or NaN for an infinite a, as the manual says",
+    note="error 0.5 ulp for |b| up to 2**126 (manual: 2); above that 0, or NaN for an infinite a, as in the manual",
 )
 def div_approx(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Quotient, but zero by a divisor whose reciprocal would be subnormal."""
+    """Quotient; zero if the divisor's reciprocal is subnormal."""
 
     def meaning(x: Value, y: Value) -> Value:
         magnitude = code.call("llvm.fabs", "float", y)
@@ -93,7 +94,7 @@ def _upper_word(code: Code, meaning: Callable[[Value], Value], a: Value) -> Valu
 
 
 def canonical_upper(code: Code, x: Value, result: Value) -> Value:
-    """`x`, or the NaN whose lower word is zero where the result is a NaN."""
+    """`x`, or, where the result is a NaN, the NaN with a lower word of zero."""
     nan = code.float_bits("double", 0x7FFFFFFF00000000)
     return code.select(code.fcmp("uno", result, result), nan, x)
 
@@ -106,7 +107,7 @@ def rcp_upper(code: Code, form: Form, a: Value) -> Value:
 
 @_double("rsqrt.approx.ftz.f64 d, a;", section="9.7.3.17", note=_UPPER)
 def rsqrt_upper(code: Code, form: Form, a: Value) -> Value:
-    """Gross reciprocal of the square root."""
+    """Coarse reciprocal of the square root."""
     return _upper_word(code, lambda x: _reciprocal_root(code, x), a)
 
 
@@ -125,7 +126,7 @@ def _in_double(code: Code, form: Form, a: Value, function: Callable[[Code, Value
     return _flushing(code, form, meaning, a)
 
 
-#: Functions of one float: name, section, function in double, and what its note says of the error.
+#: Functions of one float: name, section, function in double, and the error in its note.
 _BY_DOUBLE: tuple[tuple[str, str, Callable[[Code, Value], Value], str], ...] = (
     ("rsqrt", "9.7.3.16", _reciprocal_root, "; manual: relative 2**-22.9"),
     ("sin", "9.7.3.18", elementary.sine, f" for |a| < 2**32, 0 from 2**48 on; {_TURNS}"),

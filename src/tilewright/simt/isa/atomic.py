@@ -2,9 +2,9 @@
 
 Source: PTX ISA, sections 9.7.13.5 (atom) and 9.7.13.6 (red).
 
-A meaning of kind `atomic` is one lane's: ``emit(code, form, pointer, *sources)`` with scalar values gives the old
-value, for `red` too. A vector form receives and gives as many values as it has elements, each of them atomic by itself,
-as in the manual. The translator checks bounds and alignment and calls it for each executing lane.
+A meaning of kind `atomic` is for one lane: ``emit(code, form, pointer, *sources)`` with scalar values returns the old
+value, also for `red`. A vector form takes and returns one value for each element; each element is atomic by itself, as
+in the manual. The translator checks bounds and alignment and calls the meaning for each executing lane.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _order(form: Form) -> str:
 def _row(name: str, *, spaces: str = _SPACES, **where: str) -> Callable[[Meaning], Meaning]:
     """Register ``atom{...}.name d, [a], b;`` and ``red{...}.name [a], b;``.
 
-    Both once more with a cache hint before the vector and type, which only global addresses have.
+    Both also with a cache hint before the vector and type, which only global addresses take.
     """
     operation, *types = re.split(r"(?=\.vec|\.type)", name)
     hinted = f"{operation}.L2::cache_hint{''.join(types)}"
@@ -60,7 +60,7 @@ def _atomic(
     return rows.row(syntax, section=section, types={"policy": "b64"}, kind="atomic", cost="memory", **values)
 
 
-#: What a compare-and-swap that fails orders, where that is not what one that succeeds does.
+#: The ordering of a failed compare-and-swap, where it differs from that of a successful one.
 _FAILURES = {"release": "monotonic", "acq_rel": "acquire"}
 
 
@@ -70,7 +70,7 @@ def _swap_loop(
     """Old value, after replacing it by ``update(code, old, b)`` with compare-and-swap.
 
     The loop is a function of the module, so that the caller's basic block stays one. Floats enter and leave it as bits:
-    hosts pass a bfloat as a float, and narrowing it again turns subnormals into zeros.
+    hosts pass a bfloat as a float, and narrowing it again flushes subnormals.
     """
     bits = f"i{b.bits}"
     inner = Code()
@@ -92,12 +92,12 @@ def _swap_loop(
 
 
 def _compared(code: Code, pointer: Value, b: Value, c: Value, order: str) -> Value:
-    """What memory held, and whether that was b."""
+    """The old value in memory, and whether it was b."""
     return code.op(f"cmpxchg {pointer}, {b}, {c} {order} {_FAILURES.get(order, order)}", f"{{ {b.type}, i1 }}")
 
 
 def _called(code: Code, symbol: str, lines: Sequence[str], result: Value, arguments: Mapping[str, Value]) -> Value:
-    """Call a function of the module that gives back `result`; `arguments` are by the parameters' names."""
+    """Call a function of the module that returns `result`; `arguments` are by the parameters' names."""
     parameters = ", ".join(f"{value.type} {name}" for name, value in arguments.items())
     body = "\n  ".join([*lines, f"ret {result}"])
     code.declare(symbol, f"define internal {result.type} @{symbol}({parameters}) noinline {{\n  {body}\n}}")
@@ -123,7 +123,7 @@ _later = functools.partial(
     sem="relaxed release",
     scope="gpu sys",
     space="global",
-    note="done at once; the manual has only sums",
+    note="done when it is issued; the manual has only sums",
 )
 
 
@@ -147,10 +147,10 @@ def modify(code: Code, form: Form, pointer: Value, b: Value, *policy: Value) -> 
 
 @_atomic("atom{.sem}{.scope}{.space}.cas.type d, [a], b, c;", "9.7.13.5", type="b16 b32 b64 b128")
 def compare_and_swap(code: Code, form: Form, pointer: Value, b: Value, c: Value) -> Value:
-    """Store c where memory holds b.
+    """Store c if memory holds b.
 
-    For 128 bits LLVM 22 makes a loop on AArch64, and forgets that this changes the flags that a comparison before it
-    has set. A call changes them too, and that LLVM knows.
+    For 128 bits on AArch64, LLVM 22 makes a loop and forgets that the loop changes the flags that an earlier comparison
+    set. LLVM knows that a call changes them, so this is a call.
     """
     order = _order(form)
     if b.bits < 128:
@@ -172,20 +172,20 @@ def _without_subnormals(code: Code, a: Value) -> Value:
 
 
 def _flushing_sum(code: Code, old: Value, b: Value) -> Value:
-    """Single-precision sum, as memory outside the multiprocessor adds: subnormals are zeros, before and after."""
+    """Single-precision sum as global memory computes it: subnormals are zero, before and after."""
     return _without_subnormals(code, code.binary("fadd", _without_subnormals(code, old), _without_subnormals(code, b)))
 
 
 @_row("op.type", op="add", type="f32 f64")
 def add_float(code: Code, form: Form, pointer: Value, b: Value, *policy: Value) -> Value:
-    """Sum rounded to nearest even; with .global, single precision takes subnormals as zeros, as the manual says."""
+    """Sum rounded to nearest even; with .global, single precision treats subnormals as zeros, as the manual says."""
     if form["type"] == "f32" and form["space"] == "global":
         return _swap_loop(code, f"tw.atom.add.f32.ftz.{_order(form)}", pointer, b, _order(form), _flushing_sum)
     return _modify(code, "fadd", pointer, b, _order(form))
 
 
 def _half_operation(operation: str) -> Callable[[Code, Value, Value], Value]:
-    """An operation on 16-bit floats, in single precision: one rounding back is enough for a sum (2 * 11 + 2 <= 24)."""
+    """An operation on 16-bit floats, in single precision: rounding twice is exact for a sum (2 * 11 + 2 <= 24)."""
 
     def apply(code: Code, a: Value, b: Value) -> Value:
         x, y = (widen(code, v, "float") for v in (a, b))

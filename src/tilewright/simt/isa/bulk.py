@@ -1,7 +1,7 @@
-"""Bulk asynchronous copies: one thread's, of any multiple of 16 bytes (PTX ISA 9.7.9.25.4).
+"""Bulk asynchronous copies by one thread, of any multiple of 16 bytes (PTX ISA 9.7.9.25.4).
 
-The machine moves the bytes when a copy is issued, and tells the mbarrier of them at once: a program that waits as it
-must sees no difference.
+The machine moves the bytes when a copy is issued, and counts them at the mbarrier at once. A program that waits
+correctly sees no difference.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tilewright.simt.isa.table import Table
 
 rows = Table()
 
-#: Other orders of these names end the assembler.
+#: The assembler crashes on other orders of these names.
 _ALL = 9
 _TYPES = {"bytes": "u32", "ctas": "b16", "policy": "b64", "bytemask": "b16"}
 _copy = functools.partial(
-    rows.placed, section="9.7.9.25.4.1", kind="bulk", cost="memory", types=_TYPES, note="the bytes are moved at once"
+    rows.placed, section="9.7.9.25.4.1", kind="bulk", cost="memory", types=_TYPES, note="bytes move when it is issued"
 )
 _BYTES = "mbarrier::complete_tx::bytes"
 
@@ -52,5 +52,5 @@ rows.placed(
     kind="bulk_group",
     cost="memory",
     fixed=_ALL,
-    note="copies have ended when they are issued",
+    note="copies are complete when they are issued",
 )

@@ -1,4 +1,4 @@
-"""Addresses of other blocks' shared memory (PTX ISA 9.7.9.23): a block's rank stands above 24 bits of offset."""
+"""Addresses of other blocks' shared memory (PTX ISA 9.7.9.23): the block's rank is above 24 bits of offset."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _RANKS = (CLUSTER_BLOCKS_MOST - 1) << RANK_SHIFT
     types={"b": "u32"},
     space="shared::cluster",
     type="u32 u64",
-    note="a block that the cluster has not: an address outside of all memory",
+    note="a rank outside the cluster gives an address outside all memory",
 )
 def mapa(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """The address in the block of a rank that corresponds to one of a block of the cluster."""
+    """The address in another block of the cluster that corresponds to an address of shared memory."""
     rank = code.binary("shl", code.resize(b, a.type, signed=False), code.const(a.type, RANK_SHIFT))
     there = code.or_(code.and_(a, code.const(a.type, ~_RANKS)), rank)
     exists = code.icmp("ult", b, code.const("i32", CLUSTER_BLOCKS_MOST))
@@ -35,7 +35,7 @@ def mapa(code: Code, form: Form, a: Value, b: Value) -> Value:
     type="u32 u64",
 )
 def getctarank(code: Code, form: Form, a: Value) -> Value:
-    """The rank of the block that an address is of."""
+    """The rank of the block that an address belongs to."""
     return code.and_(
         code.resize(code.binary("lshr", a, code.const(a.type, RANK_SHIFT)), "i32", signed=False),
         code.const("i32", CLUSTER_BLOCKS_MOST - 1),

@@ -38,7 +38,7 @@ _PLAIN = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 
 
 def _flushed(code: Code, a: Value) -> Value:
-    """Zero in place of a subnormal number, which compares as any zero does."""
+    """Zero for a subnormal number; zeros of both signs compare equal."""
     least = code.float_const(a.type, 2.0 ** _LEAST_NORMAL[a.type])
     small = code.fcmp("olt", code.call("llvm.fabs", a.type, a), least)
     return code.select(small, code.zero(a), a)
@@ -73,7 +73,7 @@ def _combined(code: Code, form: Form, truth: Value, more: tuple[Value, ...]) -> 
 
 
 def _both(head: str, tail: str, **row: Any) -> Callable[[Meaning], Meaning]:
-    """Register a comparison twice: as it is, and combined with a predicate by a BoolOp."""
+    """Register a comparison twice: alone, and combined with a predicate by a BoolOp."""
     plain = rows.row(f"{head}{tail};", **row)
     combined = rows.row(f"{head}.BoolOp{tail}, {{!}}c;", BoolOp="and or xor", **row)
 

@@ -17,7 +17,7 @@ _flow("brx.idx{.uni} a, list;", section="9.7.12.4", types={"a": "u32"})
 _flow(
     "call{.uni} a;",
     section="9.7.12.5",
-    note="direct calls are inlined; recursive and indirect ones are called; vprintf is known",
+    note="direct calls are inlined; recursive and indirect ones are called; vprintf is implemented",
 )
 _flow("ret{.uni};", section="9.7.12.6")
 _flow("exit;", section="9.7.12.7")

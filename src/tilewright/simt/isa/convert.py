@@ -1,9 +1,9 @@
 """cvt between integers and the binary float formats, in every pair.
 
-A float becomes an integer clamped to the integer's range. A NaN becomes 0, or 2**(bits - 1) where the source is f64 or
-the destination has 64 bits. A float destination takes one rounding: what does not fit the way there (64-bit integers,
-f64 to half) is rounded to odd first. `.sat` clamps a float to [0, 1] before the rounding, which changes nothing of the
-result, as 0 and 1 are in every format.
+A float becomes an integer clamped to the integer's range. A NaN becomes 0, or 2**(bits - 1) if the source is f64 or the
+destination has 64 bits. A float destination is rounded once: where the computation needs an intermediate format (64-bit
+integers, f64 to half), the first rounding is to odd. `.sat` clamps a float to [0, 1] before the rounding, which gives
+the same result, because every format has 0 and 1.
 
 Source: PTX ISA, section 9.7.9.21 "Data Movement and Conversion Instructions: cvt".
 """
@@ -68,7 +68,7 @@ def integer_to_integer(code: Code, form: Form, a: Value) -> Value:
 @_cvt_whole("cvt.irnd{.sat}.dtype.atype d, a;", dtype=INTEGERS, atype="f16 bf16 f64")
 @_cvt_whole("cvt.irnd{.ftz}{.sat}.dtype.atype d, a;", dtype=INTEGERS, atype="f32")
 def float_to_integer(code: Code, form: Form, a: Value) -> Value:
-    """Rounded to an integral value and clamped to the destination's range, with .sat or without."""
+    """Rounded to an integral value and clamped to the destination's range, with and without .sat."""
     x = flush(code, a) if form.has("ftz") else a
     x = widen(code, x, "double" if x.type == "double" else "float")
     whole = code.call(_TO_WHOLE[form["irnd"]], x.type, x)
@@ -82,7 +82,7 @@ def float_to_integer(code: Code, form: Form, a: Value) -> Value:
 
 
 def _exact_or_odd(code: Code, a: Value, *, signed: bool) -> Value:
-    """An integer in double: exactly up to 32 bits, rounded to odd from 64."""
+    """An integer in double: exactly up to 32 bits, rounded to odd for 64."""
     if a.bits <= 32:
         return code.cast("sitofp" if signed else "uitofp", a, "double")
     return sum_to_odd(code, *_halves(code, a, signed=signed))
@@ -123,7 +123,7 @@ def integer_to_float(code: Code, form: Form, a: Value) -> Value:
 @_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="bf16", atype="f16")
 @_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16", atype="bf16")
 def float_to_narrower(code: Code, form: Form, a: Value) -> Value:
-    """Rounded once to a format that cannot hold every value; a half NaN is canonical."""
+    """Rounded once to a narrower format; a half NaN is canonical."""
     type_ = element_type(form["dtype"])
     x = flush(code, a) if form.has("ftz") and a.type == "float" else a
     x = widen(code, x, "double" if x.type == "double" else "float")
@@ -146,7 +146,7 @@ def float_to_wider(code: Code, form: Form, a: Value) -> Value:
 
 
 def _to_same(code: Code, form: Form, a: Value) -> Value:
-    """Rounded to an integral value where the form says so, flushed and clamped, in the same format."""
+    """The same format: rounded to an integral value, flushed and clamped as the form says."""
     x = flush(code, a) if form.has("ftz") else a
     if not form["irnd"] and not form.has("sat"):
         return x

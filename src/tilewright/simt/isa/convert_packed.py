@@ -23,7 +23,7 @@ _pack = functools.partial(rows.row, section="9.7.9.22", fixed=1, cost="convert")
 
 @dataclass(frozen=True)
 class Small:
-    """A small format with a sign: widths, greatest finite magnitude, and its NaN (`None` where it has none).
+    """A small format with a sign: widths, greatest finite magnitude, and its NaN (`None` if it has none).
 
     `step` is the number of bits from one element to the next in a packed pair.
     """
@@ -36,7 +36,7 @@ class Small:
 
     @property
     def bias(self) -> int:
-        """What is added to the exponent."""
+        """The exponent's bias."""
         return (1 << (self.exponent - 1)) - 1
 
 
@@ -74,7 +74,7 @@ def float_to_tf32(code: Code, form: Form, a: Value) -> Value:
         magnitude = code.and_(bits, code.const("i32", 0x7FFFFFFF))
         least = code.call("llvm.umin", "i32", magnitude, code.const("i32", 0x7F7FE000))
         bits = code.or_(sign, least)
-    # The sum may carry a NaN out of its exponent, so its place is judged by the operand.
+    # The sum may carry a NaN out of its exponent, so a NaN is detected in the operand.
     result = select_bits(code, is_nan(code, a), 0x7FFFFFFF, float_of(code, bits, "float"))
     return bits_of(code, relu(code, result) if form.has("relu") else result)
 
@@ -87,7 +87,7 @@ def encode(code: Code, x: Value, small: Small, *, rectify: bool) -> Value:
     half = code.const("i32", (1 << (22 - small.fraction)) - 1)
     rounded = code.binary("lshr", code.add(magnitude, code.add(last, half)), shift)
     normal = code.sub(rounded, code.const("i32", (127 - small.bias) << small.fraction))
-    # A float whose unit is the format's smallest number rounds the sum to a multiple of it, in its low bits.
+    # Adding a float whose unit is the format's smallest number rounds to a multiple of that number, in the low bits.
     unit = code.float_const("float", 2.0 ** (1 - small.bias - small.fraction + 23))
     tiny = code.sub(bits_of(code, code.binary("fadd", float_of(code, magnitude, "float"), unit)), bits_of(code, unit))
     below = code.icmp("ult", magnitude, code.const("i32", (128 - small.bias) << 23))
@@ -130,14 +130,15 @@ def halves_to_small(code: Code, form: Form, a: Value) -> Value:
 
 
 def decode(code: Code, pattern: Value, small: Small) -> Value:
-    """A small format's pattern in an i32 as a half, which holds it exactly."""
+    """A small format's pattern in an i32 as a half, which represents it exactly."""
     top = small.exponent + small.fraction
     magnitude = code.and_(pattern, code.const("i32", (1 << top) - 1))
     placed = float_of(code, code.binary("shl", magnitude, code.const("i32", 23 - small.fraction)), "float")
     value = code.binary("fmul", placed, code.float_const("float", 2.0 ** (127 - small.bias)))
     half = bits_of(code, narrow(code, value, "half"))
     if small.nan is not None:
-        # e5m2 has an infinity one above its greatest number, which came out as 65536 and rounded to one.
+        # In e5m2 the pattern after the greatest number is infinity; the code above gives 65536, which rounds to
+        # infinity.
         has_infinity = small.greatest + 1 < small.nan
         first = small.greatest + (2 if has_infinity else 1)
         wrong = code.icmp("uge", magnitude, code.const("i32", first))
@@ -191,6 +192,6 @@ def pack(code: Code, form: Form, a: Value, b: Value) -> Value:
     ctype="u2 s2 u4 s4 u8 s8",
 )
 def pack_onto(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """Two clamped integers below what `c` shifts up."""
+    """Two clamped integers below `c`, which is shifted up."""
     bits = int(form["ctype"][1:])
     return code.or_(pack(code, form, a, b), code.binary("shl", c, code.const("i32", 2 * bits)))

@@ -1,6 +1,6 @@
 """Asynchronous copies from global to shared memory, and waiting for them (PTX ISA 9.7.9.25).
 
-The machine moves the bytes when a copy is issued: a program that waits as it must sees no difference.
+The machine moves the bytes when a copy is issued. A program that waits correctly sees no difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _copy = functools.partial(
     kind="copy",
     cost="memory",
     fixed=1,
-    # `read`: how many bytes are read, or a predicate, none are where it is true. Zeros are written for the others.
+    # `read`: the number of bytes to read, or a predicate (true: none). The other bytes are written as zeros.
     types={"read": "b32|pred", "policy": "b64"},
     cop="ca cg",
     shared="shared shared::cta",
@@ -26,7 +26,7 @@ _copy = functools.partial(
 _copy(
     "cp.async.cop.shared.global{.prefetch} [b], [a], bytes{, read};",
     "cp.async.cop.shared.global.L2::cache_hint{.prefetch} [b], [a], bytes{, read}, policy;",
-    note="4, 8 or 16 bytes, with .cg 16; they are moved at once",
+    note="4, 8 or 16 bytes, with .cg 16; they move when it is issued",
 )
 rows.placed(
     "cp.async.commit_group;",
@@ -36,5 +36,5 @@ rows.placed(
     kind="group",
     cost="memory",
     fixed=2,
-    note="copies have ended when they are issued",
+    note="copies are complete when they are issued",
 )

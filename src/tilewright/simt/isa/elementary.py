@@ -1,7 +1,7 @@
-"""Elementary functions in double, lane-wise, from operations that IEEE 754 defines: the same bits on every host.
+"""Elementary functions in double, lane-wise, from IEEE 754 operations only: the same bits on every host.
 
-Each is for arguments that came from a narrower format and results that return to one; relative errors stay below
-2**-38, so that rounding to float adds all but a ten-thousandth of a unit of the error.
+Arguments come from a narrower format, and results go back to one. Relative errors are below 2**-38, so nearly all of
+the error after rounding to float comes from the rounding.
 
 Source: the series are Taylor's, M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 4.1.27 (logarithm),
 4.2.1 (exponential), 4.3.65 and 4.3.66 (sine, cosine), 4.5.64 (hyperbolic tangent); the reduction by a multiple of pi/2
@@ -18,7 +18,7 @@ from tilewright.simt.translate.code import Code, Value
 #: ln 2 and its reciprocal, nearest doubles.
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _LOG2E = float.fromhex("0x1.71547652b82fep+0")
-#: 2/pi; pi/2 as the nearest double and the nearest double of what is left.
+#: 2/pi; pi/2 as the nearest double and the nearest double of the rest.
 _TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 _HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"))
 
@@ -27,7 +27,7 @@ _ONE = 0x3FF0000000000000
 
 
 def _powers(base: float, count: int) -> list[float]:
-    """base**0 to base**(count - 1), by multiplication, which rounds alike on every host."""
+    """base**0 to base**(count - 1), by multiplication, which rounds the same on every host."""
     values = [1.0]
     for _ in range(count - 1):
         values.append(values[-1] * base)
@@ -57,7 +57,7 @@ def _polynomial(code: Code, coefficients: Sequence[float], x: Value) -> Value:
 
 
 def _keep_nan(code: Code, x: Value, result: Value) -> Value:
-    """The argument itself where it is a NaN."""
+    """`result`, or the argument itself if that is a NaN."""
     return code.select(code.fcmp("uno", x, x), x, result)
 
 
@@ -68,15 +68,15 @@ def _clamp(code: Code, x: Value, limit: float) -> Value:
 
 
 def _nearest(code: Code, x: Value) -> tuple[Value, Value]:
-    """The nearest integer of |x| < 2**51, as a double and in the low bits of an i64."""
-    # Adding 1.5 * 2**52 leaves the integer in the low bits of the fraction, with the carry taken by the 0.5.
+    """The integer nearest to x (|x| < 2**51), as a double and in the low bits of an i64."""
+    # Adding 1.5 * 2**52 leaves the integer in the low bits of the fraction; the 0.5 absorbs the borrow of a negative x.
     shift = _constant(code, 1.5 * 2.0**52)
     moved = code.binary("fadd", x, shift)
     return code.binary("fsub", moved, shift), code.cast("bitcast", moved, "i64")
 
 
 def power_of_two(code: Code, x: Value) -> Value:
-    """2**x, for results that a narrower format rounds: 0 below -1000, huge above 1000."""
+    """2**x, for results that are then narrowed: 0 below -1000, huge above 1000."""
     limited = _clamp(code, x, 1000.0)
     whole, bits = _nearest(code, limited)
     mantissa = _polynomial(code, _EXPONENTIAL, code.binary("fsub", limited, whole))
@@ -89,7 +89,8 @@ def logarithm(code: Code, x: Value) -> Value:
     """Binary logarithm of a zero, a normal double, an infinity or a NaN."""
     bits = code.cast("bitcast", x, "i64")
     mantissa = code.or_(code.and_(bits, code.const("i64", _FRACTION)), code.const("i64", _ONE))
-    # From the square root of two up, half the mantissa and one more exponent keep the series' argument small.
+    # For a mantissa above the square root of two, halve it and add one to the exponent: the series' argument stays
+    # small.
     high = code.icmp("ugt", code.and_(bits, code.const("i64", _FRACTION)), code.const("i64", 0x6A09E667F3BCD))
     less = code.select(high, code.const("i64", 1), code.const("i64", 0))
     m = code.cast("bitcast", code.sub(mantissa, code.binary("shl", less, code.const("i64", 52))), "double")
@@ -108,7 +109,7 @@ def logarithm(code: Code, x: Value) -> Value:
 
 
 def _reduced(code: Code, x: Value) -> tuple[Value, Value]:
-    """`x` less the nearest multiple of pi/2, and that multiple's low bits; zero from 2**48 on."""
+    """`x` minus the nearest multiple of pi/2, and that multiple's low bits; zero from 2**48 on."""
     magnitude = code.call("llvm.fabs", "double", x)
     x = code.select(code.fcmp("olt", magnitude, _constant(code, 2.0**48)), x, code.zero(x))
     multiple, bits = _nearest(code, code.binary("fmul", x, _constant(code, _TWO_OVER_PI)))
@@ -127,7 +128,7 @@ def _circular(code: Code, x: Value, quarter: int) -> Value:
     result = code.select(odd, _polynomial(code, _COSINE, square), sine)
     sign = code.binary("shl", code.and_(bits, code.const("i64", 2)), code.const("i64", 62))
     signed = code.cast("bitcast", code.xor(code.cast("bitcast", result, "i64"), sign), "double")
-    # inf - inf is the NaN of an infinite argument, x - x of any other is zero and is not used.
+    # An infinite argument gives inf - inf, a NaN; for other arguments x - x is not used.
     wrong = code.fcmp("uno", code.binary("fsub", x, x), code.zero(x))
     return code.select(wrong, code.binary("fsub", x, x), signed)
 
@@ -143,7 +144,7 @@ def cosine(code: Code, x: Value) -> Value:
 
 
 def hyperbolic_tangent(code: Code, x: Value) -> Value:
-    """(e**2x - 1) / (e**2x + 1), and x - x**3 / 3 where that difference would lose its digits."""
+    """(e**2x - 1) / (e**2x + 1), and x - x**3 / 3 where the difference would cancel."""
     limited = _clamp(code, x, 40.0)
     power = power_of_two(code, code.binary("fmul", limited, _constant(code, 2 * _LOG2E)))
     one = _constant(code, 1.0)

@@ -1,7 +1,7 @@
 """Minimum and maximum of every float type.
 
--0 is less than +0. Without `.NaN` a NaN operand is ignored and two give the canonical NaN; with `.NaN` either does.
-Halves are compared in float, which holds them exactly.
+-0 is less than +0. Without `.NaN` one NaN operand is ignored, and two give the canonical NaN; with `.NaN` one is
+enough. Halves are compared in float, which holds them exactly.
 
 Source: PTX ISA, sections 9.7.3.11, 9.7.3.12 (single and double) and 9.7.4.7, 9.7.4.8 (half).
 """
@@ -21,16 +21,16 @@ _F32 = dict.fromkeys("dabc", "f32")
 
 
 def _of_two(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """The smaller or larger of two, with any NaN's bits.
+    """The smaller or larger of two; a NaN result may have any NaN's bits.
 
-    By comparisons: `llvm.minimum`, `maximum` and their `num` are wrong on x86 with AVX-512 in LLVM 22 where one of two
-    scalars is known to be no NaN and the other is one.
+    It compares, because LLVM 22 on x86 with AVX-512 gets `llvm.minimum`, `llvm.maximum` and their `num` variants wrong
+    if one of two scalars is known not to be a NaN and the other is one.
     """
     compare, join = ("olt", code.or_) if form.row.opcode == "min" else ("ogt", code.and_)
     chosen = code.select(code.fcmp(compare, a, b), a, b)
-    equal = float_of(code, join(bits_of(code, a), bits_of(code, b)), a.type)  # only zeros differ, in their signs
+    equal = float_of(code, join(bits_of(code, a), bits_of(code, b)), a.type)  # only the signs of zeros can differ
     chosen = code.select(code.fcmp("oeq", a, b), equal, chosen)
-    decisive = a if form.has("NaN") else b  # what makes `a` the result by being a NaN; else it is as `chosen` has it
+    decisive = a if form.has("NaN") else b  # if this is a NaN, the result is `a`; else it is `chosen`
     return code.select(code.fcmp("uno", decisive, decisive), a, chosen)
 
 

@@ -1,7 +1,7 @@
 """Single and double precision arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, abs, neg, copysign.
 
-A plain form (`fma.rn.f32`) is one LLVM operation and nothing else. The manual does not fix the payload of a NaN that
-these forms make, so it is the host's.
+A plain form (`fma.rn.f32`) is one LLVM operation. The manual does not fix the payload of a NaN that these forms return,
+so it is that of the host.
 
 Source: PTX ISA, section 9.7.3 "Floating Point Instructions" and 9.7.5 "Mixed Precision Floating Point Instructions".
 """
@@ -24,7 +24,7 @@ ROUNDINGS = "rn rz rm rp"
 
 def _arithmetic(code: Code, form: Form, operation: str, *operands: Value) -> Value:
     """One rounded operation under a form's .rnd, .ftz and .sat."""
-    ftz = form.has("ftz") and operands[0].type == "float"  # rcp takes it in double precision too, and does nothing
+    ftz = form.has("ftz") and operands[0].type == "float"  # rcp accepts it in double precision, without effect
     if ftz:
         operands = tuple(flush(code, x) for x in operands)
     result = rounded(code, operation, form["rnd"], *operands)
@@ -39,7 +39,7 @@ def _operation(code: Code, form: Form, *operands: Value) -> Value:
 
 
 def _operation_x2(code: Code, form: Form, *operands: Value) -> Value:
-    """The same on both floats of packed operands."""
+    """The same for both floats of packed operands."""
     return packed(code, "float", lambda *parts: _operation(code, form, *parts), *operands)
 
 
@@ -90,7 +90,7 @@ def abs_(code: Code, form: Form, a: Value) -> Value:
 @rows.row("neg{.ftz}.f32 d, a;", section="9.7.3.10", types=F32, cost="float")
 @rows.row("neg.f64 d, a;", section="9.7.3.10", types=F64, cost="double")
 def neg(code: Code, form: Form, a: Value) -> Value:
-    """The value with its sign turned."""
+    """The value with its sign inverted."""
     a = flush(code, a) if form.has("ftz") else a
     return code.op(f"fneg {a}", a.type, a.lanes)
 
@@ -119,7 +119,7 @@ def add_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
 
 @_f32("sub{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.2", types=_MIXED, atype="f16 bf16")
 def sub_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
-    """A half less a float."""
+    """A half minus a float."""
     return _mixed_sum(code, form, a, code.op(f"fneg {c}", c.type, c.lanes))
 
 

@@ -1,8 +1,8 @@
 """Half precision arithmetic: add, sub, mul, fma, neg and abs of f16, bf16 and their packed forms.
 
-Every result is rounded once. A sum or product of halves goes through float, which has more than twice their bits, so
-its second rounding cannot err; an fma goes through a sum rounded to odd. The manual's NaN results are canonical only
-where it says so (`.relu`); elsewhere any NaN stands for another.
+Every result is rounded once. A sum or product of halves is computed in float, which has more than twice as many bits,
+so the second rounding is exact. An fma uses a sum rounded to odd. NaN results are canonical only where the manual says
+so (`.relu`); elsewhere any NaN may be the result.
 
 Source: PTX ISA, section 9.7.4 "Half Precision Floating Point Instructions"; for the roundings see
 :mod:`tilewright.simt.isa.rounding`.
@@ -98,8 +98,8 @@ def mul(code: Code, form: Form, a: Value, b: Value) -> Value:
 def fused(code: Code, a: Value, b: Value, c: Value) -> Value:
     """Product and sum of halves in one rounding.
 
-    Two f16 multiply exactly in float and two bf16 in double (their exponents do not fit a float's), with no
-    underflow; the sum is rounded to odd there, with at least two bits more than the result has.
+    Two f16 multiply exactly in float, and two bf16 in double (their exponents do not fit in a float), without
+    underflow. The sum is rounded to odd there, with at least two more bits than the result has.
     """
     wide = "float" if a.type == "half" else "double"
     product = code.binary("fmul", widen(code, a, wide), widen(code, b, wide))
@@ -107,10 +107,10 @@ def fused(code: Code, a: Value, b: Value, c: Value) -> Value:
 
 
 def _out_of_bounds(code: Code, x: Value) -> Value:
-    """Whether a factor is the OOB-NaN with which tensor copies fill what is outside, of either sign.
+    """Whether a factor is the OOB-NaN, of either sign, which tensor copies write for elements outside the tensor.
 
-    The manual names the value without printing it. 0x7ff7 for both formats is what an independent simulator's authors
-    recorded from a GPU; it has not been measured here.
+    The manual names this value but does not print it. The authors of an independent simulator recorded 0x7ff7 from a
+    GPU, for both formats. It has not been measured here.
     """
     magnitude = code.and_(bits_of(code, x), code.const("i16", 0x7FFF))
     return code.icmp("eq", magnitude, code.const("i16", 0x7FF7))
@@ -142,7 +142,7 @@ def fma_out_of_bounds(code: Code, form: Form, a: Value, b: Value, c: Value) -> V
 @_family("neg", "d, a;", "9.7.4.5", half="{.ftz}", bfloat="")
 @_family("abs", "d, a;", "9.7.4.6", half="{.ftz}", bfloat="")
 def with_other_sign(code: Code, form: Form, a: Value) -> Value:
-    """The value with its sign turned (neg) or cleared (abs)."""
+    """The value with its sign inverted (neg) or cleared (abs)."""
 
     def one(x: Value) -> Value:
         bits, formats = bits_of(code, flush(code, x) if form.has("ftz") else x), FORMATS[x.type]

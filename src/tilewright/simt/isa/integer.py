@@ -1,7 +1,7 @@
 """Integer arithmetic: sums, products, quotients, extremes.
 
-Source: PTX ISA, section 9.7.1, Integer Arithmetic Instructions. The forms on bits of that section are in
-`integer_bits`, those with a carry in `integer_carry`.
+Source: PTX ISA, section 9.7.1, Integer Arithmetic Instructions. That section's bit instructions are in `integer_bits`,
+those with a carry in `integer_carry`.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def sub_saturating(code: Code, form: Form, a: Value, b: Value) -> Value:
 
 @rows.row("sad.type d, a, b, c;", section="9.7.1.7", type=_PLAIN)
 def sad(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """Sum c + |a - b|, the difference taken without overflow, the sum modulo the width."""
+    """Sum c + |a - b|, where the difference does not overflow, the sum modulo the width."""
     less = code.icmp("slt" if is_signed(form["type"]) else "ult", a, b)
     return code.add(c, code.select(less, code.sub(b, a), code.sub(a, b)))
 
 
 @rows.row("abs.type d, a;", section="9.7.1.10", type="s16 s32 s64")
 def absolute(code: Code, form: Form, a: Value) -> Value:
-    """|a|; the least integer is its own absolute value."""
+    """|a|; the least integer stays as it is."""
     return code.call("llvm.abs", a.type, a, flags="i1 false")
 
 
@@ -153,7 +153,7 @@ def mad_wide(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 
 
 def _product_24(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Bits 47..16 or 31..0 of the 48-bit product of the factors' lowest 24 bits."""
+    """Bits 47..16 (hi) or 31..0 (lo) of the 48-bit product of the factors' lowest 24 bits."""
     signed = is_signed(form["type"])
     eight = code.const("i32", 8)
     factors = []
@@ -230,7 +230,7 @@ def dp2a(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 def _divide(code: Code, form: Form, a: Value, b: Value, operation: str) -> Value:
     """Quotient or remainder, with the two undefined cases of the host replaced.
 
-    Division by zero is unspecified in the manual; the vendor's machine code gives all ones for the quotient and for the
+    The manual does not specify division by zero; the vendor's machine code gives all ones for the quotient and for the
     remainder, in every width. The least integer divided by -1 wraps around.
     """
     signed = is_signed(form["type"])

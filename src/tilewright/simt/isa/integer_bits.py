@@ -1,4 +1,4 @@
-"""Integer forms that look at single bits: counts, searches, fields and masks.
+"""Integer forms that work on single bits: counts, searches, fields and masks.
 
 Source: PTX ISA, section 9.7.1, Integer Arithmetic Instructions.
 """
@@ -14,7 +14,7 @@ rows = Table()
 
 
 def _count(code: Code, value: Value) -> Value:
-    """A count as the u32 that the manual gives back whatever the operand's width."""
+    """A count as u32, whatever the operand's width, as in the manual."""
     return code.resize(value, "i32", signed=False)
 
 
@@ -41,7 +41,7 @@ def bfind(code: Code, form: Form, a: Value) -> Value:
 
 
 def _nth_set_bit(code: Code, bits: Value, n: Value) -> Value:
-    """Position of the n-th set bit (n from 1) counted from below, by halving; meaningless when there are fewer."""
+    """Position of the n-th set bit (n from 1) counted from below, by halving; undefined when there are fewer."""
     position, left_over = code.const("i32", 0), code.sub(n, code.const("i32", 1))
     for width in (16, 8, 4, 2, 1):
         low = code.and_(bits, code.const("i32", (1 << width) - 1))
@@ -58,10 +58,10 @@ def _nth_set_bit(code: Code, bits: Value, n: Value) -> Value:
     section="9.7.1.17",
     type="b32",
     types={"base": "u32", "offset": "s32"},
-    note="the undefined base of 32 and more finds nothing",
+    note="a base of 32 or more, which is undefined, finds nothing",
 )
 def fns(code: Code, form: Form, mask: Value, base: Value, offset: Value) -> Value:
-    """Find the n-th set bit from a base, upwards or downwards; offset 0 asks for the base bit itself."""
+    """Find the n-th set bit from a base, upwards or downwards; offset 0 tests the base bit itself."""
     zero, last = code.const("i32", 0), code.const("i32", 31)
     down = code.icmp("slt", offset, zero)
     # Downwards is upwards in the reversed mask.
@@ -88,13 +88,13 @@ def brev(code: Code, form: Form, a: Value) -> Value:
 def _extent(code: Code, value: Value, type_: str) -> Value:
     """A bit position or length, in the width of the value it applies to.
 
-    The manual restricts it to 0 ... 255. Beyond, the vendor's machine code takes its low byte for 32-bit fields and the
-    whole of it for 64-bit ones.
+    The manual restricts it to 0 ... 255. Above that, the vendor's machine code uses the low byte for 32-bit fields and
+    the whole value for 64-bit ones.
     """
     return code.and_(value, code.const("i32", 255)) if type_ == "i32" else code.resize(value, type_, signed=False)
 
 
-_MODULO = "a position or length above 255 counts modulo 256 in the 32-bit types alone"
+_MODULO = "a position or length above 255 counts modulo 256, in the 32-bit types only"
 _FIELD = {"b": "u32", "c": "u32"}
 
 
@@ -106,7 +106,7 @@ def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     length = _extent(code, c, a.type)
     width = code.const(a.type, a.bits)
     spare = code.sub(width, code.call("llvm.umin", a.type, length, width))
-    # A length of 0 shifts everything out to the left; zeros come back from the right in either case.
+    # A length of 0 shifts everything out to the left; the shift right then gives zeros, signed or not.
     raised = left(code, field, spare)
     return right(code, raised, spare, signed=signed)
 

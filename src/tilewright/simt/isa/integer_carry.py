@@ -1,10 +1,10 @@
-"""Sums and products with a carry: the pieces of multi-word arithmetic.
+"""Sums and products with a carry: the parts of multi-word arithmetic.
 
 Source: PTX ISA, section 9.7.2, Extended-Precision Integer Arithmetic Instructions.
 
-A meaning of kind `carry` always receives the carry flag as its last source and always returns (result, carry-out).
-The flag is written only when the name has `.cc`. A difference is the sum a + ~b + 1, as in the vendor's machine code:
-its flag is a carry, the opposite of the borrow that the manual speaks of, which shows where `addc` follows `sub.cc`.
+A meaning of kind `carry` gets the carry flag as its last source and returns (result, carry-out). The flag is written
+only if the name has `.cc`. A difference is the sum a + ~b + 1, as in the vendor's machine code: its flag is a carry,
+the opposite of the manual's borrow, which a program sees if `addc` follows `sub.cc`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def _sum(code: Code, a: Value, b: Value, carry: Value | None) -> tuple[Value, Va
 
 
 def _difference(code: Code, a: Value, b: Value, carry: Value | None) -> tuple[Value, Value]:
-    """Difference, less 1 without a carry, and carry-out."""
+    """Difference, minus 1 if the carry is not set, and carry-out."""
     if carry is None:
         return code.sub(a, b), code.icmp("uge", a, b)
     return _sum(code, a, code.not_(b), carry)
 
 
 def _product(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """The half of the product that the name asks for."""
+    """The half of the product that the name selects."""
     return high_product(code, a, b, signed=is_signed(form["type"])) if form.has("hi") else code.mul(a, b)
 
 
 def _taken(form: Form, carry: Value) -> Value | None:
-    """The carry, where the instruction takes it."""
+    """The carry if the instruction takes it, else None."""
     return carry if form.row.takes_carry else None
 
 
@@ -55,7 +55,7 @@ def add(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value
 @rows.row("sub.cc.type d, a, b;", section="9.7.2.3", kind="carry", type=_WORDS)
 @rows.row("subc{.cc}.type d, a, b;", section="9.7.2.4", kind="carry", type=_WORDS)
 def sub(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Difference a - b, whose carry is set where nothing is borrowed; subc takes 1 away where it is not set."""
+    """Difference a - b, with the carry set if there is no borrow; subc subtracts 1 if the carry is not set."""
     return _difference(code, a, b, _taken(form, carry))
 
 

@@ -45,7 +45,7 @@ def cnot(code: Code, form: Form, a: Value) -> Value:
 
 
 def _any_function(code: Code, a: Value, b: Value, c: Value, table: Value) -> Value:
-    """The function whose truth table has bit 4a + 2b + c: expanded on a, on b, then on c (Shannon)."""
+    """The function whose truth table has bit 4a + 2b + c: expanded on a, then b, then c (Shannon)."""
     if not table.text.lstrip("-").isdecimal():
         return _function_in_register(code, a, b, c, table)
     low, high = int(table.text) & 15, int(table.text) >> 4 & 15
@@ -66,12 +66,12 @@ def _function_of_one(code: Code, c: Value, bits: int) -> Value:
 
 
 def _choose(code: Code, control: Value, ones: Value, zeros: Value) -> Value:
-    """Bitwise choice: where control is set, `ones`."""
+    """Bitwise choice: `ones` where control is set, else `zeros`."""
     return code.xor(zeros, code.and_(control, code.xor(zeros, ones)))
 
 
 def _function_in_register(code: Code, a: Value, b: Value, c: Value, table: Value) -> Value:
-    """The general case: the table is not known here. Each of the eight minterms is spread over the word."""
+    """The general case: the table is known only at run time. Each of its eight bits is spread over the word."""
     result = code.const(a.type, 0)
     for minterm in range(8):
         bit = code.and_(code.binary("lshr", table, code.const("i32", minterm)), code.const("i32", 1))
@@ -113,7 +113,7 @@ def lop3_test(code: Code, form: Form, a: Value, b: Value, c: Value, table: Value
 def shf(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Upper (l) or lower (r) half of the 64 bits b:a shifted left or right."""
     function = "llvm.fshl" if form["dir"] == "l" else "llvm.fshr"
-    shifted = code.call(function, "i32", b, a, c)  # the intrinsics take the amount modulo 32
+    shifted = code.call(function, "i32", b, a, c)  # the intrinsics use the amount modulo 32
     if form.has("wrap"):
         return shifted
     whole = a if form["dir"] == "l" else b
@@ -121,7 +121,7 @@ def shf(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 
 
 def _amount(code: Code, value: Value, b: Value) -> Value:
-    """The u32 amount in the shifted value's type, where any amount past the width still is."""
+    """The u32 amount in the shifted value's type; an amount past the width stays past it."""
     if b.text.isdecimal():
         return Value(str(min(int(b.text), value.bits)), value.type)
     if value.bits >= b.bits:

@@ -1,7 +1,7 @@
 """Products of matrices by a warp.
 
-Source: PTX ISA, section 9.7.14.5 (mma). A meaning of kind `matrix` gives the function of the runtime that computes the
-form (`runtime/matrices.c`, `runtime/matrices_exact.c`), and the numbers that it is called with.
+Source: PTX ISA, section 9.7.14.5 (mma). A meaning of kind `matrix` returns the runtime function that computes the form
+(`runtime/matrices.c`, `runtime/matrices_exact.c`), and the numbers to call it with.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ SIGNED_A, SIGNED_B, SATURATE = 1, 2, 4
 
 
 def element_bits(type_: str) -> int:
-    """Bits that an element takes: tf32 is in 32, floats of 6 and 4 bits in a byte."""
+    """Bits that an element occupies: 32 for tf32, 8 for floats of 6 and 4 bits."""
     return 32 if type_ == "tf32" else 8 if type_[0] == "e" else int(re.sub(r"\D", "", type_))
 
 
 def extents(form: Form) -> tuple[int, int, int]:
-    """Rows of A, columns of B, and the length of their products."""
+    """Rows of A, columns of B, and the length of the dot products."""
     m, n, k = re.findall(r"\d+", form["shape"])
     return int(m), int(n), int(k)
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers that a lane holds of each matrix."""
+    """Registers of a lane for each matrix."""
     m, n, k = extents(form)
     products = 4 if form["atype"] == "f16" and form["shape"] == "m8n8k4" else 1
     found = {}
@@ -75,7 +75,7 @@ def _float_numbers(form: Form) -> tuple[int, ...]:
 @_quads(dtype="f32", ctype="f16 f32")
 @_quads(dtype="f16", ctype="f16")
 def mma_quads(form: Form) -> tuple[str, tuple[int, ...]]:
-    """Four products of 8 by 8 by 4, each by eight lanes."""
+    """Four products of shape 8 x 8 x 4, each by eight lanes."""
     layouts = (form["alayout"] == "row") + 2 * (form["blayout"] == "col")
     return "tw_mma_quads", (layouts, int(form["dtype"] == "f16"), int(form["ctype"] == "f16"))
 
@@ -89,7 +89,7 @@ def mma_quads(form: Form) -> tuple[str, tuple[int, ...]]:
 @_small(shape="m16n8k16 m16n8k32", dtype="f16", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f16")
 @_small(shape="m16n8k16 m16n8k32", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
 def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
-    """D = A B + C, in groups of products as the launch's GPU adds them."""
+    """D = A B + C, in groups of products summed as the launch's GPU sums them."""
     return "tw_mma_float", _float_numbers(form)
 
 
@@ -98,7 +98,7 @@ def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
 @_small(shape="m16n8k32", dtype="f16", atype="e4m3 e5m2", btype=_NARROW, ctype="f16")
 @_small(shape="m16n8k32", dtype="f32", atype="e4m3 e5m2", btype=_NARROW, ctype="f32")
 def mma_narrow_floats(form: Form) -> tuple[str, tuple[int, ...]]:
-    """The same of elements of 6 and 4 bits."""
+    """The same for elements of 6 and 4 bits."""
     return "tw_mma_small", _float_numbers(form)
 
 
@@ -143,6 +143,6 @@ def mma_integers(form: Form) -> tuple[str, tuple[int, ...]]:
     op="xor and",
 )
 def mma_bits(form: Form) -> tuple[str, tuple[int, ...]]:
-    """How many bits differ between a row and a column, or are set in both."""
+    """The number of bits that differ between a row and a column, or that are set in both."""
     m, _, k = extents(form)
     return "tw_mma_bits", (m, k, int(form["op"] == "and"))

@@ -1,11 +1,11 @@
 """Matrices between shared memory and the registers of a warp, and their transposition.
 
 Source: PTX ISA, sections 9.7.14.5.15 (ldmatrix), 9.7.14.5.16 (stmatrix) and 9.7.14.5.17 (movmatrix). A lane holds two
-neighbouring elements of a row, the lower half first; four lanes hold a row. In memory a row is 16 bytes, anywhere: the
-lowest eight lanes have the addresses of the first matrix, the next eight those of the second.
+neighbouring elements of a row, the lower half first; four lanes hold a row. In memory a row is 16 bytes at any address:
+the lowest eight lanes have the addresses of the first matrix, the next eight those of the second, and so on.
 
-Matrices of 16 columns have elements of 8 bits in registers. In memory they may have 6 or 4, in padded rows:
-they are extended by zeros. How transposed ones lie in registers is that of CUTLASS's copy traits for sm_100.
+Matrices of 16 columns have elements of 8 bits in registers. In memory the elements may have 6 or 4 bits, in padded
+rows; they are extended with zeros. The register layout of transposed ones is from CUTLASS's copy traits for sm_100.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ rows = Table()
 
 
 def _count(form: Form) -> Mapping[str, int]:
-    """Registers of a lane: one for each eight rows of a matrix, which in memory are columns where it is transposed."""
+    """Registers of a lane: one for each eight rows of a matrix (columns in memory, if it is transposed)."""
     return {"d" if form.row.writes else "b": int(form["num"][1:]) * (1 + form.has("m16n16"))}
 
 
@@ -30,7 +30,7 @@ def element_bits(form: Form) -> int:
 
 
 def transposed_places(form: Form, registers: int) -> list[int]:
-    """Where in rows of 16 bytes, one after the other, each byte of transposed 8-bit registers is.
+    """The place of each byte of transposed 8-bit registers in consecutive rows of 16 bytes.
 
     Source: CUTLASS, include/cute/atom/copy_traits_sm100.hpp (SM100_U8x16_LDSM_T, SM100_U8x16_STSM_T).
     """
@@ -50,7 +50,7 @@ def transposed_places(form: Form, registers: int) -> list[int]:
 
 _rows = functools.partial(
     rows.placed, types={"d": "b32", "b": "b32"}, counts=_count, kind="rows", cost="memory",
-    space="shared shared::cta", note="a row counts as an access of the lane that has its address",
+    space="shared shared::cta", note="a row counts as an access by the lane that has its address",
 )  # fmt: skip
 _loads, _stores = functools.partial(_rows, section="9.7.14.5.15"), functools.partial(_rows, section="9.7.14.5.16")
 _loads("ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [a];", num="x1 x2 x4")
@@ -63,7 +63,7 @@ _stores("stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [a], b;", num="x1 x2 x
 
 
 def transposed(code: Code, matrix: Value) -> Value:
-    """A matrix, of which each lane has two elements, with rows for columns."""
+    """The transpose of a matrix of which each lane has two elements."""
     halves = code.op(f"bitcast {matrix} to <{2 * LANES} x i16>", "i16", 2 * LANES)
     order = ", ".join(f"i32 {8 * column + row}" for row in range(8) for column in range(8))
     turned = code.op(
@@ -77,5 +77,5 @@ def transposed(code: Code, matrix: Value) -> Value:
     cost="warp",
 )  # fmt: skip
 def move_transposed(code: Code, form: Form, mask: Value, a: Value) -> Value:
-    """The matrix with rows for columns."""
+    """The transposed matrix."""
     return transposed(code, code.splat(a))

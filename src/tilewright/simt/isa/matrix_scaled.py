@@ -1,7 +1,7 @@
-"""Products of matrices by a warp whose elements have scales, a block of a row or column each.
+"""Products of matrices by a warp, with one scale for each block of a row or column.
 
 Source: PTX ISA, sections 9.7.14.3 (block scaling), 9.7.14.5.14 (mma) and 9.7.14.6.3 (mma.sp). After `sa`, the scales of
-A, come the numbers in braces that say which bytes of them are taken, and of which lanes; `sb` likewise.
+A, come the numbers in braces that select the bytes and lanes that have them; likewise after `sb`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def _is_sparse(form: Form) -> bool:
 
 
 def _bits(form: Form) -> int:
-    """Of an element: `.kind::mxf8f6f4` has a byte for each, whatever its format."""
+    """Bits of an element: in `.kind::mxf8f6f4` one byte, whatever the format."""
     return 8 if form.has("kind::mxf8f6f4") else 4
 
 
 def blocks(form: Form) -> int:
-    """How many blocks a row or column has, each with a scale."""
+    """The number of blocks of a row or column, each with one scale."""
     default = "1" if form.has("kind::mxf8f6f4") else "2"
     return int((form["scales"] or default).removeprefix("scale_vec::").removesuffix("X"))
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers that a lane holds of each matrix, of a sparse A without its zeros, and of what chooses scales."""
+    """Registers of a lane for each matrix (a sparse A without its zeros) and for the selectors of scales."""
     m, n, k = extents(form)
     of_bits = _bits(form) / (32 * _LANES)
     a = m * k * of_bits / (1 + _is_sparse(form))
@@ -58,7 +58,7 @@ _scaled = functools.partial(
     counts=_counts,
     kind="matrix",
     cost="tensor",
-    note="in groups, as MMA-Sim has them of 12.0",
+    note="summed in groups, as MMA-Sim gives them for compute capability 12.0",
 )  # fmt: skip
 
 for _section, _words, _more, _bytes, _nibbles in (

@@ -1,7 +1,8 @@
-"""Products of a sparse matrix, of whose rows half of the elements are there, by a warp.
+"""Products by a warp of a sparse matrix, which stores half of the elements of each row.
 
-Source: PTX ISA, section 9.7.14.6 (mma.sp). The metadata say which elements are there, and the selector which lanes have
-them (`runtime/matrices_sparse.c`). Orders of the indices are taken as they come, so `.sp::ordered_metadata` is `.sp`.
+Source: PTX ISA, section 9.7.14.6 (mma.sp). The metadata give the places of the stored elements, and the selector the
+lanes that have the metadata (`runtime/matrices_sparse.c`). Indices may be in any order, so `.sp::ordered_metadata` is
+the same as `.sp`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LANES = 32
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers that a lane holds of each matrix, of A without its zeros."""
+    """Registers of a lane for each matrix; A without its zeros."""
     m, n, k = extents(form)
     sizes = {"a": m * k // 2, "b": k * n, "c": m * n, "d": m * n}
     return {letter: size * element_bits(form[f"{letter}type"]) // (32 * _LANES) for letter, size in sizes.items()}
@@ -44,7 +45,7 @@ _sparse = functools.partial(
 _floats = functools.partial(
     _sparse,
     "mma.sparsity.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, e, selector;",
-    note="in groups of the products that are there, as the launch's GPU adds those of a dense matrix",
+    note="the stored products, in groups as the launch's GPU sums those of a dense matrix",
 )
 
 
@@ -58,10 +59,10 @@ def mma_sparse_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     return "tw_mma_sparse", _numbers(form)
 
 
-#: In the spelling that says that metadata are ordered alone.
+#: Only in the spelling that says that the metadata are ordered.
 _bytes = functools.partial(
     rows.row, section="9.7.14.6.3", types=_TYPES, counts=_counts, kind="matrix", cost="tensor", shape="m16n8k64",
-    note="in groups of the products that are there, as the launch's GPU adds those of a dense matrix",
+    note="the stored products, in groups as the launch's GPU sums those of a dense matrix",
 )  # fmt: skip
 _ORDERED = "mma.sp::ordered_metadata.sync.aligned.shape.row.col"
 _OPERANDS = "d, a, b, c, e, selector"
@@ -82,7 +83,7 @@ def mma_sparse_bytes(form: Form) -> tuple[str, tuple[int, ...]]:
 @_small(dtype="f16", atype=_EIGHT, btype=_NARROW, ctype="f16")
 @_small(dtype="f32", atype=_EIGHT, btype=_NARROW, ctype="f32")
 def mma_sparse_small(form: Form) -> tuple[str, tuple[int, ...]]:
-    """The same of elements of 6 and 4 bits."""
+    """The same for elements of 6 and 4 bits."""
     return "tw_mma_sparse_small", _numbers(form)
 
 

@@ -1,6 +1,6 @@
-"""Barriers in shared memory (PTX ISA 9.7.13.15): rows that the translator places, and what a state says.
+"""Barriers in shared memory (PTX ISA 9.7.13.15): rows that the translator places, and the state's fields.
 
-An arrival at a `.shared::cluster` address, which may be another block's, gives no state, and `_` stands in its place.
+An arrival at a `.shared::cluster` address, which may be in another block, returns no state; its destination is `_`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _placed(
     section="9.7.13.15.15",
     space=_OWN,
     fixed=3,
-    note="the thread's copies have ended: without .noinc nothing changes",
+    note="the thread's copies are complete: without .noinc the counts do not change",
 )
 
-#: An order has its scope: both are in a name, or neither.
+#: A name has both an order and a scope, or neither.
 for _order in ("", ".sem.scope"):
     _placed(
         f"mbarrier.expect_tx{_order}{{.space}}.b64 [a], bytes;",
@@ -60,13 +60,13 @@ for _order in ("", ".sem.scope"):
         )
     _tests = functools.partial(_awaits, section="9.7.13.15.16", sem="acquire relaxed", scope=_SCOPES)
     for _word, _hint in (("test_wait", ""), ("try_wait", "{, hint}")):
-        _note = "one that fails ends the warp's turn"
+        _note = "a failed test ends the warp's turn"
         _tests(f"mbarrier.{_word}{_order}{{.space}}.b64 d, [a], state{_hint};", fixed=1, note=_note)
         _tests(f"mbarrier.{_word}.parity{_order}{{.space}}.b64 d, [a], parity{_hint};", fixed=2, note=_note)
 
 
 @rows.row("mbarrier.pending_count.b64 d, a;", section="9.7.13.15.17", types={"d": "u32", "a": "b64"}, fixed=1)
 def pending_count(code: Code, form: Form, a: Value) -> Value:
-    """How many arrivals a phase waited for, of a state."""
+    """The number of pending arrivals in a state."""
     pending = code.binary("lshr", a, code.const("i64", MBARRIER_PENDING_SHIFT))
     return code.resize(code.and_(pending, code.const("i64", MBARRIER_MOST)), "i32", signed=False)

@@ -1,4 +1,4 @@
-"""What the 64 bits of an mbarrier say, as this machine keeps them (`simt/runtime/records.h`)."""
+"""The fields in the 64 bits of an mbarrier, in this machine's format (`simt/runtime/records.h`)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tilewright.simt.translate import state
 
 @dataclass(frozen=True, slots=True)
 class Mbarrier:
-    """An mbarrier in shared memory, as its 64 bits say."""
+    """The fields of an mbarrier in shared memory."""
 
     address: int
-    expected: int  #: Arrivals that a phase takes.
-    pending: int  #: Those that this one still waits for.
+    expected: int  #: Arrivals that complete a phase.
+    pending: int  #: Arrivals that the current phase still waits for.
     pending_bytes: int
     phase: int  #: Modulo 8.
 
     @classmethod
     def of(cls, bits: int, address: int) -> Mbarrier:
-        """Take it apart.
+        """Decode the 64 bits.
 
         >>> print(Mbarrier.of(3 | 2 << 20 | 1024 << 40 | 5 << 61, 0x40))
         the mbarrier at 0x40 (phase 5, parity 1: 2 of 3 arrivals pending, 1,024 bytes pending)
@@ -35,7 +35,7 @@ class Mbarrier:
         )
 
     def __str__(self) -> str:
-        """All of it."""
+        """The address and all fields."""
         return (
             f"the mbarrier at {self.address:#x} (phase {self.phase}, parity {self.phase & 1}: {self.pending:,} of "
             f"{self.expected:,} arrivals pending, {self.pending_bytes:,} bytes pending)"

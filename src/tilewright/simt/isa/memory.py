@@ -11,7 +11,7 @@ from tilewright.simt.isa.table import Table
 
 rows = Table()
 
-#: State spaces, by what an instruction does there. Source: PTX ISA, 9.7.9.8 (ld), 9.7.9.10 (ldu), 9.7.9.11 (st).
+#: State spaces, by the kind of access. Source: PTX ISA, 9.7.9.8 (ld), 9.7.9.10 (ldu), 9.7.9.11 (st).
 _READ = "global shared shared::cta shared::cluster local const param param::entry param::func"
 _WRITTEN = "global shared shared::cta shared::cluster local param param::func"
 _VOLATILE = "global shared shared::cta shared::cluster local"
@@ -42,7 +42,7 @@ _load = functools.partial(_access, section="9.7.9.8")
 _store = functools.partial(_access, section="9.7.9.11")
 
 
-#: How accesses are ordered; each syntax means two: with a cache hint it has a policy as its last operand.
+#: The syntaxes, by how accesses are ordered; with a cache hint, each has a policy as one more operand.
 for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
     _cached = f"{{.evict}}{{.evict2}}{_hint}"
     _load(
@@ -91,7 +91,7 @@ rows.placed(
     primary="L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
     secondary="L2::evict_first L2::evict_unchanged",
     type="b64",
-    note="loads and stores take it and do as without it",
+    note="loads and stores accept it and ignore it",
 )
 
 rows.placed(

@@ -18,7 +18,7 @@ _SPACES = "const global local shared shared::cta shared::cluster param param::en
     section="9.7.9.3",
     type="pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64",
     linear="move",
-    note="packing into and unpacking from {a, b}, and the addresses of variables and functions, are the translator's",
+    note="the translator packs and unpacks {a, b}, and gives the addresses of variables and functions",
 )
 def mov(code: Code, form: Form, a: Value) -> Value:
     """Copy a register, an immediate or a special register."""
@@ -30,7 +30,7 @@ def mov(code: Code, form: Form, a: Value) -> Value:
     section="9.7.9.3",
     vec="v2 v4",
     type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    note="%tid and its like have four elements, of which the last is 0; one register as source is refused",
+    note="%tid and similar registers have four elements, the last one 0; a single register as source is refused",
 )
 def mov_vector(code: Code, form: Form, *a: Value) -> tuple[Value, ...]:
     """Copy each element."""

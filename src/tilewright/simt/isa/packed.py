@@ -1,4 +1,4 @@
-"""Two 16-bit elements in one 32-bit register, and other pieces of a register, as the packed forms use them."""
+"""Parts of a register for the packed forms, such as two 16-bit elements in 32 bits."""
 
 from __future__ import annotations
 

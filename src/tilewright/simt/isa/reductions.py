@@ -1,6 +1,6 @@
-"""Bulk copies that combine memory with what they copy, element by element (PTX ISA 9.7.9.25.4.2, 9.7.9.27).
+"""Bulk copies that combine the copied elements with those in memory (PTX ISA 9.7.9.25.4.2, 9.7.9.27).
 
-Each element is atomic by itself. Those of a tensor have the type that its map says.
+Each element is atomic by itself. A tensor map gives the type of a tensor's elements.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from tilewright.simt.isa.table import Table
 
 rows = Table()
 
-#: Other orders of these names end the assembler.
+#: The assembler crashes on other orders of these names.
 _ALL = 12
 _TYPES = {"bytes": "u32", "policy": "b64"}
 _bulk = functools.partial(
     rows.placed, section="9.7.9.25.4.2", kind="bulk", cost="memory", types=_TYPES, fixed=_ALL,
-    note="the elements are combined at once",
+    note="the elements are combined when it is issued",
 )  # fmt: skip
 _BYTES = "mbarrier::complete_tx::bytes"
 
@@ -49,5 +49,5 @@ for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
             dim=_dim,
             op="add min max inc dec and or xor",
             types=_TYPES,
-            note="elements are combined at once, by the type that the map says",
+            note="elements are combined when it is issued, in the map's type",
         )

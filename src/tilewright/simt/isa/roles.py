@@ -1,7 +1,7 @@
-"""What programs use an instruction for, by its opcode, where passes and checks ask and the row does not say it already.
+"""What programs use an instruction for, by opcode, for the passes and checks that need more than its row.
 
-Rows say what an instruction computes, what it does to memory and who places it. That `selp` chooses and `trap` ends a
-program is said here, once, and asked by the role's name.
+A row says what an instruction computes, what it does to memory and who places it. That `selp` chooses, or that `trap`
+ends a program, is stated here, as a role.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Role(enum.StrEnum):
     LEAST = "least"
     GREATEST = "greatest"
     SHUFFLE = "shuffle"  # the value of another lane
-    AGREE = "agree"  # one result for all lanes that execute it together
-    WARPGROUP = "warpgroup"  # a product of matrices by a warpgroup, and what orders such products
-    TENSOR_MEMORY = "tensor memory"  # its columns, what moves there, and products whose results are there
+    AGREE = "agree"  # one result for all lanes that execute it
+    WARPGROUP = "warpgroup"  # a product of matrices by a warpgroup, or the ordering of such products
+    TENSOR_MEMORY = "tensor memory"  # allocation, moves, and products in tensor memory
     SLEEP = "sleep"
     JUMP = "jump"
     SWITCH = "switch"  # a jump to one of a list

@@ -1,10 +1,10 @@
-"""Rounding: the pieces from which float instructions are made, lane-wise and the same on every host.
+"""Rounding: the building blocks of float instructions, lane-wise, with the same results on every host.
 
 Directed rounding (`.rz .rm .rp`) of f32 and f64 runs in outlined functions that switch the host's rounding mode around
 one constrained operation. Narrowing to a smaller format rounds to nearest and then steps to the neighbour that the mode
-asks for, which needs no switch. Where one operation would be rounded twice (f16 and bf16 `fma`, 64-bit integer to
-half), the first rounding goes *to odd*: an inexact result takes the neighbour whose last bit is one, so that it can
-neither be nor cross a halfway case of the second rounding.
+selects, which needs no switch. Where one operation would be rounded twice (f16 and bf16 `fma`, 64-bit integer to half),
+the first rounding goes *to odd*: an inexact result takes the neighbour whose last bit is one, so it can neither be nor
+cross a halfway case of the second rounding.
 
 Source: S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to
 odd", IEEE Trans. Computers 57 (2008); S. A. Figueroa, "When is double rounding innocuous?", SIGNUM 30 (1995); LLVM
@@ -93,7 +93,7 @@ def flush(code: Code, x: Value) -> Value:
 def saturate(code: Code, x: Value) -> Value:
     """`.sat`: clamped to [0, 1]; a NaN, and a negative zero, become +0.
 
-    By integers: of a comparison of floats LLVM makes AArch64's fmaxnm, which lets a signalling NaN through.
+    Integers are compared: for floats LLVM would use AArch64's fmaxnm, which passes a signalling NaN on.
     """
     bits = bits_of(code, x)
     zero, one, infinity = (
@@ -111,7 +111,7 @@ def one_bits(type_: str) -> int:
 
 
 def relu(code: Code, x: Value) -> Value:
-    """`.relu`: what has its sign set becomes +0; a NaN becomes canonical."""
+    """`.relu`: a value with its sign set becomes +0; a NaN becomes canonical."""
     bits = bits_of(code, x)
     positive = code.select(code.icmp("slt", bits, code.const(bits.type, 0)), code.const(bits.type, 0), bits)
     return select_bits(code, is_nan(code, x), FORMATS[x.type].nan, float_of(code, positive, x.type))
@@ -138,7 +138,7 @@ def _switched(code: Code, symbol: str, operation: str, mode: str, values: tuple[
     code.declare("llvm.set.rounding", "declare void @llvm.set.rounding(i32)")
     code.declare(inner, f"declare {shape} @{inner}({', '.join([shape] * len(values))}, metadata, metadata)")
     names = [f"{shape} %x{i}" for i in range(len(values))]
-    # Not inlined: the caller is not strictfp, so nothing of this body may be mixed with it.
+    # Not inlined: the caller is not strictfp, so this body must stay separate.
     attributes = 'noinline nounwind strictfp "prefer-vector-width"="512"'
     return f"""define internal {shape} @{symbol}({", ".join(names)}) {attributes} {{
   call void @llvm.set.rounding(i32 {MODES[mode]}) strictfp
@@ -181,7 +181,7 @@ def _bfloat(code: Code, x: Value) -> Value:
 
 
 def _step(code: Code, nearest: Value, x: Value, mode: str) -> Value:
-    """Move a result that was rounded to nearest to the neighbour which another mode asks for."""
+    """Move a result rounded to nearest to the neighbour that another mode selects."""
     back = widen(code, nearest, x.type)
     bits = bits_of(code, nearest)
     one, down = code.const(bits.type, 1), code.const(bits.type, -1)
@@ -216,7 +216,7 @@ def sum_to_odd(code: Code, a: Value, b: Value) -> Value:
     kind = f"i{width}"
     even = code.icmp("eq", code.and_(bits, code.const(kind, 1)), code.const(kind, 0))
     inexact = code.and_(even, code.fcmp("one", error, code.zero(error)))
-    # An error of the sum's own sign is further from zero: one step up in the bit pattern, else one step down.
+    # If the error has the sum's sign, the exact sum is further from zero: step the bit pattern up, else down.
     differ = code.binary("ashr", code.xor(bits, bits_of(code, error)), code.const(kind, width - 1))
     step = code.or_(differ, code.const(kind, 1))
     return float_of(code, code.select(inexact, code.add(bits, step), bits), total.type)
@@ -234,7 +234,7 @@ def packed(code: Code, type_: str, meaning: Callable[..., Value], *operands: Val
 
 
 def join(code: Code, low: Value, high: Value) -> Value:
-    """Two integers as the halves of one twice as wide."""
+    """Two integers as the halves of one that is twice as wide."""
     wide = f"i{2 * low.bits}"
     upper = code.binary("shl", code.cast("zext", high, wide), code.const(wide, low.bits))
     return code.or_(code.cast("zext", low, wide), upper)

@@ -1,6 +1,6 @@
 """Shuffles: a lane reads a register of another.
 
-Source: PTX ISA, sections 9.7.9.5 (shfl) and 9.7.9.6 (shfl.sync). Called as all rows of kind `warp`, see `warp`.
+Source: PTX ISA, sections 9.7.9.5 (shfl) and 9.7.9.6 (shfl.sync). Called like all rows of kind `warp`; see `warp`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ rows = Table()
 
 
 def _literal(value: Value) -> int | None:
-    """The integer a literal means."""
+    """The integer of a literal; None for other values."""
     match = re.fullmatch(r"(?:splat \(i\d+ )?(-?\d+)\)?", value.text)
     return int(match[1]) if match else None
 
 
 def _source_lanes(mode: str, b: int, c: int) -> list[tuple[int, bool]]:
-    """For each lane the lane it reads and whether that is in range. Source: PTX ISA, 9.7.9.6, Semantics."""
+    """For each lane: the lane that it reads, and whether that is in range. Source: PTX ISA, 9.7.9.6, Semantics."""
     bval, cval, segment = b & 31, c & 31, c >> 8 & 31
     result = []
     for lane in range(LANES):
@@ -35,7 +35,7 @@ def _source_lanes(mode: str, b: int, c: int) -> list[tuple[int, bool]]:
 
 
 def _permute(code: Code, a: Value, index: Value) -> Value:
-    """Lane l of the result is lane index[l] of a: through memory, in a function, whose stack slot is its own."""
+    """Lane l of the result is lane index[l] of a: through memory, in a function with its own stack slot."""
     suffix = mangle(a.type, LANES)
     gather = f"llvm.masked.gather.{suffix}.v{LANES}p0"
     vector, indices, all_lanes = f"<{LANES} x {a.type}>", f"<{LANES} x i32>", f"<{LANES} x i1>"
@@ -54,13 +54,13 @@ def _permute(code: Code, a: Value, index: Value) -> Value:
 
 
 def _from_fixed_lanes(code: Code, a: Value, lanes: list[int]) -> Value:
-    """Lane l of the result is lane lanes[l] of a, known here."""
+    """Lane l of the result is lane lanes[l] of a, known at translation."""
     constant = ", ".join(f"i32 {j}" for j in lanes)
     return code.op(f"shufflevector {a}, <{LANES} x {a.type}> poison, <{LANES} x i32> <{constant}>", a.type, LANES)
 
 
 def _variable_source(code: Code, mode: str, b: Value, c: Value) -> tuple[Value, Value]:
-    """As `_source_lanes`, for operands known only to the running kernel."""
+    """As `_source_lanes`, for operands known only at run time."""
     lane, low = laneid(code), code.const("i32", 31)
     bval = code.and_(b, low)
     segment = code.and_(code.binary("lshr", c, code.const("i32", 8)), low)
@@ -87,7 +87,7 @@ _shuffle = functools.partial(
     cost="warp",
     mode="up down bfly idx",
     type="b32",
-    note="a lane that reads from one that does not execute gets 0, as GPUs give",
+    note="a lane that reads from an inactive lane gets 0, as on GPUs",
 )
 
 
@@ -98,7 +98,7 @@ def shfl(
 ) -> tuple[Value, Value]:
     """Read another lane's value; p says whether that lane was in range.
 
-    What comes from a lane that does not execute is undefined by the manual. GPUs give 0: a sum may come out right.
+    A value from an inactive lane is undefined in the manual. GPUs give 0, so a sum may be right by chance.
     Source: as measured in apache/tvm issue 12274 and PaddlePaddle/CINN pull request 938.
     """
     a, executing, nothing = code.splat(a), lanes_of(code, mask), code.const(a.type, 0)

@@ -1,7 +1,7 @@
-"""Memory on a thread's stack, of a size that only the run knows (PTX ISA 9.7.17).
+"""Memory on a thread's stack, of a size known only at run time (PTX ISA 9.7.17).
 
-A thread's stack lies in its local memory. What a function allocates there ends when it returns; the translator sees to
-that. Here the stack grows upwards, which no program can tell: pointers are only restored to what was saved.
+A thread's stack is in its local memory. What a function allocates there is released when it returns; the translator
+does that. Here the stack grows upwards, which no program can detect: pointers are only restored to saved ones.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ _stack(
     note="the manual calls the operand `a` size; `align` is 8 where it is left out",
 )
 _stack("stacksave.type d;", section="9.7.17.1")
-_stack("stackrestore.type a;", section="9.7.17.2", note="to what stacksave gave, and not beyond the stack's end")
+_stack("stackrestore.type a;", section="9.7.17.2", note="to a value of stacksave, not beyond the stack's end")

@@ -1,7 +1,7 @@
 """Stores whose bytes an mbarrier counts, and shared memory filled with zeros (PTX ISA 9.7.9.12, 9.7.9.13, 9.7.13.7).
 
-The machine stores when an instruction is issued, and tells the mbarrier at once: a program that waits as it must sees
-no difference.
+The machine stores when an instruction is issued, and counts the bytes at the mbarrier at once. A program that waits
+correctly sees no difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The instruction table: how a row is written, and how an instruction finds its row.
+"""The instruction table: the form of a row, and the search for an instruction's row.
 
 A row states a family of forms the way the manual prints it::
 
@@ -10,8 +10,8 @@ In a syntax, `{.x}` is optional, `{.x, .y}` an optional choice, `.name` a placeh
 for that operand letter: a type name ("u32"), the name of another placeholder ("atype"), or a double-width
 "2*type". The parser, the translator, the support page and the tests all read these rows.
 
-The vendor's assembler takes the dotted parts of most names in any order, as its own headers write them
-(`max.s32.relu`, `atom.add.acquire.gpu.u64`): only types keep theirs, and the parts that `fixed` counts stand first, in
+The vendor's assembler accepts the dotted parts of most names in any order, as its own headers write them
+(`max.s32.relu`, `atom.add.acquire.gpu.u64`). Only types keep their order, and the first `fixed` parts come first, in
 the syntax's order (`mul.hi`, `bar.red`). A test asks the assembler about every row.
 """
 
@@ -39,11 +39,11 @@ Meaning = Callable[..., Any]
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|u?e\dm\d(x2)?|b\dx16(_p\d+)?")
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
 _LAYOUT, _LOGIC = re.compile("row|col"), re.compile("xor|and|popc")
-_PUNCTUATION = re.compile(r"\{\.\w+\}|[{}\[\]\s!-]")  # of an operand: what is no part of its name
+_PUNCTUATION = re.compile(r"\{\.\w+\}|[{}\[\]\s!-]")  # of an operand: everything that is not part of its name
 
 
 class Linear(enum.StrEnum):
-    """What a row computes of integers, where `translate.transfer` knows the shape of the result."""
+    """The integer functions for which `translate.transfer` knows the shape of the result."""
 
     NONE = ""
     MOVE = "move"
@@ -67,26 +67,26 @@ class Row:
 
     syntax: str  #: As the manual prints it.
     section: str  #: Section of the PTX ISA manual.
-    #: The meaning, called as the kind says. Kinds that the translator places wholly have none that can be called.
+    #: The meaning, called as its kind describes. Kinds that the translator places have no callable meaning.
     emit: Meaning
     #: Placeholder -> allowed values (without dots).
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Operand letter -> type expression, where it is not `.type`.
+    #: Operand letter -> type expression, if it is not `.type`.
     types: Mapping[str, str] = field(default_factory=dict)
-    #: Of operands that are lists in braces: how many registers each letter has, from the bound form.
+    #: For operands that are lists in braces: a function from the bound form to the number of registers of each letter.
     counts: Callable[[Form], Mapping[str, int]] | None = None
-    updates: bool = False  #: Whether it reads what it writes, its first operand, as first source too.
+    updates: bool = False  #: Whether its first operand is both written and read, as the first source.
     kind: str = "lane"  #: Who places the instruction: one of `KINDS`.
-    #: How the result's shape follows from the operands'; `NONE` where only the general rule applies.
+    #: How the result's shape follows from the operands' shapes; `NONE`: by the general rule.
     linear: Linear = Linear.NONE
-    #: The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
+    #: The unit that executes it, one of `COSTS`; for instruments that find what bounds a kernel.
     cost: str = "integer"
-    note: str = ""  #: What a reader of the support page should know besides.
-    #: How many of the syntax's dotted parts are first in a name, in their order; the others come in any.
+    note: str = ""  #: A note for readers of the support page.
+    #: Number of dotted parts that must come first in a name, in order; the others may have any order.
     fixed: int = 0
 
     def __post_init__(self) -> None:
-        """A row of an unknown kind would be placed by nobody."""
+        """Refuse an unknown kind."""
         assert isinstance(self.linear, Linear) and self.kind in KINDS and self.cost in COSTS, self.syntax
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Row:
 
     @functools.cached_property
     def role(self) -> Role:
-        """What programs use it for."""
+        """Its role in programs."""
         return role_of(self.opcode)
 
     @functools.cached_property
@@ -111,7 +111,7 @@ class Row:
 
     @functools.cached_property
     def operand_counts(self) -> tuple[int, int]:
-        """The least and the most operands; those in braces may be left out."""
+        """The least and the greatest number of operands; operands in braces are optional."""
         tail = self.operand_text.replace("{!}", "")
         optional = re.findall(r"\{[^}]*\}", tail)
         plain = re.sub(r"\{[^}]*\}", "", tail)
@@ -125,7 +125,7 @@ class Row:
 
     @functools.cached_property
     def access(self) -> str:
-        """What it does to memory: "load", "store", "atomic", which is both, "copy", both at an address each, or ""."""
+        """Its memory access: "load", "store", "atomic" (both), "copy" (both, at two addresses), or ""."""
         if self.kind in ("memory", "rows", "fragment"):
             return "load" if self.writes else "store"
         if self.kind in ("mbarrier", "await"):
@@ -138,7 +138,7 @@ class Row:
 
     @property
     def loads(self) -> bool:
-        """Whether it gives what it finds in memory: loads, and atomics with a result."""
+        """Whether it returns a value from memory: loads, and atomics with a result."""
         return bool(self.access) and self.writes
 
     @property
@@ -148,13 +148,13 @@ class Row:
 
     @property
     def members(self) -> int | None:
-        """Which source is the mask of the lanes that take part; None where there is none."""
+        """The index of the source that is the mask of participating lanes; None if there is none."""
         sources = self.operands[self.writes :]
         return sources.index("membermask") if "membermask" in sources else None
 
     @functools.cached_property
     def together(self) -> bool:
-        """Whether a whole warp must execute it together: it says so, is no barrier, and names no lanes."""
+        """Whether a whole warp must execute it together, by its name: not a barrier, and without a member mask."""
         parts = self.syntax.partition(" ")[0].split(".")
         return {"sync", "aligned"} <= set(parts) and self.kind != "barrier" and self.members is None
 
@@ -164,7 +164,7 @@ class Row:
         return self.kind == "carry" and self.opcode.endswith("c")
 
     def operand_names(self, count: int) -> tuple[str, ...]:
-        """The names that `count` operands mean: those in braces are left out from the end."""
+        """The names of `count` operands: those in braces are left out, the last first."""
         if count >= len(self.operands):
             return self.operands
         names = list(self.operands)
@@ -175,7 +175,7 @@ class Row:
 
     @functools.cached_property
     def parts(self) -> tuple[tuple[Mapping[str, tuple[str, ...]], bool], ...]:
-        """What each dotted part can be, by placeholder (a literal is its own), and whether it may be left out."""
+        """For each dotted part: its values by placeholder (a literal is its own), and whether it is optional."""
         found = []
         for text, optional in _components(self.syntax):
             names = [name.strip().lstrip(".") for name in text.split(",")]
@@ -184,7 +184,7 @@ class Row:
 
     @functools.cached_property
     def choices(self) -> tuple[tuple[str, ...], ...]:
-        """What each dotted part of a name can be, with its dot; "" where it may be left out."""
+        """For each dotted part of a name: its values, with their dots; "" if it is optional."""
         return tuple(
             ("",) * optional + tuple("." + value for values in part.values() for value in values)
             for part, optional in self.parts
@@ -192,14 +192,15 @@ class Row:
 
     @functools.cached_property
     def words(self) -> frozenset[str]:
-        """All that any dotted part of a name can be: a name with another word is none of its forms."""
+        """All values of all dotted parts; a name with another word is not one of its forms."""
         return frozenset(value for part, _ in self.parts for values in part.values() for value in values)
 
     @functools.cached_property
     def ordered(self) -> tuple[frozenset[int], ...]:
-        """For each dotted part the others it keeps its order with.
+        """For each dotted part: the others with which it keeps its order.
 
-        Types with types, layouts, state spaces and bitwise operations likewise, and parts that share a value.
+        Types keep their order among themselves; so do layouts, state spaces, bitwise operations, and parts with a
+        common value.
         """
         values = [{v for values in part.values() for v in values} for part, _ in self.parts]
         kinds = [
@@ -243,7 +244,7 @@ class Form:
 
     @property
     def aligned(self) -> bool:
-        """Whether all lanes of a warp must come to this barrier together.
+        """Whether all lanes of a warp must reach this barrier together.
 
         Source: PTX ISA, 9.7.13.1: `bar` is `barrier` with `.aligned`.
         """
@@ -251,14 +252,14 @@ class Form:
 
     @property
     def lists(self) -> Mapping[str, int]:
-        """How many registers each operand has that is a list in braces, by its letter."""
+        """The number of registers of each operand that is a list in braces, by its letter."""
         if self.row.counts is not None:
             return self.row.counts(self)
         count = int(self["vec"][1:] or 1)
         return dict.fromkeys(("d", "a" if self.row.role is Role.COPY else "b"), count) if count > 1 else {}
 
     def names_of(self, operands: Sequence[tree.Operand]) -> tuple[str, ...]:
-        """The names that operands mean: a list that may be left out is there where braces are."""
+        """The names of operands; an optional list is present if the operand is in braces."""
         names = self.row.operand_names(len(operands))
         if len(operands) == len(self.row.operands):
             return names
@@ -305,14 +306,15 @@ def _head(syntax: str) -> str:
 
 
 def _no_meaning(*_: Any) -> Any:
-    """Stand for the meaning of an instruction that the translator places, which knows the flow and the memory."""
+    """The meaning of instructions that the translator places."""
     raise NotImplementedError("placed by the translator")
 
 
 class Table:
     """All rows, indexed by opcode.
 
-    Lookup compares dotted parts in the syntax's order, then in any that the row allows; a part is bound only once.
+    Lookup tries the dotted parts in the syntax's order, then in any order that the row allows; it binds a part only
+    once.
     """
 
     def __init__(self) -> None:
@@ -365,7 +367,7 @@ class Table:
         return register
 
     def placed(self, *syntaxes: str, **stated: Any) -> None:
-        """Add rows that the translator places wholly: they have no meaning that can be called."""
+        """Add rows that the translator places; they have no callable meaning."""
         self.row(*syntaxes, **stated)(_no_meaning)
 
     def find(self, name: str) -> Form | None:
@@ -384,10 +386,10 @@ class Table:
         return self._cache[name]
 
     def neighbours(self, name: str, count: int = 4) -> list[str]:
-        """Known forms nearest to an unknown name, for error messages; of an unknown opcode, those of a misspelt one."""
+        """Known forms nearest to an unknown name, for error messages; or those of a similar opcode."""
         opcode, *parts = name.split(".")
         rows = self._by_opcode.get(opcode)
-        if rows is None:  # Another first letter is another instruction: mbarrier is no barrier, cp no rcp.
+        if rows is None:  # A similar opcode has the same first letter: mbarrier is not barrier, cp is not rcp.
             likely = [known for known in self._by_opcode if known[0] == opcode[:1]]
             near = difflib.get_close_matches(opcode, likely, n=count, cutoff=0.8)
             return [self._by_opcode[known][0].syntax.rstrip(";") for known in near]
@@ -396,7 +398,7 @@ class Table:
 
 
 def _nearest(row: Row, parts: list[str]) -> str:
-    """The form of a row that shares most dotted parts with a name; what it must have besides is the most alike."""
+    """The form of a row that shares most dotted parts with a name; its other parts are the most similar."""
     left = ["." + part for part in parts]
     chosen = []
     for choice in row.choices:
@@ -412,7 +414,7 @@ def _nearest(row: Row, parts: list[str]) -> str:
 
 
 def _bind(row: Row, parts: list[str]) -> dict[str, str] | None:
-    """Match dotted parts against a row's components by backtracking; None when they do not fit."""
+    """Match dotted parts against a row's components by backtracking; None if they do not match."""
 
     def step(i: int, j: int) -> dict[str, str] | None:
         if i == len(row.parts):
@@ -429,7 +431,7 @@ def _bind(row: Row, parts: list[str]) -> dict[str, str] | None:
 
 
 def _bind_in_any_order(row: Row, parts: list[str]) -> dict[str, str] | None:
-    """Match dotted parts against a row's components, whichever fits; None when they do not."""
+    """Match dotted parts against a row's components in any order; None if they do not match."""
 
     def step(j: int, used: tuple[int, ...]) -> dict[str, str] | None:
         if j == len(parts):

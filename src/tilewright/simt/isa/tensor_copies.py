@@ -1,7 +1,7 @@
-"""Copies of boxes of a tensor between global and shared memory, done when they are issued.
+"""Copies of boxes of a tensor between global and shared memory, complete when they are issued.
 
-Source: PTX ISA, section 9.7.9.27 (cp.async.bulk.tensor). A tensor map's coordinates stand behind it, in its brackets.
-Pixels of images (im2col) are shifted by offsets, which are the same for all of them.
+Source: PTX ISA, section 9.7.9.27 (cp.async.bulk.tensor). The coordinates are in the tensor map's brackets, after it.
+Pixels of images (im2col) are shifted by offsets, which are the same for all pixels.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ rows = Table()
 
 
 def _offsets(form: Form) -> dict[str, int]:
-    """One for each axis between channels and the number of the image."""
+    """One offset for each axis between the channels and the image number."""
     return {"offsets": int(form["dim"][0]) - 2}
 
 
 _placed = functools.partial(rows.placed, section="9.7.9.27", kind="tensor", cost="memory", fixed=3)
 _TYPES = {"mask": "b16", "policy": "b64"}
 _copy = functools.partial(
-    _placed, dim="1d 2d 3d 4d 5d", types=_TYPES, note="coordinates stand in the brackets of the tensor map"
+    _placed, dim="1d 2d 3d 4d 5d", types=_TYPES, note="the coordinates are in the brackets of the tensor map"
 )
 _images = functools.partial(
     _placed,
     dim="3d 4d 5d",
     types=_TYPES | {"offsets": "b16"},
     counts=_offsets,
-    note="a map of images; it may not be one of boxes",
+    note="needs a tensor map of images, not one of boxes",
 )
 _PLACES = "shared::cluster shared::cta"
 

@@ -1,6 +1,6 @@
 """Changes of tensor maps by kernels, and copies of them (PTX ISA 9.7.9.27, tensormap.replace; 9.7.13, cp_fenceproxy).
 
-Fields are checked where a copy uses the map. A meaning of kind `map` gives the number of the field in the runtime.
+Fields are checked where a copy uses the map. A meaning of kind `map` returns the runtime's number of the field.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tilewright.simt.translate.state import MAP_FIELDS
 
 rows = Table()
 
-#: Other orders of these names end the assembler.
+#: The assembler crashes on other orders of these names.
 _ALL = 8
 _replace = functools.partial(
     rows.row, section="9.7.9.27", kind="map", cost="memory", fixed=_ALL, space="global shared::cta",
@@ -41,5 +41,5 @@ def replaced(form: Form) -> int:
     note="the map is copied at once",
 )
 def copied(form: Form) -> int:
-    """No field: all of them."""
+    """The number that means all fields."""
     return 0

@@ -1,8 +1,7 @@
-"""Products of matrices in tensor memory: a thread's, of A in shared or tensor memory, B in shared, D in tensor memory.
+"""Products in tensor memory, issued by one thread: A in shared or tensor memory, B in shared, D in tensor memory.
 
-Source: PTX ISA, 9.7.16.10 (tcgen05.mma, tcgen05.mma.ws). A register, the instruction descriptor, has what other
-products say in their names: shape, types, signs and which matrices lie across. The machine
-multiplies when one is issued.
+Source: PTX ISA, 9.7.16.10 (tcgen05.mma, tcgen05.mma.ws). A register, the instruction descriptor, holds what the names
+of other products state: shape, types, signs and transposition. The machine multiplies when a product is issued.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _B = " ".join(f"collector::b{i}::{does}" for i in range(4) for does in ("fill", 
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Words of the lanes of tensor memory that are left alone: of each block."""
+    """Words of the mask of lanes of tensor memory that are not written, for each block."""
     return {"off": 8 if form["group"] == "cta_group::2" else 4}
 
 
 def product(form: Form) -> tuple[int, int]:
-    """The number of a product's kind, and what the name says besides, as bits."""
+    """The number of a product's kind, and the bits of the name's other parts."""
     fine = form["scales"] in ("block16", "scale_vec::4X")
     does = (form["group"] == "cta_group::2") * PRODUCTS["pair"] + form.has("ws") * PRODUCTS["stationary"]
     does += form.has("sp") * PRODUCTS["sparse"]
@@ -39,7 +38,7 @@ def product(form: Form) -> tuple[int, int]:
 
 _product = functools.partial(
     rows.row, kind="tensor_product", cost="tensor", types=_TYPES, fixed=ALL,
-    note="done when it is issued; the bits are those of the launch's GPU",
+    note="complete when it is issued; the bits are those of the launch's GPU",
 )  # fmt: skip
 _MATRICES = "[to], {[}a{]}, b"
 _of = functools.partial(_product, group=GROUPS, collector=_A, counts=_counts)

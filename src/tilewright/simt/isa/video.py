@@ -1,7 +1,7 @@
 """Video instructions: sums, extremes and comparisons of chosen bytes and halves, with a second operation or a merge.
 
-Source: PTX ISA, section 9.7.18 (scalar and SIMD video instructions). `form["asel"]` is what a selector such as `.b0`
-behind the operand `a` says, "" where it has none. Between an operation and its saturation numbers are exact.
+Source: PTX ISA, section 9.7.18 (scalar and SIMD video instructions). `form["asel"]` is the selector after operand `a`,
+such as `.b0`, or "". Numbers are exact between an operation and its saturation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INTEGERS = "u32 s32"
 _PART = "b[0-3] h[01]"
 _SECOND = "add min max"
 _COMPARISONS = "eq ne lt le gt ge"
-#: What computes: exact values in, exact value out.
+#: A function of exact values that returns an exact value.
 _Operation = Callable[[Code, Value, Value], Value]
 
 _scalar = functools.partial(
@@ -55,7 +55,7 @@ def _greatest(code: Code, a: Value, b: Value) -> Value:
 
 
 def _average(code: Code, a: Value, b: Value) -> Value:
-    """Half the sum, rounded away from zero where it is between two numbers."""
+    """Half the sum, rounded away from zero."""
     total = code.add(a, b)
     up = code.icmp("sge", total, code.const(a.type, 0))
     return code.binary("ashr", code.add(total, code.resize(up, a.type, signed=False)), code.const(a.type, 1))
@@ -79,7 +79,7 @@ def _operation(form: Form) -> _Operation:
 
 
 def _place(selector: str) -> tuple[int, int]:
-    """The lowest bit and the width of what a selector names."""
+    """The lowest bit and the width of a selector's part."""
     bits = {"b": 8, "h": 16}.get(selector[:1], 32)
     return bits * int(selector[1:] or 0), bits
 
@@ -92,21 +92,21 @@ def _chosen(code: Code, value: Value, selector: str, type_: str, wide: str = "i6
 
 
 def _clamped(code: Code, value: Value, bits: int, *, signed: bool) -> Value:
-    """The nearest number that an integer of so many bits holds."""
+    """The nearest number that an integer of `bits` bits can hold."""
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     least = code.call("llvm.smin", value.type, value, code.const(value.type, high))
     return code.call("llvm.smax", value.type, least, code.const(value.type, low))
 
 
 def _finished(code: Code, form: Form, value: Value, c: Value | None) -> Value:
-    """What is left of a scalar instruction: saturation, then the second operation or the merge."""
+    """The rest of a scalar instruction: saturation, then the second operation or the merge."""
     low, bits = _place(form["dsel"])
     if (c is None) != (not form["op2"] and not form["dsel"]):
-        raise NotImplementedError("the operand c goes with a second operation or with a part of d")
+        raise NotImplementedError("the operand c needs a second operation or a selected part of d")
     signed = is_signed(form["dtype"] or form["atype"])
     if form.has("sat"):
         value = _clamped(code, value, bits, signed=signed)
-    if form["op2"] in ("min", "max"):  # of the value before it is cut off
+    if form["op2"] in ("min", "max"):  # of the value before truncation
         assert c is not None
         other = code.resize(c, "i64", signed=signed)
         extreme = code.call(f"llvm.{'s' if signed else 'u'}{form['op2']}", "i64", value, other)
@@ -137,14 +137,14 @@ def scalar(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -
     dtype=_INTEGERS, mode="clamp wrap", types={"d": "u32", "a": "atype", "b": "u32", "c": "u32"},
 )  # fmt: skip
 def shift(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -> Value:
-    """A part moved by another, at most by 32 or modulo 32."""
+    """A part shifted by another part, clamped to 32 or modulo 32."""
     number = _chosen(code, a, form["asel"], form["atype"], "i128")
     by = _chosen(code, b, form["bsel"], "u32")
     if form.has("wrap"):
         by = code.and_(by, code.const("i64", 31))
     by = code.resize(code.call("llvm.umin", "i64", by, code.const("i64", 32)), "i128", signed=False)
     moved = code.binary("shl" if form.row.opcode == "vshl" else "ashr", number, by)
-    if form.has("sat"):  # of intermediate results 34 bits are there
+    if form.has("sat"):  # intermediate results have 34 bits
         above = code.const("i128", 128 - 34)
         moved = code.binary("ashr", code.binary("shl", moved, above), above)
     return _finished(code, form, code.cast("trunc", moved, "i64"), c)
@@ -152,7 +152,7 @@ def shift(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) ->
 
 @_scalar(*_both("vset.atype.btype.cmp"), section="9.7.18.1.4", cmp=_COMPARISONS)
 def compared(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -> Value:
-    """1 where two parts compare so, else 0."""
+    """1 if the comparison of two parts holds, else 0."""
     left, right = _chosen(code, a, form["asel"], form["atype"]), _chosen(code, b, form["bsel"], form["btype"])
     return _finished(code, form, _comparison(form["cmp"])(code, left, right), c)
 
@@ -167,14 +167,14 @@ def compared(code: Code, form: Form, a: Value, b: Value, c: Value | None = None)
     asel=_PART,
     bsel=_PART,
     types={"d": "u32", "a": "atype", "b": "btype", "c": "u32"},
-    note="`.po` adds one more, and goes with no minus; at most the product or c has one",
+    note="`.po` adds one more and excludes a minus; only the product or c may have a minus",
 )
 def multiply_add(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """A product of two parts, plus or minus c, moved to the right and saturated."""
+    """A product of two parts, plus or minus c, shifted right and saturated."""
     minus = [name in form["negated"] for name in "abc"]
     of_product = minus[0] != minus[1]
     if (form.has("po") and any(minus)) or (of_product and minus[2]):
-        raise NotImplementedError("at most the product or c has a minus, and neither beside .po")
+        raise NotImplementedError("only the product or c may have a minus, and with .po neither")
     signed = is_signed(form["atype"]) or is_signed(form["btype"]) or of_product or minus[2]
     left = _chosen(code, a, form["asel"], form["atype"], "i128")
     right = _chosen(code, b, form["bsel"], form["btype"], "i128")
@@ -202,7 +202,7 @@ def _elements(code: Code, values: Sequence[Value], selector: str, type_: str, bi
 
 
 def _together(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """The same operation on all elements; those that the mask leaves out are c's, or add nothing to it."""
+    """The same operation on all elements; elements outside the mask keep c's value, or add nothing to it."""
     bits = 32 // int(form.row.opcode[-1])
     count, letter = 32 // bits, "bh"[bits == 16]
     order = "".join(str(n) for n in reversed(range(2 * count)))

@@ -1,10 +1,10 @@
-"""Forms in which the lanes of a warp see each other.
+"""Forms in which lanes of a warp exchange values.
 
 Source: PTX ISA, sections 9.7.13.8 to 9.7.13.14 (vote, match, activemask, redux, elect). Shuffles are in `shuffle`.
 
 A meaning of kind `warp` is called as ``emit(code, form, mask, *sources)``; `mask` is a scalar i32 with a bit for every
-lane that executes. What a lane holds that does not execute never reaches a result. Where member masks differ from lane
-to lane, each lane sees the lanes of its own mask: several groups may execute one instruction together.
+lane that executes. A value of an inactive lane never reaches a result. If member masks differ from lane to lane, each
+lane sees the lanes of its own mask: several groups may execute one instruction together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ rows = Table()
 _MEMBERS = {"membermask": "b32"}
 _warp = functools.partial(rows.row, kind="warp", cost="warp", types=_MEMBERS)
 
-#: The NaN that arithmetic gives in single precision. Source: PTX ISA, section 9.7.3, canonical NaN.
+#: The NaN that single-precision arithmetic returns. Source: PTX ISA, section 9.7.3, canonical NaN.
 _CANONICAL_NAN = 0x7FFFFFFF
 
 
@@ -45,7 +45,7 @@ def _by_lane(
 ) -> Value:
     """Call a function of the module that computes one lane after another: `body(code, index, arguments)`.
 
-    The function is written once a module, so that a rare form does not blow up a kernel's code.
+    A module has the function once, so that a rare form does not make a kernel's code much larger.
     """
     parameters = [Value(f"%p{i}", a.type, a.lanes) for i, a in enumerate(arguments)]
     inner = Code()
@@ -80,7 +80,7 @@ def _votes(code: Code, mask: Value, a: Value, members: Value | None) -> tuple[Va
 @_warp("vote.sync.mode.type d, {!}a, membermask;", section="9.7.13.9", mode="all any uni", type="pred")
 @_warp("vote.mode.type d, {!}a;", section="9.7.13.8", mode="all any uni", type="pred")
 def vote(code: Code, form: Form, mask: Value, a: Value, members: Value | None = None) -> Value:
-    """Whether a predicate holds in all lanes, in any, or alike in all."""
+    """Whether a predicate holds in all lanes, in any, or has the same value in all."""
     voters, ayes = _votes(code, mask, a, members)
     none = code.icmp("eq", ayes, code.const("i32", 0))
     match form["mode"]:
@@ -140,7 +140,7 @@ def match_any(code: Code, form: Form, mask: Value, a: Value, members: Value) -> 
     type="b32 b64",
 )
 def match_all(code: Code, form: Form, mask: Value, a: Value, members: Value) -> tuple[Value, Value]:
-    """The mask of all lanes if all hold the same value, else 0; p says which."""
+    """The mask of all lanes if all hold the same value, else 0; p says whether they do."""
     voters, equal = _equal_lanes(code, mask, a, members)
     same = code.icmp("eq", equal, voters)
     return code.select(same, voters, code.const("i32", 0)), same
@@ -183,7 +183,7 @@ def redux(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Valu
 def redux_float(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
     """Extreme of floats, with -0 below +0; NaNs count only with .NaN, or when there is nothing else.
 
-    Floats are reduced as integers of the same order: negative ones with their magnitude's bits turned over.
+    Floats are reduced as integers of the same order: negative ones with the bits of their magnitude inverted.
     """
     bits = code.cast("bitcast", code.splat(a), "i32")
     magnitude = code.and_(bits, code.const("i32", 0x7FFFFFFF))
@@ -201,6 +201,6 @@ def redux_float(code: Code, form: Form, mask: Value, a: Value, members: Value) -
 
 
 def _ordered(code: Code, bits: Value) -> Value:
-    """Between a float's bits and a signed integer of the same order; its own inverse."""
+    """Map a float's bits to a signed integer of the same order; the map is its own inverse."""
     sign = code.binary("ashr", bits, code.const("i32", 31))
     return code.xor(bits, code.binary("lshr", sign, code.const("i32", 1)))

@@ -1,8 +1,8 @@
-"""Products of matrices by a warpgroup, four warps of 16 rows each, whose operands lie in shared memory.
+"""Products of matrices by a warpgroup, four warps of 16 rows each, with operands in shared memory.
 
-Source: PTX ISA, section 9.7.15 (wgmma). A meaning of kind `warpgroup` gives the format of A's elements, and of B's. The
-machine multiplies when an instruction is issued: what waits for it afterwards has nothing left to wait for. Of a sparse
-A `e` has the metadata, which say which elements are there.
+Source: PTX ISA, section 9.7.15 (wgmma). A meaning of kind `warpgroup` returns the formats of A's and B's elements. The
+machine multiplies when an instruction is issued, so a later wait has nothing to wait for. For a sparse A, `e` is the
+metadata, which give the places of the stored elements.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ rows = Table()
 
 #: Source: PTX ISA, 9.7.15.2, "Matrix Shape": every multiple of 8 from 8 to 256.
 _COLUMNS = tuple(range(8, 257, 8))
-#: Source: the same, of integers: fewer multiples.
+#: Source: the same; integers have fewer multiples.
 _FEWER = (8, 24, *range(16, 257, 16))
 
 
 def columns(form: Form) -> int:
-    """Of the result."""
+    """Columns of the result."""
     return int(form["shape"].partition("n")[2].partition("k")[0])
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers of 32 bits that a lane holds: 16 rows of the result, and of A if it is in registers."""
+    """Registers of 32 bits of a lane: for 16 rows of the result, and of A if it is in registers."""
     return {"d": 16 * columns(form) * (16 if form["dtype"] == "f16" else 32) // (32 * 32), "a": 4}
 
 
 def is_sparse(form: Form) -> bool:
-    """Whether of A only half of the elements are there."""
+    """Whether A is sparse, with half of its elements stored."""
     return form.has("sp")
 
 
@@ -61,10 +61,10 @@ _product = functools.partial(
     updates=True,
     kind="warpgroup",
     cost="tensor",
-    note="done when it is issued",
+    note="complete when it is issued",
 )  # fmt: skip
 
-#: Products of a sparse A take twice the length at once, and metadata of which elements are there.
+#: Products of a sparse A have twice the length, and metadata that give the places of the stored elements.
 for _section, _sparse, _more, _twice in ("9.7.15.5.2", "", "", 1), ("9.7.15.6.3", ".sp", ", e, selector", 2):
     _name = f"wgmma.mma_async{_sparse}.sync.aligned.shape"
     _whole = f"d, a, b{_more}, scale"
@@ -94,5 +94,5 @@ _control(
     "wgmma.wait_group.sync.aligned n;",
     kind="group",
     types={"n": "u32"},
-    note="products are done when they are issued",
+    note="products are complete when they are issued",
 )

@@ -1,8 +1,8 @@
 """Products of matrices by a warp in fragments whose layout the manual leaves open (PTX ISA 9.7.14.4, wmma).
 
-Here a fragment is that of the `mma` instructions which a product consists of: two tiles of 16 x 8 results, or one of
-8 x 8. With 8 rows and 32 columns they are those of the transposed product. Fragments of float16 have eight registers,
-of which the later ones repeat the first where fewer hold the matrix, as on GPUs since sm_75.
+Here a fragment is that of the `mma` instructions that a product consists of: two tiles of 16 x 8 results, or one of
+8 x 8. With 8 rows and 32 columns they compute the transposed product. Fragments of float16 have eight registers; if
+fewer hold the matrix, the later ones repeat the first, as on GPUs since sm_75.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tilewright.simt.isa.table import Form, Table
 rows = Table()
 
 _TILES = "m16n16k16 m32n8k16 m8n32k16"
-#: Shapes of a fragment's type, and the rows, columns and products of the `mma` that its tiles are of.
+#: By the bits of an element: m, n and k of the `mma` of a fragment's tiles.
 _INNER = {16: (16, 8, 16), 8: (16, 8, 16), 32: (16, 8, 8), 64: (8, 8, 4), 4: (8, 8, 32), 1: (8, 8, 128)}
 _HALF_REGISTERS = 8
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """How a warp holds a matrix: for each register of a lane, and each of its elements, row and column."""
+    """The layout of a matrix in a warp: row and column of each element of each register of each lane."""
 
     rows: int
     columns: int
-    bits: int  #: Of an element.
+    bits: int  #: Bits of an element.
     #: Row and column by register, lane and element of the register.
     places: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
 
@@ -68,7 +68,7 @@ def _tile(matrix: str, bits: int, extents: tuple[int, int, int]) -> list[list[li
 def fragment(shape: str, matrix: str, type_: str, inner_type: str) -> Fragment:
     """The fragment of matrix `a`, `b` or `c` of a shape; `inner_type` is the type of A's and B's elements.
 
-    Raises ValueError: there is none of the shape and type.
+    Raises ValueError: no such shape has this type.
     """
     m, n, k = _extents(shape)
     inner = _INNER.get(bits_of(inner_type), (8, 8, 0))
@@ -95,7 +95,7 @@ def fragment(shape: str, matrix: str, type_: str, inner_type: str) -> Fragment:
     return Fragment(*extents, bits, tuple(found))
 
 
-#: What A's and B's elements are where the shape says it; those of two tiles hold all types of sums alike.
+#: The type of A's and B's elements, for shapes that fix it; for two tiles all types give the same layout of sums.
 _OF_SHAPE = {"m16n16k8": "tf32", "m8n8k4": "f64", "m8n8k32": "s4", "m8n8k128": "b1"}
 
 
@@ -112,7 +112,7 @@ def _moved_count(form: Form) -> Mapping[str, int]:
 
 _moves = functools.partial(
     rows.placed, counts=_moved_count, kind="fragment", cost="memory", fixed=2, space="global shared shared::cta",
-    layout="row col", note="lines are accesses of 16 bytes by one lane each",
+    layout="row col", note="each line is one access of 16 bytes by one lane",
 )  # fmt: skip
 
 
@@ -137,13 +137,13 @@ _add_moves()
 
 @dataclass(frozen=True)
 class Tiles:
-    """The products of `mma` that a product consists of."""
+    """The `mma` products that a product consists of."""
 
-    inner: str  #: Their form.
-    turned: bool  #: Whether they are of the transposed matrices.
-    across: int  #: How many tiles of its A (down) and of its B (across) there are.
+    inner: str  #: The name of their form.
+    turned: bool  #: Whether they multiply the transposed matrices.
+    across: int  #: Number of tiles down (of its A) and across (of its B).
     down: int
-    steps: int  #: How many products along k a tile is, one after the other.
+    steps: int  #: Number of successive products along k for one tile.
 
 
 def _factors(form: Form) -> tuple[str, str]:
@@ -161,7 +161,7 @@ def _product_counts(form: Form) -> Mapping[str, int]:
 
 
 def _tiles(form: Form, name: str) -> Tiles:
-    """The products of a form; of tf32 the assembler makes two along k (HMMA.1684), of all others one."""
+    """The products of a form; for tf32 the assembler makes two along k (HMMA.1684), for all others one."""
     type_ = _factors(form)[0]
     m, n, _ = _extents(form["shape"])
     high, wide, k = _INNER[bits_of(type_)]
@@ -173,7 +173,7 @@ def _tiles(form: Form, name: str) -> Tiles:
 
 _product = functools.partial(
     rows.row, section="9.7.14.4.5", types=dict.fromkeys("abcd", "b32"), counts=_product_counts, kind="product",
-    cost="tensor", note="as the products of mma that it consists of",
+    cost="tensor", note="bits as those of the mma products that it consists of",
 )  # fmt: skip
 _layouts = functools.partial(_product, fixed=1, alayout="row col", blayout="row col")
 _typed = functools.partial(
@@ -227,5 +227,5 @@ def integers(form: Form) -> Tiles:
     op="xor and", dtype="s32", atype="b1", btype="b1", ctype="s32",
 )  # fmt: skip
 def bits(form: Form) -> Tiles:
-    """How many bits differ between a row and a column, or are set in both."""
+    """The number of bits that differ between a row and a column, or that are set in both."""
     return _tiles(form, f".s32.b1.b1.s32.{form['op']}.popc")
