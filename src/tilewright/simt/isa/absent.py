@@ -84,8 +84,8 @@ ABSENT = (
 def why_absent(name: str) -> str:
     """The reason why a form without a row is refused; "" if this list does not have it.
 
-    >>> why_absent("sured.b.add.1d.u32.trap")[:17], why_absent("mad.lo.u32")
-    ('of surfaces there', '')
+    >>> why_absent("sured.b.add.1d.u32.trap")[:16], why_absent("mad.lo.u32")
+    ('only unformatted', '')
     """
     parts = name.split(".")
     for absent in ABSENT:
