@@ -54,6 +54,7 @@ INSTRUCTIONS = {
     "TW417": r"tcgen05\.st|st\.shared",
     "TW418": r"st\.",
     "TW419": r"tcgen05\.(de)?alloc",
+    "TW420": r"tcgen05|mbarrier\.arrive",
     "TW509": r"trap",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",

@@ -15,7 +15,7 @@ from tilewright import machine
 from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
-from tilewright.checking.text import indices, loads, precision, products, reach, shuffling, unset, values
+from tilewright.checking.text import fences, indices, loads, precision, products, reach, shuffling, unset, values
 from tilewright.checking.text.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.instruments.convergence import Convergence
@@ -231,6 +231,7 @@ class Checks(Observer):
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
             found += products.findings(read, launch.name) + loads.findings(read, launch.name)
+            found += fences.findings(read, launch.name)
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 

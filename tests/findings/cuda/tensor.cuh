@@ -48,11 +48,15 @@ __device__ inline unsigned long long matrix_at(const unsigned short *place, int 
 #define COMMIT                                                                                                         \
     if (threadIdx.x == 0)                                                                                              \
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(in_shared(&bar)) : "memory")
-#define AWAIT                                                                                                          \
+// A wait for the first phase of an mbarrier, with an order and its scope or without.
+#define AWAIT_AT(bar, order)                                                                                           \
     asm volatile("{.reg .pred done; "                                                                               \
-                 "again: mbarrier.try_wait.parity.shared.b64 done, [%0], 0; @!done bra again;}" ::"r"(              \
+                 "again: mbarrier.try_wait.parity" #order ".shared.b64 done, [%0], 0; @!done bra again;}" ::"r"(       \
                      in_shared(&bar))                                                                                  \
-                 : "memory");                                                                                          \
+                 : "memory")
+#define AWAIT_RELAXED AWAIT_AT(bar, .relaxed.cta)
+#define AWAIT                                                                                                          \
+    AWAIT_AT(bar, );                                                                                                   \
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory")
 #define LOAD(sum, from)                                                                                                \
     float sum;                                                                                                         \

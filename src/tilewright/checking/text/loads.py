@@ -20,10 +20,9 @@ _SHOWN = 4
 
 def findings(values: Values, kernel: str) -> list[Finding]:
     """A finding for each use of a load's registers before any wait."""
-    loads = [(b, op) for b, block in enumerate(values.graph.blocks) for op in block.ops if _is_load(op)]
     found: list[Finding] = []
-    for number, load in loads:
-        if _is_awaited(values, number, load):
+    for load in filter(_is_load, values.ops):
+        if any(map(_is_wait, values.behind(load))):
             continue
         uses = [op for register in load.writes for op in values.readers.get(register, ())]
         if uses:
@@ -32,21 +31,6 @@ def findings(values: Values, kernel: str) -> list[Finding]:
             details = {"registers": registers, "others": [values.where(load.instruction.ptx_line)]}
             found.append(values.finding("TW418", first, kernel, details))
     return found
-
-
-def _is_awaited(values: Values, number: int, load: Op) -> bool:
-    """Whether a wait can follow a load in its block."""
-    blocks = values.graph.blocks
-    own = blocks[number].ops
-    if any(map(_is_wait, own[own.index(load) :])):
-        return True
-    seen, waiting = set(), list(blocks[number].successors)
-    while waiting:
-        block = waiting.pop()
-        if block not in seen:
-            seen.add(block)
-            waiting += blocks[block].successors
-    return any(_is_wait(op) for block in seen for op in blocks[block].ops)
 
 
 def _is_load(op: Op) -> bool:

@@ -71,6 +71,25 @@ class Values:
                         waiting += [register for register in op.reads if register not in looked_at]
                         looked_at.update(op.reads)
 
+    def behind(self, op: Op, stops: Callable[[Op], bool] = lambda op: False) -> Iterator[Op]:
+        """Every instruction that may follow one, up to those that `stops` names on each way; itself too, in a loop."""
+        blocks = self.graph.blocks
+        number = next(b.index for b in blocks if any(one is op for one in b.ops) or b.end is op)
+        own = [one for one in (*blocks[number].ops, blocks[number].end) if one is not None]
+        start = next(i for i, one in enumerate(own) if one is op) + 1
+        waiting, seen = [(number, own[start:])], set[int]()
+        while waiting:
+            number, ops = waiting.pop()
+            for one in ops:
+                if stops(one):
+                    break
+                yield one
+            else:
+                for successor in set(blocks[number].successors) - seen:
+                    seen.add(successor)
+                    block = blocks[successor]
+                    waiting.append((successor, [one for one in (*block.ops, block.end) if one is not None]))
+
     @staticmethod
     def bases(op: Op) -> list[tree.Register | tree.Symbol]:
         """The bases of an instruction's addresses."""

@@ -1,0 +1,59 @@
+"""TW420: tensor memory used on both sides of an mbarrier whose relaxed arrival or wait orders nothing, without a fence.
+
+An arrival that releases and a wait that acquires need no fence (CUTLASS and Triton have none); with relaxed ones the
+manual's patterns have `tcgen05.fence::before_thread_sync` before the arrival, and `::after_thread_sync` after the wait.
+
+Source: PTX ISA, 9.7.16.6.4 (canonical synchronization patterns), 9.7.16.11.1 (tcgen05.fence), 9.7.13.15.13 and
+9.7.13.15.16 (the order of an mbarrier's instruction that names none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tilewright.checking.text.values import Values
+from tilewright.instruments.findings import Finding
+from tilewright.simt.translate.graph import Op
+
+
+def findings(values: Values, kernel: str) -> Iterator[Finding]:
+    """A finding for each arrival behind a use that no fence is between, and for each use behind such a wait."""
+    for op in values.ops:
+        if _is_relaxed(op, "await"):
+            yield from _first(values, kernel, op, "after", _uses)
+        elif _moves(op):
+            yield from _first(values, kernel, op, "before", lambda other: _is_relaxed(other, "mbarrier"))
+
+
+def _first(values: Values, kernel: str, op: Op, side: str, meant: Callable[[Op], bool]) -> Iterator[Finding]:
+    """The first instruction behind another that is meant, where it can be reached without the fence."""
+    for other in values.behind(op, lambda other: _orders(other, side)):
+        if meant(other):
+            first, second = op.instruction, values.where(op.instruction.ptx_line)
+            yield values.finding("TW420", other, kernel, {"how": side, "other": first.name, "others": [second]})
+            return
+
+
+def _is_relaxed(op: Op, kind: str) -> bool:
+    """Whether an instruction is a relaxed one of a kind: `await`, or of the others of mbarriers an arrival."""
+    form = op.form
+    arrives = form.has("arrive") or form.has("arrive_drop")
+    return form.row.kind == kind and form["sem"] == "relaxed" and (arrives or kind == "await")
+
+
+def _moves(op: Op) -> bool:
+    """Whether an instruction moves registers to tensor memory, or from there."""
+    return op.form.row.kind == "columns" and op.form.row.counts is not None
+
+
+def _uses(op: Op) -> bool:
+    return _moves(op) or op.form.row.kind == "tensor_product" or (op.form.row.kind == "columns" and op.form.has("cp"))
+
+
+def _orders(op: Op, side: str) -> bool:
+    """Whether an instruction is the fence, or one that orders all memory."""
+    return op.form.has(f"fence::{side}_thread_sync") or _is_fence_of_memory(op)
+
+
+def _is_fence_of_memory(op: Op) -> bool:
+    return op.form.row.kind == "fence" and not op.form.has("proxy") and not op.form.has("mbarrier_init")
