@@ -1,1 +1,1 @@
-"""What other people's programs see of the simulated GPU: numba-cuda's driver, so that they run without a GPU."""
+"""The simulated GPU as programs see it: replacements for numba-cuda's driver and others, so that no GPU is needed."""

@@ -1,8 +1,8 @@
-"""What stands for packages' benchmarks: the function runs once, and its launches' predicted times are its time.
+"""Replacements for packages' benchmarks: the function runs once, and its time is the predicted time of its launches.
 
-Of a launch of many blocks some run, which stand for the others; it runs whole only where the program looks at what it
-writes (:mod:`tilewright.drivers.left_out`). Where the model refuses a launch, its bound by counted work stands in: the
-seconds of the unit that needs most. A line on standard error says so.
+Of a large launch some blocks run and represent the others; the whole launch runs only if the program reads its results
+(:mod:`tilewright.drivers.left_out`). If the model does not support a launch, its lower bound from counts is used: the
+time of the unit that needs most. A line on standard error says so.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tilewright.prediction.sampling import Care
 from tilewright.profiling import Profiles
 from tilewright.simt.observer import Launch
 
-#: Blocks that stand for a launch: fewer than of a prediction that somebody asked for, since autotuners compare many.
+#: Blocks that represent a launch: fewer than for a requested prediction, because autotuners compare many launches.
 _QUICK = Care(least_blocks=16, most_part=3 / 4, each=1, compared=2, following=2)
 
 
 class Timed(Predictions):
-    """Predictions of launches that need not run whole."""
+    """Predictions of launches that need not run completely."""
 
     leaves_out = True
 
     def enough(self, launch: Launch) -> bool:
-        """Whether some blocks were counted."""
+        """Whether a sample of blocks was counted."""
         return launch.index in self._sampled
 
 
 class Benchmarks:
-    """Times of functions, and what was said about them."""
+    """Predicted times of functions, and which messages were already shown."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
@@ -47,7 +47,7 @@ class Benchmarks:
         return_mode: str = "mean",
         **_: Any,
     ) -> Any:
-        """Triton's: milliseconds of a function; all quantiles are the same."""
+        """Triton's: milliseconds of a function; all quantiles are equal."""
         for tensor in grad_to_none or ():
             tensor.grad = None
         time = self.milliseconds("do_bench", fn)
@@ -73,9 +73,9 @@ class Benchmarks:
         return 1e3 * self.milliseconds("benchmark", lambda: callable(*given.args, **given.kwargs))
 
     def milliseconds(self, asked: str, fn: Callable[[], Any]) -> float:
-        """Of a function: its launches, one after the other.
+        """The time of a function's launches, one after the other.
 
-        NaN where it launches no kernel: what a library itself does on a GPU is not predicted.
+        NaN if it launches no kernel: the work of a library on a GPU is not predicted.
         """
         gpu = current_gpu()
         predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
@@ -87,19 +87,19 @@ class Benchmarks:
         return sum(found) if found else float("nan")
 
     def _of_launch(self, asked: str, predictions: Predictions, one: Counted) -> float:
-        """Of a launch: predicted, or bounded."""
+        """The time of a launch: predicted, or its lower bound."""
         try:
             return predictions.predicted(one).seconds * 1e3
         except REFUSED as error:
             name = one.launch.name
             self._say(
                 name,
-                f"{asked}: {name} has no predicted time ({error}); the least that its counted work needs is taken",
+                f"{asked}: {name} has no predicted time ({error}); its lower bound from counts is used",
             )
             return one.seen.least_seconds * 1e3
 
     def _say(self, key: str, text: str) -> None:
-        """A line on standard error, once for each kernel."""
+        """Write a line on standard error, once for each key."""
         if key not in self._said:
             self._said.add(key)
             print(text, file=sys.stderr)

@@ -1,6 +1,6 @@
-"""Processes that a program starts: each has a simulated GPU of its own, and reports what its observer saw.
+"""Processes that a program starts: each has its own simulated GPU, and reports what its observer saw.
 
-A process writes its report after each launch, because pools end their processes by a signal.
+A process writes its report after each launch, because process pools end their workers with a signal.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _PREFIX = "TILEWRIGHT_SIMULATED_"
 
 
 class ChildLaunches(Observer):
-    """Writes files that say what other processes than number `process` launched.
+    """Writes a file for each process, except `process`, that launched kernels.
 
-    Each of those processes reports what its `observer` saw; None reports only that there was a launch.
+    Each of those processes reports what its `observer` saw; without one, it only reports that there was a launch.
     """
 
     def __init__(self, note: Path, process: int, observer: Observer | None = None) -> None:
@@ -35,36 +35,36 @@ class ChildLaunches(Observer):
         self._note = note
         self._process = process
         self._observer = observer
-        self._written_by, self._name = 0, ""  # the process that wrote last, and the name of its file
+        self._reported_by, self._name = 0, ""  # the process that wrote the last report, and its file's name
 
     @property
     def any(self) -> bool:
-        """Whether there were any."""
+        """Whether another process launched a kernel."""
         return self._note.exists()
 
     @property
     def reports(self) -> Iterator[dict[str, Any]]:
-        """What each process's observer saw."""
+        """The report of each process's observer."""
         for file in sorted(self._note.parent.glob("*.json")):
             yield json.loads(file.read_text(encoding="utf-8"))
 
     def launching(self, launch: Launch) -> None:
-        """Note a launch of another process."""
+        """Record that another process launches a kernel."""
         if os.getpid() != self._process:
-            with suppress(OSError):  # the program that is followed has ended
+            with suppress(OSError):  # the followed program has ended
                 self._note.touch()
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Report what another process saw so far."""
+        """Write the report of another process so far."""
         if os.getpid() != self._process:
-            self.tell()
+            self.write_report()
 
-    def tell(self) -> None:
-        """Write what the observer saw. Readers find the whole file or none."""
+    def write_report(self) -> None:
+        """Write the observer's report to a file. Readers find the complete file or none."""
         if self._observer is None or (report := self._observer.report()) is None:
             return
-        if self._written_by != os.getpid():  # also of a process that is forked: it tells beside its parent
-            self._written_by, self._name = os.getpid(), uuid.uuid4().hex
+        if self._reported_by != os.getpid():  # a forked process needs a file of its own
+            self._reported_by, self._name = os.getpid(), uuid.uuid4().hex
         file = self._note.with_name(f"{self._name}.json")
         with suppress(OSError):
             file.with_suffix(".new").write_text(json.dumps(report), encoding="utf-8")
@@ -75,10 +75,10 @@ class ChildLaunches(Observer):
 def in_children(
     gpu: str, seed: int | None = None, limits: Limits | None = None, observer: Observer | None = None
 ) -> Iterator[ChildLaunches]:
-    """Give each Python process that is started meanwhile a simulated GPU of its own, with the same limit of seconds.
+    """Give each Python process started in the body its own simulated GPU, with the same limit of seconds.
 
-    If the `observer` takes reports (`Observer.takes_reports`), each process gets another one of its class. The caller
-    adds what this yields to its own observers, behind `observer`: processes that are forked report through it.
+    If the class of `observer` takes reports (`Observer.takes_reports`), each process gets a new instance of it. The
+    caller adds the yielded observer to its own, after `observer`: forked processes report through it.
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds
@@ -86,7 +86,7 @@ def in_children(
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(private.working_folder())
-        except OSError:  # nowhere to note them: the file system is read-only, or full
+        except OSError:  # no place for reports: the file system is read-only or full
             folder = Path(os.devnull)
         launches = ChildLaunches(folder / "launched", os.getpid(), observer if kind else None)
         wanted = {
@@ -110,7 +110,7 @@ def in_children(
 
 
 def stay_simulated() -> None:
-    """Put the simulated GPU that a parent process asked for in place until this process ends."""
+    """Install the simulated GPU that a parent process requested, until this process ends."""
     gpu, seed, limit, note, kind = (os.environ[_PREFIX + name] for name in ("GPU", "SEED", "LIMIT", "NOTE", "OBSERVER"))
     module, _, name = kind.partition(":")
     observer = getattr(importlib.import_module(module), name)(gpu=gpu) if kind else None
@@ -124,5 +124,5 @@ def stay_simulated() -> None:
             limits=Limits(seconds=float(limit)) if limit else None,
         )
     )
-    stack.callback(launches.tell)  # with what the end of the program shows
+    stack.callback(launches.write_report)  # with what the end of the program adds
     atexit.register(stack.close)

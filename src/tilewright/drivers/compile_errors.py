@@ -1,4 +1,4 @@
-"""Errors of compiling a user's kernel: each names the line of the kernel that is meant."""
+"""Errors from compiling a user's kernel, with the line of the kernel."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-#: Names of locals of numba-cuda's compiler that hold what is being looked at, with its place in the source.
+#: Local variables of numba-cuda's compiler that hold the current object, with its place in the source.
 _LOOKED_AT = ("inst", "constraint", "interp", "self")
 
 
 def add_line(error: Exception, function: Any) -> None:
-    """Add a note with the line of the kernel to an error of numba-cuda's that does not say it.
+    """Add a note with the kernel's line to an error of numba-cuda that does not have it.
 
-    The error is as it was caught: the compiler's frames, whose locals know the place, are in its traceback.
+    The error must be as it was caught: its traceback has the compiler's frames, whose local variables have the place.
 
     >>> error = TypeError("no such type")
-    >>> add_line(error, compile)  # no Python function: nothing is known
+    >>> add_line(error, compile)  # no Python function: no place is known
     >>> getattr(error, "__notes__", [])
     []
     """
     code = getattr(function, "__code__", None)
-    if code is None or f'{Path(code.co_filename).name}", line' in str(error):  # numba gives a relative path
+    if code is None or f'{Path(code.co_filename).name}", line' in str(error):  # numba's path is relative
         return
     line = max(_lines(error, code.co_filename), key=lambda found: found[0], default=(0, code.co_firstlineno))[1]
     text = linecache.getline(code.co_filename, line).strip()
@@ -30,7 +30,7 @@ def add_line(error: Exception, function: Any) -> None:
 
 
 def _lines(error: Exception, file: str) -> Iterator[tuple[int, int]]:
-    """Depth of each frame of the compiler that looks at a line of the file, and the line."""
+    """The depth of each compiler frame that processes a line of the file, and the line."""
     frame, depth = error.__traceback__, 0
     while frame is not None:
         known = frame.tb_frame.f_locals

@@ -1,4 +1,4 @@
-"""Driver calls about devices and contexts. There is one device, and one context of it.
+"""Driver calls for devices and contexts. There is one device, with one context.
 
 Source: CUDA Driver API, "Device Management", "Primary Context Management", "Context Management".
 """
@@ -15,8 +15,8 @@ from tilewright.machine.gpu import WARP_LANES, Gpu
 
 #: The handle of the primary context.
 PRIMARY = 0xC0DE
-#: Attribute -> its value, or what computes it from the device's record. What is missing is a feature that the simulated
-#: GPU lacks. Source: CUDA Driver API, `CUdevice_attribute`; of the first group CUDA Programming Guide, "Compute
+#: Attribute -> its value, or a function of the device's record. A missing attribute is a feature that the simulated GPU
+#: lacks. Source: CUDA Driver API, `CUdevice_attribute`; for the first group CUDA Programming Guide, "Compute
 #: Capabilities".
 ATTRIBUTES: Mapping[str, int | Callable[[Gpu], int]] = MappingProxyType(
     {
@@ -80,7 +80,7 @@ def cuInit(gpu: SimulatedGpu, flags: int) -> None:
 
 
 def cuDriverGetVersion(gpu: SimulatedGpu) -> int:
-    """The version of CUDA that the driver supports: the compiler's, which runs here."""
+    """The version of CUDA that the driver supports: that of the installed compiler."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()
@@ -98,7 +98,7 @@ def cuDeviceGet(gpu: SimulatedGpu, ordinal: int) -> Any:
 
 
 def cuDeviceGetName(gpu: SimulatedGpu, length: int, device: Any) -> bytes:
-    """The device's name, and a zero byte, in at most so many bytes."""
+    """The device's name and a zero byte, in at most `length` bytes."""
     _device(device)
     return gpu.record.name.encode()[: length - 1].ljust(length, b"\0")
 
@@ -110,7 +110,7 @@ def cuDeviceTotalMem(gpu: SimulatedGpu, device: Any) -> int:
 
 
 def cuDeviceGetAttribute(gpu: SimulatedGpu, attribute: Any, device: Any) -> int:
-    """One attribute of the device; a feature that is not in the table is one that it lacks, which is 0."""
+    """One attribute of the device; 0 for a feature that the table does not have, which the device lacks."""
     _device(device)
     name = binding().CUdevice_attribute(int(attribute)).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
     value = ATTRIBUTES.get(name, 0)
@@ -118,7 +118,7 @@ def cuDeviceGetAttribute(gpu: SimulatedGpu, attribute: Any, device: Any) -> int:
 
 
 def cuDeviceCanAccessPeer(gpu: SimulatedGpu, device: Any, peer: Any) -> int:
-    """Whether a device reaches another one's memory; a device is no peer of its own."""
+    """Whether a device accesses another one's memory; a device is no peer of itself."""
     _device(device)
     _device(peer)
     return 0
@@ -132,7 +132,7 @@ def cuDevicePrimaryCtxRetain(gpu: SimulatedGpu, device: Any) -> Any:
 
 
 def cuDevicePrimaryCtxRelease(gpu: SimulatedGpu, device: Any) -> None:
-    """Give the primary context up; the last one to do so ends it."""
+    """Release the primary context; the last release ends it."""
     _device(device)
     gpu.primary_retained = max(gpu.primary_retained - 1, 0)
 
@@ -150,13 +150,13 @@ def cuDevicePrimaryCtxGetState(gpu: SimulatedGpu, device: Any) -> tuple[int, int
 
 
 def cuCtxCreate(gpu: SimulatedGpu, *arguments: Any) -> Any:
-    """A context of one's own: the primary one again, made current."""
+    """A new context, which is the primary one again, made current."""
     gpu.contexts.append(PRIMARY)
     return binding().CUcontext(PRIMARY)
 
 
 def cuCtxDestroy(gpu: SimulatedGpu, context: Any) -> None:
-    """End a context; it leaves the top of the stack."""
+    """Destroy a context; it is removed from the top of the stack."""
     if gpu.contexts and gpu.contexts[-1] == int(context):
         gpu.contexts.pop()
 
@@ -167,7 +167,7 @@ def cuCtxGetCurrent(gpu: SimulatedGpu) -> Any:
 
 
 def cuCtxSetCurrent(gpu: SimulatedGpu, context: Any) -> None:
-    """Replace the top of the stack; 0 takes it away."""
+    """Replace the top of the stack; 0 removes it."""
     if gpu.contexts:
         gpu.contexts.pop()
     if int(context):
@@ -182,7 +182,7 @@ def cuCtxPushCurrent(gpu: SimulatedGpu, context: Any) -> None:
 
 
 def cuCtxPopCurrent(gpu: SimulatedGpu) -> Any:
-    """Take the current context off the stack."""
+    """Remove the current context from the stack."""
     gpu.require_context()
     return binding().CUcontext(gpu.contexts.pop())
 
@@ -194,23 +194,23 @@ def cuCtxGetDevice(gpu: SimulatedGpu) -> Any:
 
 
 def cuCtxSynchronize(gpu: SimulatedGpu) -> None:
-    """Wait for everything."""
+    """Wait for all work."""
     gpu.require_context()
     gpu.wait()
     gpu.outstanding.all_done()
 
 
 def cuCtxEnablePeerAccess(gpu: SimulatedGpu, peer: Any, flags: int) -> None:
-    """Reach another device's memory; there is none."""
+    """Enable access to another device's memory; there is none."""
     raise DriverError("CUDA_ERROR_PEER_ACCESS_UNSUPPORTED")
 
 
 def cuProfilerStart(gpu: SimulatedGpu) -> None:
-    """Begin what a profiler records."""
+    """Start recording for a profiler."""
 
 
 def cuProfilerStop(gpu: SimulatedGpu) -> None:
-    """End what a profiler records."""
+    """Stop recording for a profiler."""
 
 
 def _device(device: Any) -> int:

@@ -1,4 +1,4 @@
-"""Which simulated GPU is in place: the one whose binding numba-cuda's driver holds."""
+"""The installed simulated GPU: the one whose binding numba-cuda's driver holds."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ DRIVER = "numba.cuda.cudadrv.driver"
 
 
 def free_pending() -> None:
-    """Free the arrays that nobody has any more: numba-cuda puts that off until there are enough of them."""
+    """Free arrays that the program has released: numba-cuda delays this until there are enough of them."""
     devices = sys.modules.get("numba.cuda.cudadrv.devices")
     if devices is not None:
-        with contextlib.suppress(Exception):  # a context that an error has ended frees nothing
+        with contextlib.suppress(Exception):  # in a context that an error has ended, nothing is freed
             devices.get_context().memory_manager.deallocations.clear()
 
 
 def placed_gpu() -> SimulatedGpu | None:
-    """The simulated GPU that numba-cuda's calls go to now; None where there is none."""
+    """The simulated GPU that numba-cuda's calls go to; None if there is none."""
     gpu = getattr(getattr(sys.modules.get(DRIVER), "binding", None), "gpu", None)
     return gpu if isinstance(gpu, SimulatedGpu) else None
 
 
 def current_gpu() -> SimulatedGpu:
-    """The simulated GPU that numba-cuda's calls go to now.
+    """The simulated GPU that numba-cuda's calls go to.
 
     Raises DeviceError: there is none.
     """

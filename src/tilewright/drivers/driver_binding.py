@@ -1,4 +1,4 @@
-"""What stands for `cuda.bindings.driver` in numba-cuda: our driver calls, and the real types, constants and codes."""
+"""Replaces `cuda.bindings.driver` in numba-cuda: our driver calls, and the real types, constants and codes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tilewright.drivers import allocations, contexts, modules, streams, tensor_m
 from tilewright.drivers.gpu import DriverError, EndedError, SimulatedGpu
 from tilewright.drivers.launching import driver_error
 
-#: Every driver call that the simulated GPU answers, by name.
+#: Every driver call that the simulated GPU implements, by name.
 CALLS: dict[str, Callable[..., Any]] = {
     name: function
     for subject in (contexts, allocations, streams, modules, tensor_maps)
     for name, function in vars(subject).items()
     if name.startswith("cu") and getattr(function, "__module__", "") == subject.__name__
 }
-#: Calls for which no lock is held: those that wait for callbacks, which may make driver calls of their own, and those
-#: that Python may make while it collects arrays, on a thread that runs a kernel for another one that holds the lock.
+#: Calls that hold no lock: those that wait for callbacks, which may make driver calls themselves; and those that Python
+#: may make while it collects arrays, on a thread that runs a kernel for another thread that holds the lock.
 UNLOCKED = frozenset(
     "cuCtxSynchronize cuStreamSynchronize cuMemFree cuMemFreeHost cuMemHostUnregister cuStreamDestroy cuEventDestroy "
     "cuLibraryUnload".split()
@@ -26,7 +26,7 @@ UNLOCKED = frozenset(
 
 
 class Binding:
-    """The driver's functions for one simulated GPU; each returns a CUresult and what it gives."""
+    """The driver's functions for one simulated GPU; each returns a CUresult and its results."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self.gpu = gpu
@@ -53,7 +53,7 @@ class Binding:
                 else:
                     with self.gpu.call():
                         given = call(self.gpu, *arguments)
-            except EndedError as error:  # a code alone says nothing of what to do
+            except EndedError as error:  # the code alone does not say what to do
                 raise driver_error(error.code, str(error)) from None
             except DriverError as error:
                 return (self._real.CUresult.__members__[error.code],)
@@ -63,7 +63,7 @@ class Binding:
         return answer
 
     def _refuse(self, name: str) -> Callable[..., tuple[Any, ...]]:
-        """A call that the simulated GPU does not answer; a name that no driver has is an AttributeError."""
+        """A call that the simulated GPU does not implement; a name that no driver has is an AttributeError."""
         real = getattr(self._real, name)
 
         @functools.wraps(real)

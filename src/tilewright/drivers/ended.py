@@ -1,4 +1,4 @@
-"""What is left of numba-cuda's objects when their simulated GPU ends: a use of their memory or handle is an error."""
+"""numba-cuda's objects after their simulated GPU has ended: any use of their memory or handle is an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from tilewright.errors import DeviceError
 
-#: Classes of numba-cuda's driver, and the attributes that hold a device address or a handle; the first class that fits.
+#: Classes of numba-cuda's driver, with the attributes that hold a device address or a handle; the first match counts.
 _HELD = (
     ("OwnedPointer", ("device_ctypes_pointer", "_view.device_pointer", "_view.handle")),
     ("MemoryPointer", ("device_pointer", "handle")),
@@ -24,12 +24,12 @@ def advice(subject: str) -> str:
     """
     return (
         f"{subject} must be used on the simulated GPU that it was made on, until that ends or is reset: copy results "
-        "to the host (`copy_to_host`) before `with tilewright.simulated_gpu()` ends, and make anew what is needed later"
+        "to the host (`copy_to_host`) before `with tilewright.simulated_gpu()` ends, and make new objects later"
     )
 
 
 class Ended:
-    """Stands where a device address or a handle was; reading it is an error.
+    """Replaces a device address or a handle; reading it is an error.
 
     >>> try:
     ...     int(Ended("a stream"))
@@ -46,17 +46,17 @@ class Ended:
 
     @property
     def value(self) -> NoReturn:
-        """As of a pointer of ctypes."""
+        """The value of a ctypes pointer."""
         raise DeviceError(advice(self._subject))
 
 
 def end(owner: Any, driver: Any) -> None:
-    """Let an object of numba-cuda's module `driver` have no device address and no handle; memory of the host stays."""
+    """Remove the device address and the handle of an object of numba-cuda's module `driver`; host memory stays."""
     for name, attributes in _HELD:
         if isinstance(owner, getattr(driver, name)):
             kind = {"Stream": "a stream", "Event": "an event"}.get(name, "a device array")
             for path in attributes:
                 *parts, last = path.split(".")
-                with suppress(ReferenceError):  # what it is a view of is gone
+                with suppress(ReferenceError):  # the base of the view is gone
                     setattr(getattr(owner, parts[0]) if parts else owner, last, Ended(kind))
             return

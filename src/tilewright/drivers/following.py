@@ -1,4 +1,4 @@
-"""Running a program with an observer, as the commands do that report what its kernels did."""
+"""Runs a program with an observer, for the commands that report on its kernels."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def follow(
     limits: Limits | None = None,
     quiet: bool = False,
 ) -> Ended:
-    """Run a program on a simulated GPU; the processes that it starts have one too.
+    """Run a program on a simulated GPU; the processes that it starts get one too.
 
-    `observer` hears of all that the program does on its GPU, if there is one, and in the end of what its like saw in
-    those processes, where it wants that. `quiet` sends what it prints to standard
-    error.
-    Returns and raises what :func:`~tilewright.drivers.script.run_program` does, or of a CUDA program
+    `observer`, if any, follows everything that the program does on its GPU. At the end it gets the reports of the
+    observers in those processes, if it takes reports. `quiet` redirects the program's standard output to
+    standard error.
+
+    Returns and raises: as :func:`~tilewright.drivers.script.run_program`, or for a CUDA program as
     :func:`~tilewright.drivers.cuda_programs.following.run_followed`.
     """
     if target.is_cuda:
@@ -52,9 +53,9 @@ def follow(
 
 @contextlib.contextmanager
 def _output_as_errors() -> Iterator[None]:
-    """Let all that is written to standard output go to standard error, also by C code and by child processes."""
+    """Redirect standard output to standard error, also for C code and child processes."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # one of them is closed: nobody writes there
+        with contextlib.suppress(OSError):  # one of them is closed: nothing writes there
             kept = os.dup(1)
             stack.callback(os.close, kept)
             os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""What one simulated GPU holds while a program runs on it: memory, contexts, streams, events, loaded modules."""
+"""The state of one simulated GPU while a program runs: memory, contexts, streams, events, loaded modules."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from tilewright.checking import Findings
     from tilewright.drivers.modules import Library
 
-#: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
+#: Address space of the arena that all simulated GPUs of a process share; less if the host does not give as much.
 ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
-#: What was freed last stays unused, where observers look for accesses to freed memory.
+#: Recently freed memory of this size is not reused, if observers look for accesses to freed memory.
 QUARANTINE_BYTES = 256 << 20
-#: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+#: Handles of the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
 _Thing = TypeVar("_Thing")
@@ -50,16 +50,16 @@ class DriverError(Exception):
 
 
 class EndedError(DriverError):
-    """What was asked for is of a simulated GPU that has ended, or from before a reset."""
+    """The object belongs to a simulated GPU that has ended, or was made before a reset."""
 
     def __init__(self, subject: str) -> None:
         super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {advice(subject)}")
 
 
 class DeviceAddresses:
-    """The device addresses, which are the host's too, and handles that the simulated GPUs of a process share.
+    """The device addresses (equal to the host's) and the handles that the simulated GPUs of a process share.
 
-    Each is used once, so that what outlives its GPU is not taken for something of the next.
+    Each is used once, so that an object that outlives its GPU is not mistaken for one of the next.
     """
 
     def __init__(self, arena: Arena | None = None) -> None:
@@ -72,14 +72,14 @@ class DeviceAddresses:
 
 
 def _arena() -> Arena:
-    """As large a one as the host gives, at the device's own addresses."""
+    """The largest arena that the host gives, at the device's own addresses."""
     return largest(lambda size: Arena(size, GLOBAL_BASE))
 
 
 def largest(made: Callable[[int], Arena]) -> Arena:
-    """As large an arena as the host gives.
+    """The largest arena that the host gives.
 
-    Raises LaunchError: it gives none.
+    Raises LaunchError: the host gives none.
     """
     size = ARENA_BYTES
     while True:
@@ -93,22 +93,22 @@ def largest(made: Callable[[int], Arena]) -> Arena:
 
 @once
 def device_addresses() -> DeviceAddresses:
-    """The process's one."""
+    """The addresses of this process."""
     return DeviceAddresses()
 
 
 @dataclass(slots=True)
 class Stream:
-    """A stream: everything runs at once, but callbacks have a thread of their own."""
+    """A stream: everything runs at once, except that callbacks have a thread of their own."""
 
     callbacks: list[Future[None]] = field(default_factory=list)
-    independent: bool = False  #: Of the default stream.
+    independent: bool = False  #: Whether it does not synchronise with the default stream.
     priority: int = 0
 
 
 @dataclass(slots=True)
 class Event:
-    """An event: when it was recorded, in seconds."""
+    """An event: the time of its record, in seconds."""
 
     timing: bool
     recorded: float | None = None
@@ -128,9 +128,9 @@ class SimulatedGpu:
     Parameters
     ----------
     name, observers, seed, limits
-        As :func:`tilewright.simulated_gpu` takes them.
+            As for :func:`tilewright.simulated_gpu`.
     addresses : DeviceAddresses, optional
-        Where its memory lies; by default where that of all simulated GPUs of this process does.
+            Where its memory is; by default the addresses of all simulated GPUs of this process.
 
     Attributes
     ----------
@@ -139,13 +139,13 @@ class SimulatedGpu:
     lock : threading.RLock
         Held during every driver call: one at a time.
     launches : int
-        How many there were.
+            Number of launches so far.
     process : int or None
-        The process that initialised the driver.
+            The process that initialised the driver; None before that.
     closed : bool
-        Whether the program that it was for has ended.
+            Whether its program has ended.
     started_by : object
-        The session that put it in place until it is stopped; None where a `with` block did.
+            The session that installed it until `stop()`; None for a `with` block.
     """
 
     def __init__(
@@ -177,37 +177,37 @@ class SimulatedGpu:
         self.tensors: set[int] = set()  # addresses of tensors that maps were made of
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
-        self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
-        self.large_clusters: set[tuple[int, str]] = set()  # kernels that may have more blocks than is portable
+        self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
+        self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0
-        self._users: dict[int, set[str]] = {}  # of each allocation, the kernels that it was passed to
+        self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
-        self._given_up: deque[int] = deque()  # addresses to be freed
-        self._called = False  # whether the thread that holds the lock may be at the lists of allocations
+        self._given_up: deque[int] = deque()  # addresses to free
+        self._called = False  # whether the thread that holds the lock may be using the lists of allocations
         self._thread = threading.local()
         self._callback_thread: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
-        """What it is, for the cell that makes it."""
+        """A description for the notebook cell that makes it."""
         return f"<{self.record.name}, simulated{', ended' if self.closed else ''}>"
 
     def stop(self) -> None:
-        """End it, where :meth:`simulated_gpu.start` put it in place; nothing where it has ended.
+        """End it if :meth:`simulated_gpu.start` installed it; do nothing if it has ended.
 
-        Raises DeviceError: it is a `with` block's, and ends with it.
+        Raises DeviceError: it belongs to a `with` block, and ends with it.
         """
         if self.closed:
             return
         session: Any = self.started_by
         if session is None:
             raise DeviceError(
-                "a simulated GPU that stops must have been started (got one of a `with` block); leave that"
+                "`stop()` is for a simulated GPU from `start()` (got one of a `with` block); leave the block"
             )
         session.stop()
 
     def check_process(self) -> None:
-        """Refuse calls of a process that was forked after the driver was initialised, as a driver does."""
+        """Reject calls of a process that was forked after the driver was initialised, as a driver does."""
         if self.process not in (None, os.getpid()):
             raise DriverError("CUDA_ERROR_NOT_INITIALIZED")
 
@@ -217,7 +217,7 @@ class SimulatedGpu:
 
     @property
     def findings(self) -> Findings:
-        """What observers that check have found so far; see `tilewright.simulated_gpu(check=True)`."""
+        """The findings of observers that check, so far; see `tilewright.simulated_gpu(check=True)`."""
         from tilewright.checking import Checks, Findings
 
         checks = [observer for observer in self.observers if isinstance(observer, Checks)]
@@ -226,7 +226,7 @@ class SimulatedGpu:
         return Findings(found, launches=self.launches, kernels=len(kernels))
 
     def passed(self, kernel: str, addresses: Iterable[int]) -> None:
-        """Note which allocations a kernel is launched with."""
+        """Record which allocations a kernel is launched with."""
         for address in addresses:
             found = self.memory.extent(address)
             if found is not None:
@@ -234,9 +234,9 @@ class SimulatedGpu:
 
     @contextmanager
     def observing(self, observer: Observer, *, instead_of: type[Observer] | None = None) -> Iterator[None]:
-        """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host.
+        """Add an observer for a time; for it, the host wrote all existing memory.
 
-        Observers of the kind `instead_of`, which must not ask for memory, are left out meanwhile.
+        Observers of the class `instead_of`, which must not change how memory is allocated, are left out for that time.
         """
         before = self.observers
         kept = tuple(one for one in before if instead_of is None or not isinstance(one, instead_of))
@@ -253,7 +253,7 @@ class SimulatedGpu:
                 self._observed_by(before)
 
     def _observed_by(self, observers: tuple[Observer, ...], *fresh: Observer) -> None:
-        """Put observers in place; those that are `fresh`, or all at first, hear of the memory."""
+        """Install observers; `fresh` ones, or at first all of them, are told of the existing memory."""
         for observer in fresh or (() if self.observers else observers):
             observer.started(self.memory.limit_bytes)
         self.observers = observers
@@ -262,12 +262,12 @@ class SimulatedGpu:
 
     @property
     def host_races(self) -> bool:
-        """Whether an observer asks for them."""
+        """Whether an observer requests them."""
         return any(observer.host_races for observer in self.observers)
 
     @property
     def streams_at_once(self) -> bool:
-        """Whether there are streams of which one does not wait for another."""
+        """Whether some streams do not wait for each other."""
         made = [stream for handle, stream in self.streams.items() if handle not in DEFAULT_STREAMS]
         return len(made) > 1 or any(stream.independent for stream in made)
 
@@ -279,14 +279,14 @@ class SimulatedGpu:
         return self._thread.contexts  # type: ignore[no-any-return]
 
     def require_context(self) -> None:
-        """Refuse a call of a thread that has no current context."""
+        """Reject a call of a thread that has no current context."""
         if not self.contexts:
             raise DriverError("CUDA_ERROR_INVALID_CONTEXT")
 
     # -- memory -------------------------------------------------------------------------------------------------
 
     def allocate(self, size_bytes: int, *, host_visible: bool = False) -> int:
-        """Reserve device memory; observers hear of it."""
+        """Reserve device memory, and report it to observers."""
         self.require_context()
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -302,10 +302,11 @@ class SimulatedGpu:
         return address
 
     def free(self, address: int) -> None:
-        """Give device memory back, now or at the end of the driver call at hand; it never waits.
+        """Free device memory now, or at the end of the current driver call; never wait.
 
-        Python may collect an array at any point of any thread: while this thread walks the allocations, or on a thread
-        that runs a kernel while another one holds the lock until it ends. What is asked here is one step of Python's.
+        Python may collect an array at any point of any thread: while this thread iterates over the allocations, or on a
+        thread that runs a kernel for another thread that holds the lock. The check here is a single, atomic step in
+        Python.
         """
         if not self.memory.begins(address) or self._given_up.count(address):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -319,7 +320,7 @@ class SimulatedGpu:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Make a driver call: alone, and with no memory freed before its end."""
+        """Make a driver call under the lock; no memory is freed before its end."""
         with self.lock:
             outer, self._called = self._called, True
             try:
@@ -330,7 +331,7 @@ class SimulatedGpu:
                     self._free_given_up()
 
     def _free_given_up(self) -> None:
-        """Free what was given up, under the lock; observers hear of it."""
+        """Free the memory in the queue, under the lock, and report it to observers."""
         if not self._given_up:
             return
         outer, self._called = self._called, True
@@ -344,7 +345,7 @@ class SimulatedGpu:
 
     def _free_now(self, address: int) -> None:
         extent = self.memory.extent(address)
-        if extent is None or self.left_out.keeps(address):  # the context was reset meanwhile, or it is still needed
+        if extent is None or self.left_out.keeps(address):  # the context was reset, or a launch still needs it
             return
         self.memory.free(address)
         self.host_visible.pop(address, None)
@@ -356,22 +357,22 @@ class SimulatedGpu:
         self._given_up.extend(self.left_out.freed(address))
 
     def used(self, addresses: Iterable[int]) -> None:
-        """Run whole what benchmarks left out, where the program uses addresses that it would have written."""
+        """Run launches that benchmarks left out, if the program uses addresses that they write."""
         if self.left_out and self.left_out.writes(self.allocations_at(addresses)):
             self.complete()
 
     def changes(self, addresses: Iterable[int]) -> None:
-        """Run whole what benchmarks left out, where the program is about to change what it would read."""
+        """Run launches that benchmarks left out, if the program is about to change what they read."""
         if self.left_out and self.left_out.reads(self.allocations_at(addresses)):
             self.complete()
 
     def repeated(self, kernel: str, values: Sequence[bytes]) -> None:
-        """A launch is made, by its kernel and its parameters' bytes; one like it that was left out need not run."""
+        """A launch is made: an equal one (kernel and parameter bytes) that was left out need not run."""
         if self.left_out:
             self._given_up.extend(self.left_out.repeated(kernel, values))
 
     def complete(self) -> None:
-        """Run whole what benchmarks left out."""
+        """Run all launches that benchmarks left out."""
         with self.call():
             observers, self.observers = self.observers, tuple(one for one in self.observers if not one.leaves_out)
             try:
@@ -380,12 +381,12 @@ class SimulatedGpu:
                 self.observers = observers
 
     def allocations_at(self, addresses: Iterable[int]) -> frozenset[int]:
-        """Where the allocations begin that these addresses lie in."""
+        """The addresses of the allocations that contain these addresses."""
         extents = [self.memory.extent(address) for address in addresses]
         return frozenset(extent[0] for extent in extents if extent is not None)
 
     def refuse_ended(self, address: int) -> None:
-        """Refuse memory that was given, but not to this GPU, or before it was reset."""
+        """Reject memory of another GPU, or from before a reset."""
         given = 0 <= address - GLOBAL_BASE < self.addresses.addresses.end
         if given and self.memory.extent(address) is None and not self.memory.has_given(address):
             raise EndedError(f"memory at address {address:#x}")
@@ -447,7 +448,7 @@ class SimulatedGpu:
         return known[handle]
 
     def call_back(self, stream: Stream, work: Callable[[], None]) -> None:
-        """Do work on the driver's thread, after what was asked for before."""
+        """Do work on the driver's thread, after all earlier work there."""
         if self._callback_thread is None:
             self._callback_thread = ThreadPoolExecutor(1, "tilewright-driver")
         stream.callbacks = [future for future in stream.callbacks if not future.done()]
@@ -460,7 +461,7 @@ class SimulatedGpu:
                 future.result()
 
     def close(self) -> None:
-        """End everything; pinned and managed memory that the host's arrays may still use stays as it is."""
+        """End everything; pinned and managed memory that host arrays may still use stays."""
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True

@@ -17,17 +17,17 @@ from tilewright.simt.observer import ArgumentFact
 
 
 def observed_copy(gpu: SimulatedGpu) -> Callable[..., None]:
-    """Stands for `device_to_host` of numba-cuda's driver."""
+    """Replaces `device_to_host` of numba-cuda's driver."""
     driver = importlib.import_module(DRIVER)
     original: Callable[..., None] = driver.device_to_host
 
     @functools.wraps(original)
     def device_to_host(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
         address = int(driver.device_pointer(src) or 0)
-        if gpu.observers and gpu.memory.extent(address):  # what is of no live memory is refused, and read by nobody
+        if gpu.observers and gpu.memory.extent(address):  # a copy from dead memory is an error, and reads nothing
             known: Any = (getattr(src, name, None) for name in ("shape", "strides", "dtype"))
             shape, strides, dtype = known
-            if not isinstance(dtype, np.dtype) or not shape:  # one element, or bytes that say nothing of themselves
+            if not isinstance(dtype, np.dtype) or not shape:  # one element, or bytes without a dtype
                 shape, strides, dtype = (1,), (size,), np.dtype((np.void, size))
             _report(gpu, ArgumentFact("", dtype, tuple(shape), tuple(strides), address))
         original(dst, src, size, stream)
@@ -36,7 +36,7 @@ def observed_copy(gpu: SimulatedGpu) -> Callable[..., None]:
 
 
 def observed_out(gpu: SimulatedGpu) -> Callable[..., Any]:
-    """Stands for `cuda.Out.to_device`: what it copies to the host after the launch was never copied to the device."""
+    """Replaces `cuda.Out.to_device`: the array is copied to the host after the launch, and not to the device."""
     original: Callable[..., Any] = importlib.import_module("numba.cuda.args").Out.to_device
 
     @functools.wraps(original)

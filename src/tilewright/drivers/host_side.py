@@ -1,4 +1,4 @@
-"""What stands for `cuda.core`'s device and stream in numba-cuda."""
+"""Replacements for `cuda.core`'s device and stream in numba-cuda."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.views import HeldMemory
 from tilewright.programs.program import OLDEST_CC
 
-#: The part of the identifier that stands before the device's name.
+#: The device's UUID, without its number.
 _UUID = "74696c65-7772-4967-8474-{:012x}"
 
 
 class DeviceNumber(int):
-    """The device's number, 0, which keeps apart what numba-cuda remembers for it.
+    """The device's number, 0, as a key for what numba-cuda caches for each device.
 
-    numba-cuda keeps loaded kernels in dictionaries by device number. This one is equal to 0, but its hash is the
-    simulated GPU's own, so kernels loaded on another one, or on a real GPU, are not found by it.
+    numba-cuda keeps loaded kernels in dictionaries by device number. This number equals 0, but its hash is that of the
+    simulated GPU, so kernels loaded on another simulated or real GPU are not found with it.
     """
 
     gpu: SimulatedGpu
@@ -41,14 +41,14 @@ class DeviceNumber(int):
 
 @dataclass(frozen=True, slots=True)
 class ContextHandle:
-    """The primary context, as `cuda.core.Context` describes it."""
+    """The primary context, like `cuda.core.Context`."""
 
     handle: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What `cuda.core.DeviceProperties` says that anybody here asks for."""
+    """The properties of `cuda.core.DeviceProperties` that are used here."""
 
     multiprocessor_count: int
 
@@ -60,7 +60,7 @@ class Device:
         self._gpu = gpu
         contexts.cuDeviceGet(gpu, device_id or 0)
         self.device_id = DeviceNumber(gpu)
-        # What numba-cuda compiles and links for: of an older GPU the oldest that the compilers make kernels for.
+        # The target of numba-cuda's compiler and linker: for an older GPU, the oldest that the compilers support.
         self.compute_capability = max(gpu.record.compute_capability, OLDEST_CC)
         self.name = gpu.record.name
         self.properties = Properties(gpu.record.multiprocessors)
@@ -79,20 +79,20 @@ class Device:
 
     @property
     def memory_resource(self) -> None:
-        """What would free memory; memory frees itself here."""
+        """None: memory needs no resource to be freed here."""
         return None
 
     def allocate(self, size: int, *, stream: Any = None) -> HeldMemory:
-        """Device memory for as long as the result lives."""
+        """Device memory that lives as long as the result."""
         return HeldMemory(self._gpu, size)
 
     def sync(self) -> None:
-        """Wait for everything."""
+        """Wait for all work."""
         contexts.cuCtxSynchronize(self._gpu)
 
 
 class CoreStream:
-    """A stream by its handle, as `cuda.core.Stream` is."""
+    """A stream by its handle, like `cuda.core.Stream`."""
 
     def __init__(self, handle: Any) -> None:
         self.handle = binding().CUstream(int(handle))

@@ -1,6 +1,6 @@
-"""Packages that a program may import: what is replaced in them while a simulated GPU is in place, once they are there.
+"""Replaces names in the packages that a program imports, while a simulated GPU is installed.
 
-None is imported for this: a finder waits for those that the program has not imported yet.
+This imports no package: a finder waits for those that the program has not imported yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.drivers.libcuda.served import serve
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs.numba_names import put, put_back
 
-#: Package -> module with `rows`, and where it has more to put in place, `registered`.
+#: Package -> our module with `rows`, and with `registered` if more must be installed.
 PACKAGES = MappingProxyType(
     {
         "torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names",
@@ -32,7 +32,7 @@ PACKAGES = MappingProxyType(
 
 
 class Packages:
-    """A finder of modules that lets others find them, and replaces names in those of the table when they are loaded."""
+    """A finder that leaves the search to others, and replaces names in the table's packages when they are loaded."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
@@ -41,14 +41,14 @@ class Packages:
         self._waited_for = set(PACKAGES)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """A package's spec, with what follows its loading; None for any other module."""
+        """A package's spec that also replaces names after loading; None for any other module."""
         if name not in self._waited_for:
             return None
-        self._waited_for.discard(name)  # while the other finders are asked
+        self._waited_for.discard(name)  # while the other finders search
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self._waited_for.add(name)  # who asks for a spec need not load it: torch looks so for Triton
+            self._waited_for.add(name)  # a spec may be requested without loading: torch does so for Triton
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 
@@ -60,7 +60,7 @@ class Packages:
         return spec
 
     def put(self, package: str) -> None:
-        """Replace what the table has of a package that is loaded."""
+        """Replace the table's names of a loaded package."""
         self._waited_for.discard(package)
         table = importlib.import_module(PACKAGES[package])
         with HeldBack():
@@ -70,7 +70,7 @@ class Packages:
             self._held.append(registered())
 
     def put_back(self) -> None:
-        """Undo all of it."""
+        """Undo all replacements."""
         put_back(self._names)
         while self._held:
             self._held.pop()._destroy()
@@ -78,7 +78,7 @@ class Packages:
 
 @contextmanager
 def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
-    """Let packages of the table know the simulated GPU meanwhile, and what calls the driver in C."""
+    """Install the simulated GPU in packages of the table, and in code that calls the driver in C, for a time."""
     serve()
     packages = Packages(gpu)
     for name in PACKAGES:

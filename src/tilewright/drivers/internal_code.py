@@ -1,4 +1,4 @@
-"""Whose code a line is: what launches, compiles and runs programs for the user is nobody's mistake to look for."""
+"""Whose code a line is: code that launches, compiles and runs programs for the user has no user's line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-#: Where this package lies; a user's folder may have any name, this one's and numba's included.
+#: The folder of this package; a user's folder may have any name, even this one or numba's.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 _PACKAGES = (
     "numba",
@@ -24,7 +24,7 @@ _PACKAGES = (
 
 
 def internal_folders() -> tuple[str, ...]:
-    """Folders, each with a separator at its end, of this package and of those of what is loaded by now.
+    """Folders of this package and of the loaded packages that it uses, each with a separator at its end.
 
     >>> __file__.startswith(internal_folders())
     True
@@ -36,7 +36,7 @@ def internal_folders() -> tuple[str, ...]:
 
 
 def users_frame() -> FrameType | None:
-    """The innermost of the user's program that called what asks this; None where none is the user's."""
+    """The innermost frame of the user's program among the callers; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     internal = internal_folders()
     while frame is not None:  # the program's own module may be the outermost
@@ -47,10 +47,10 @@ def users_frame() -> FrameType | None:
 
 
 def line_of(frame: FrameType | None) -> str:
-    """`file:line` of a frame; "" of none."""
+    """`file:line` of a frame; "" for None."""
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def source_line() -> str:
-    """`file:line` at which the user's program called what asks this; "" where no line is the user's."""
+    """`file:line` of the innermost caller in the user's program; "" if there is none."""
     return line_of(users_frame())

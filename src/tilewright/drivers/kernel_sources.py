@@ -1,4 +1,4 @@
-"""Where a kernel's source text stands in the program, so that findings are at the program's lines."""
+"""Finds a kernel's source text in the program's files, so that findings have the program's lines."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from tilewright.drivers.internal_code import internal_folders
 
-_SHORTEST = 12  # characters of a line by which a text is found
+_SHORTEST = 12  # least length of a line for a match
 
 
 def at_its_lines(source: str) -> str:
-    """A source whose lines are the program's, where the text stands in a file of a frame that is running now.
+    """A source with the program's line numbers, if the text is in the file of a running frame.
 
-    What others put before the text stays; what stands nowhere is left as it is.
+    Text that others prepend stays; a source that is in no file is unchanged.
     """
     lines = source.split("\n")
     for path in _files():
@@ -26,7 +26,7 @@ def at_its_lines(source: str) -> str:
 
 
 def _files() -> Iterator[str]:
-    """Files of the user's that called what asks this, the innermost first."""
+    """The user's files among the callers, the innermost first."""
     internal, seen = internal_folders(), set()
     frame = sys._getframe(1)
     while frame is not None:
@@ -38,7 +38,7 @@ def _files() -> Iterator[str]:
 
 
 def _place(lines: Sequence[str], text: Sequence[str]) -> tuple[int, int] | None:
-    """The first line of a source that is a file's, and its number there."""
+    """The first line of a source that is in a file, and its line number there."""
     file = [line.rstrip("\n") for line in text]
     for begin in range(len(lines)):
         wanted = lines[begin]
@@ -51,7 +51,7 @@ def _place(lines: Sequence[str], text: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _same(rest: Sequence[str], file: Sequence[str]) -> bool:
-    """Whether the rest of a source is what follows in a file; its last line may end in the middle of one."""
+    """Whether the rest of a source follows in the file; its last line may end inside a line of the file."""
     if len(rest) > len(file):
         return False
     if not rest:

@@ -1,4 +1,4 @@
-"""Launches: what stands for `cuda.core.launch`, and what observers hear of them.
+"""Launches: the replacement of `cuda.core.launch`, and its reports to observers.
 
 Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "Cooperative Groups".
 """
@@ -46,7 +46,7 @@ from tilewright.simt.run.launch import Run, ended, observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.nested import PENDING, Device, run_with_launches
 
-#: What a driver would report, by what the machine found; the first that fits.
+#: The driver's code for each of the machine's errors; the first match counts.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
     (AssertionFailedError, "CUDA_ERROR_ASSERT"),
@@ -59,17 +59,17 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
 )
 
 
-#: A program may ask for more stack than a thread has anyway. Source: cuda.h, CU_LIMIT_STACK_SIZE.
+#: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
-#: Launches by kernels that may wait: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
+#: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
 PENDING_LIMIT = 4
-#: Operations by which kernels that run at once may use the same memory.
+#: Operations with which concurrent kernels may use the same memory.
 _ATOMIC = re.compile(r"\b(atom|red|multimem)\.|\b(ld|st)\.(volatile|relaxed|acquire|release|mmio)")
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """Extents and shared memory of a launch, as `cuda.core.LaunchConfig` has them."""
+    """Extents and shared memory of a launch, like `cuda.core.LaunchConfig`."""
 
     grid: Any = None
     block: Any = None
@@ -87,9 +87,10 @@ class LaunchConfig:
 class Launcher:
     """Launches kernels on one simulated GPU.
 
-    A launch that is refused, or fails, raises what `refused` makes of a code and words, and `failed` of the machine's
-    error; `show` gets what kernels print; `line` gives the line of the program that launches.
-    `streams_tell`: whether all that orders launches of several streams is known, so that their races can be told.
+    A rejected launch raises the result of `refused`, which gets a code and a message; a failed one raises that of
+    `failed`, which gets the machine's error. `show` gets what kernels print; `line` gives the program's launching line.
+    `streams_tell`: whether all ordering between streams is known, so that races between their launches can be
+    detected.
     """
 
     def __init__(
@@ -111,14 +112,14 @@ class Launcher:
         self._noted = threading.local()
 
     def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
-        """Remember what tells of the arguments that this thread launches next, by the bytes of the parameters."""
+        """Set what describes the arguments of this thread's next launch, from the bytes of its parameters."""
         self._noted.facts = facts
 
     def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
         """Run a kernel and wait for it.
 
-        Raises CudaAPIError: with the driver's code; where the kernel went wrong, with the machine's own message too,
-        and it is a `tilewright.KernelError` besides.
+        Raises CudaAPIError: with the driver's code. If the kernel failed, the error has the machine's message too, and
+        is also a `tilewright.KernelError`.
         """
         gpu = self.gpu
         with gpu.call():
@@ -165,7 +166,7 @@ class Launcher:
             self._show(run.printed)
 
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
-        """Run a kernel; the host's view of memory is in step before and after."""
+        """Run a kernel; mapped host memory is synchronised before and after."""
         gpu = self.gpu
         gpu.repeated(about.name, values)
         if not any(observer.leaves_out for observer in gpu.observers):
@@ -182,7 +183,7 @@ class Launcher:
             raise self._failure(error) from None
 
     def _device(self, library: Library, first: Launch, workspace: int) -> Device:
-        """What a launch runs on, and what its kernel launches, which has no workspace."""
+        """The device of a launch and of the launches by its kernel, which have no workspace."""
         gpu = self.gpu
 
         def run(about: Launch, values: Sequence[bytes]) -> Run:
@@ -204,7 +205,7 @@ class Launcher:
         )  # fmt: skip
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
-        """What a launch uses of memory that the host or other streams use too; None where nobody asks."""
+        """The memory of a launch that the host or other streams use too; None if no observer needs it."""
         at_once = self._streams_tell and self.gpu.streams_at_once
         places = self.gpu.memory.allocations() if at_once else self.gpu.host_visible.items()
         used = [
@@ -221,9 +222,9 @@ class Launcher:
         return Task(f"`{about.name}`", about.name, about.source_line, reads, writes, launch=launch)
 
     def _compared(self, stream: int, task: Task) -> None:
-        """Tell of launches of other streams that may run at once with this one and use its memory.
+        """Report launches of other streams that may run at the same time and use the same memory.
 
-        Two kernels that both use atomic operations may count together: which of their accesses met is not known.
+        Two kernels that both use atomic operations may synchronise by them: which of their accesses race is unknown.
         """
         for other, writes, other_writes in self.gpu.outstanding.unordered(stream, task):
             assert task.launch is not None
@@ -234,14 +235,14 @@ class Launcher:
                 observer.streams_raced(task.launch, other.launch, writes=writes, other_writes=other_writes)
 
     def _refused(self, about: Launch, error: DriverError) -> Exception:
-        """The program's error of a launch that a driver refuses; observers hear of it first."""
+        """The program's error for a launch that a driver rejects; observers get it first."""
         for observer in self.gpu.observers:
             observer.launching(about)
         ended(about, self.gpu.observers, None, LaunchError(f"{about.name}: {error}"))
         return self._refusal(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
 
     def _check(self, about: Launch, library: Library, entry: str) -> None:
-        """Refuse what a driver refuses."""
+        """Reject what a driver rejects."""
         limits, dynamic = about.gpu.launch, about.shared_bytes
         fits = all(0 < g <= most for g, most in zip(about.grid, limits.grid_extents, strict=True))
         fits &= all(0 < b <= most for b, most in zip(about.block, limits.block_extents, strict=True))
@@ -269,25 +270,25 @@ def _is_cooperative(config: Any) -> bool:
 
 
 def _cluster(config: Any) -> tuple[int, int, int] | None:
-    """Blocks of a cluster, where the configuration names them."""
+    """Blocks of a cluster, if the configuration has clusters."""
     return _extents(config.cluster) if config.cluster is not None else None
 
 
 def _grid(config: Any, cluster: tuple[int, int, int] | None) -> tuple[int, int, int]:
-    """Blocks of the grid: a configuration with clusters counts these (`cuda.core.LaunchConfig`)."""
+    """Blocks of the grid: in a configuration with clusters, the grid counts clusters (`cuda.core.LaunchConfig`)."""
     x, y, z = (a * b for a, b in zip(_extents(config.grid), cluster or (1, 1, 1), strict=True))
     return x, y, z
 
 
 def _extents(value: Any) -> tuple[int, int, int]:
-    """Three extents from what a launch configuration may hold."""
+    """Three extents from the value in a launch configuration."""
     given = tuple(value) if isinstance(value, Sequence) else (value,)
     x, y, z = (*(int(extent) for extent in given), 1, 1, 1)[:3]
     return x, y, z
 
 
 def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[bytes, ...]:
-    """The bytes of each parameter: as a driver does, the first of what each argument points to.
+    """The bytes of each parameter: like a driver, the first bytes that each argument points to.
 
     Raises DriverError: the number of arguments is wrong.
     """
@@ -302,7 +303,7 @@ def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[b
 
 
 def _bytes(argument: Any) -> bytes:
-    """An argument's bytes, by the types that `cuda.core.launch` takes."""
+    """An argument's bytes, for the types that `cuda.core.launch` takes."""
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, bool):
@@ -317,12 +318,12 @@ def _bytes(argument: Any) -> bytes:
         return argument.tobytes()
     if isinstance(argument, ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
         return bytes(argument)
-    handle = getattr(argument, "handle", argument)  # a buffer's, or a CUdeviceptr itself
+    handle = getattr(argument, "handle", argument)  # of a buffer, or a CUdeviceptr itself
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
 
 
 def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
-    """What is known of each argument, by the types that numba-cuda compiled the kernel for, and by what was given."""
+    """The facts of each argument, from the types that numba-cuda compiled the kernel for and from the passed value."""
     types = kernel.argument_types
     function = getattr(kernel, "py_func", None)
     names = list(inspect.signature(function).parameters) if function else []
@@ -337,7 +338,7 @@ def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iter
 
 
 def _fields(type_: Any) -> int:
-    """Kernel parameters that an argument takes. Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`)."""
+    """Number of kernel parameters for an argument. Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`)."""
     from numba.cuda import types
 
     if isinstance(type_, types.Array):
@@ -348,7 +349,7 @@ def _fields(type_: Any) -> int:
 
 
 def _own(argument: Any) -> dict[str, Any]:
-    """Fields of a fact: the program's array that a launch has a copy of."""
+    """Fields of a fact for an argument that is a copy: the program's array."""
     argument = getattr(argument, "value", argument) if type(argument).__name__ in ("In", "Out", "InOut") else argument
     own = given_by_program(argument)
     if isinstance(own, np.ndarray):
@@ -394,7 +395,7 @@ def _copied_back_to(given: Any) -> int:
 
 
 def driver_error(code: str, message: str) -> Exception:
-    """numba-cuda's error of a driver call, which `cuda.core`'s handlers take for theirs too."""
+    """numba-cuda's error of a driver call, which handlers for `cuda.core`'s errors catch too."""
     error: Exception = _error_class()(code, message, None)
     return error
 
@@ -404,12 +405,12 @@ def _print(text: str) -> None:
 
 
 def code_of(error: TilewrightError) -> str:
-    """What a driver would report of an error of the machine's."""
+    """The driver's code for an error of the machine."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
 
 
 def kernel_error(error: TilewrightError) -> Exception:
-    """The program's error of a launch that the machine refused or ended."""
+    """The program's error for a launch that the machine rejected or ended."""
     code = code_of(error)
     made: Exception = _error_class()(code, f"{code}: {error}", error)
     return made
@@ -417,7 +418,7 @@ def kernel_error(error: TilewrightError) -> Exception:
 
 @once
 def _error_class() -> Any:
-    """The class of errors of launches: numba-cuda's, cuda.core's and our own, so that any handler takes it."""
+    """The error class of launches: numba-cuda's, cuda.core's and our own, so that each one's handlers catch it."""
     from cuda.bindings.driver import CUresult
     from cuda.core._utils.cuda_utils import CUDAError
     from numba.cuda.cudadrv.driver import CudaAPIError

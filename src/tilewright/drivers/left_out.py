@@ -1,6 +1,6 @@
-"""Launches that a benchmark has timed by some of their blocks.
+"""Launches that a benchmark has timed with only some of their blocks.
 
-What such a launch would write is seldom looked at. Where somebody does look, it runs whole before that.
+The results of such a launch are seldom read. If they are, the whole launch runs first.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from dataclasses import dataclass
 class _Launch:
     kernel: str
     values: tuple[bytes, ...]
-    writes: set[int]  #: Addresses of allocations.
+    writes: set[int]  #: Addresses of the allocations that it writes.
     reads: frozenset[int]
     run: Callable[[], object]
 
 
 class LeftOut:
-    """The launches of one simulated GPU of which a part ran, and whose results are still in memory, in order.
+    """The partly run launches of one simulated GPU whose results are still in memory, in order.
 
-    What they read stays in memory with them. Methods that drop launches give the allocations that were freed meanwhile
+    Their inputs stay in memory too. Methods that drop launches return the allocations that were freed in the meantime
+    and are no longer needed.
     and that nothing needs any more.
     """
 
@@ -42,38 +43,38 @@ class LeftOut:
         uses: Iterable[int],
         run: Callable[[], object],
     ) -> None:
-        """Keep a launch that writes these allocations until they are asked for; `uses` are all that it was passed."""
+        """Keep a launch until its results are read; `writes` are the allocations that it writes, `uses` all of them."""
         if writes:
             one = _Launch(kernel, tuple(values), set(writes), frozenset(uses) - frozenset(writes), run)
             self._launches.append(one)
             self._needed.update(one.reads)
 
     def keeps(self, address: int) -> bool:
-        """Whether an allocation that is to be freed must stay, since a launch may still read it."""
+        """Whether a freed allocation must stay, because a launch may still read it."""
         if self._needed[address]:
             self._freed.add(address)
         return address in self._freed
 
     def writes(self, addresses: Collection[int]) -> bool:
-        """Whether any of these allocations is one that a launch would have written."""
+        """Whether a pending launch writes any of these allocations."""
         return any(not one.writes.isdisjoint(addresses) for one in self._launches)
 
     def reads(self, addresses: Collection[int]) -> bool:
-        """Whether a launch would still read any of these allocations."""
+        """Whether a pending launch reads any of these allocations."""
         return any(self._needed[address] for address in addresses)
 
     def repeated(self, kernel: str, values: Sequence[bytes]) -> list[int]:
-        """Drop a launch that is made again, for it would write the same."""
+        """Drop a launch that is made again, because it writes the same."""
         return self._drop([one for one in self._launches if one.kernel == kernel and one.values == tuple(values)])
 
     def freed(self, address: int) -> list[int]:
-        """Drop launches whose results nobody can see any more."""
+        """Drop launches whose results can no longer be read."""
         for one in self._launches:
             one.writes.discard(address)
         return self._drop([one for one in self._launches if not one.writes])
 
     def complete(self) -> list[int]:
-        """Run all of them whole, in order."""
+        """Run all of them completely, in order."""
         launches = self._launches.copy()
         for one in launches:
             one.run()

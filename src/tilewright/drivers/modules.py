@@ -1,4 +1,4 @@
-"""Loaded modules and their kernels, and the driver calls about them.
+"""Loaded modules and their kernels, and the driver calls for them.
 
 Source: CUDA Driver API, "Library Management", "Execution Control" and "Occupancy".
 """
@@ -24,15 +24,15 @@ from tilewright.simt.translate.layout import lay_out
 
 
 class DeviceCode(Protocol):
-    """Device code that can be loaded: what compilers and linkers made, or what a program holds."""
+    """Device code that can be loaded: from a compiler, a linker, or the program."""
 
-    ptx: str  #: What the machine runs; empty where that is not known.
+    ptx: str  #: The PTX that the machine runs; empty if unknown.
     name: str
     code_type: str
 
     @property
     def library(self) -> Library:
-        """The code as it is on its GPU."""
+        """The code as loaded on its GPU."""
 
 
 class Library:
@@ -49,7 +49,7 @@ class Library:
 
     @classmethod
     def of(cls, gpu: SimulatedGpu, code: DeviceCode) -> Library:
-        """Device code as it is loaded on a GPU; loads it where it is not yet."""
+        """Device code as loaded on a GPU; loads it if necessary."""
         if not code.ptx:
             from tilewright.drivers.linking import machine_code
 
@@ -90,14 +90,14 @@ class Library:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel of device code; it can be launched on whichever simulated GPU is in place."""
+    """A kernel of device code; it can be launched on any installed simulated GPU."""
 
     code: DeviceCode
     name: str
 
     @property
     def handle(self) -> Kernel:
-        """What driver calls take."""
+        """The value that driver calls take."""
         return self
 
     @property
@@ -107,19 +107,19 @@ class Kernel:
 
     @property
     def attributes(self) -> KernelAttributes:
-        """What the kernel needs."""
+        """The resources of the kernel."""
         return KernelAttributes(self)
 
 
 class KernelAttributes:
-    """What a kernel needs: found out when it is asked for, for the assembler takes its time."""
+    """The resources of a kernel, computed at their first use because the assembler takes time."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
     @property
     def resources(self) -> Resources:
-        """As the assembler reports."""
+        """As the assembler reports them."""
         program = self._kernel.program
         return program.resources(program.cc)
 
@@ -146,7 +146,7 @@ class KernelAttributes:
 
     @property
     def max_threads_per_block(self) -> int:
-        """Most threads that a block may have: by its launch bounds, and by its registers."""
+        """Most threads of a block, by its launch bounds and its registers."""
         record = self._kernel.code.library.gpu.record
         directives = self._kernel.code.library.module.functions[self._kernel.name].directives
         bounds = directives.get(".maxntid") or directives.get(".reqntid")
@@ -155,7 +155,7 @@ class KernelAttributes:
             most -= WARP_LANES
         return most
 
-    # The names that numba-cuda's own record has.
+    # The names in numba-cuda's own record.
     regs, const, local, shared, maxthreads = (
         num_regs, const_size_bytes, local_size_bytes, shared_size_bytes, max_threads_per_block
     )  # fmt: skip
@@ -171,7 +171,7 @@ def cuLibraryGetGlobal(gpu: SimulatedGpu, library: Any, name: bytes) -> tuple[An
 
 
 def cuLibraryUnload(gpu: SimulatedGpu, library: Any) -> None:
-    """Unload a module and give its variables' memory back."""
+    """Unload a module and free its variables' memory."""
     found = gpu.libraries.pop(int(library), None)
     if found is None:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
@@ -184,7 +184,7 @@ def cuKernelSetCacheConfig(gpu: SimulatedGpu, kernel: Kernel, config: Any, devic
 
 
 def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: Kernel, device: Any) -> None:
-    """Set an attribute: the most dynamic shared memory, or leave for large clusters; others change nothing here."""
+    """Set an attribute: the most dynamic shared memory, or permission for large clusters; others have no effect."""
     names = binding().CUfunction_attribute
     if attribute == names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         if not 0 <= value <= gpu.record.shared_per_block_optin_bytes:
@@ -200,7 +200,7 @@ def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: 
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(
     gpu: SimulatedGpu, kernel: Kernel, block_threads: int, dynamic_shared_bytes: int
 ) -> int:
-    """Blocks of a kernel that are resident at once."""
+    """Blocks of a kernel that a multiprocessor holds at once."""
     shared = kernel.program.shared_bytes + int(dynamic_shared_bytes)
     if not 0 < block_threads <= gpu.record.launch.threads_per_block:
         return 0
@@ -210,5 +210,5 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessor(
 def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     gpu: SimulatedGpu, kernel: Kernel, block_threads: int, dynamic_shared_bytes: int, flags: int
 ) -> int:
-    """The same, whatever the flags."""
+    """The same; the flags have no effect."""
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(gpu, kernel, block_threads, dynamic_shared_bytes)

@@ -1,7 +1,7 @@
-"""Work that a program gave to streams and has not waited for: what the host must not use yet.
+"""Pending work: what a program submitted to streams and has not waited for, so that the host must not use its memory.
 
-The simulated GPU has done everything when a call returns; a GPU has not. So the order that streams, events and
-synchronisation give is kept here, with the bytes of memory of both sides that each task reads and writes.
+The simulated GPU has finished everything when a call returns; a real GPU has not. So this module keeps the order given
+by streams, events and synchronisation, with the bytes of host and device memory that each task reads and writes.
 
 Source: CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"; CUDA Driver API, "API synchronization
 behavior" and "Stream synchronization behavior".
@@ -20,9 +20,9 @@ import numpy.typing as npt
 from tilewright.programs.host_arrays import span
 from tilewright.simt.observer import Launch
 
-#: The default stream, which waits for all others that are not independent, and they for it; and its other handle.
+#: The default stream, which synchronises with all streams that are not independent; and its other handle.
 LEGACY, _LEGACY_TOO = 0, 1
-#: Tasks, and bytes of their masks, that are kept; beyond them the oldest count as done.
+#: Most tasks, and most bytes of their masks, that are kept; beyond these the oldest tasks count as done.
 _MOST, _MOST_BYTES = 512, 256 << 20
 
 Bytes = npt.NDArray[np.bool_]
@@ -30,14 +30,14 @@ Bytes = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class UsedBytes:
-    """Bytes of memory that are used: those from an address on for which the mask is set."""
+    """Used bytes of memory: those from an address for which the mask is set."""
 
     address: int
     used: Bytes
 
     @classmethod
     def of(cls, address: int, used: Bytes) -> tuple[UsedBytes, ...]:
-        """From the first byte that is used to the last one; none where none is."""
+        """From the first used byte to the last one; empty if none is used."""
         first = int(used.argmax()) if used.size else 0
         if not used[first : first + 1].any():
             return ()
@@ -48,11 +48,11 @@ class UsedBytes:
 
     @classmethod
     def whole(cls, address: int, size_bytes: int) -> UsedBytes:
-        """All of so many bytes."""
+        """All bytes of a range."""
         return cls(address, np.broadcast_to(np.True_, size_bytes))
 
     def meets(self, other: UsedBytes) -> bool:
-        """Whether a byte is used by both."""
+        """Whether both use a byte."""
         low = max(self.address, other.address)
         high = min(self.address + self.used.size, other.address + other.used.size)
         if low >= high:
@@ -62,7 +62,7 @@ class UsedBytes:
 
 
 def used_by(array: npt.NDArray[Any], selected: Bytes | None = None) -> UsedBytes:
-    """The bytes of an array's elements, of all or of those selected.
+    """The bytes of an array's elements, all or the selected ones.
 
     >>> x = np.zeros(4, np.uint8)
     >>> used_by(x[::2]).used.tolist(), used_by(x, x == 1).meets(used_by(x))
@@ -82,23 +82,23 @@ def used_by(array: npt.NDArray[Any], selected: Bytes | None = None) -> UsedBytes
 class Task:
     """A launch or a copy."""
 
-    what: str  #: As a sentence calls it.
-    kernel: str  #: A launch's kernel.
-    line: str  #: `file:line` where the program asked for it.
-    #: `reads`, `writes`: of memory that the host has too, and of launches of several streams of all memory.
+    what: str  #: Its name in a sentence.
+    kernel: str  #: The kernel of a launch.
+    line: str  #: `file:line` where the program submitted it.
+    #: `reads`, `writes`: memory that the host has too; for launches of several streams, all memory.
     reads: tuple[UsedBytes, ...]
     writes: tuple[UsedBytes, ...]
     reported: set[str] = field(default_factory=set)  #: Lines at which its races were reported.
-    launch: Launch | None = None  #: Whose races with those of other streams are looked for.
+    launch: Launch | None = None  #: The launch, if races with other streams' launches are looked for.
 
     @property
     def size_bytes(self) -> int:
-        """Memory of its masks."""
+        """Size of its masks."""
         return sum(max(one.used.strides[0] * one.used.size, 64) for one in (*self.reads, *self.writes))
 
 
 class Outstanding:
-    """The tasks of one GPU that the host does not know to be done; streams and events by their handles.
+    """The tasks of one GPU that may still run as far as the host knows; streams and events are handles.
 
     >>> outstanding, memory = Outstanding(), np.zeros(4, np.uint8)
     >>> outstanding.queued(16, Task("`k`", "k", "", (), (used_by(memory[:2]),)))
@@ -111,22 +111,22 @@ class Outstanding:
 
     def __init__(self) -> None:
         self._live: dict[Task, None] = {}
-        self._before: dict[int, set[Task]] = {}  # stream -> what is done when all that it was given is
-        self._events: dict[int, set[Task]] = {}  # event -> what is done when it has come
-        self._independent: set[int] = set()  # streams that the default stream does not wait for
-        self._lock = threading.RLock()  # held for short; Python may collect arrays meanwhile, which are freed
+        self._before: dict[int, set[Task]] = {}  # stream -> tasks that are done when its work is done
+        self._events: dict[int, set[Task]] = {}  # event -> tasks that are done when it has completed
+        self._independent: set[int] = set()  # streams that do not synchronise with the default stream
+        self._lock = threading.RLock()  # held briefly; Python may collect arrays in the meantime, which are freed
 
     @property
     def pending(self) -> bool:
-        """Whether there is any."""
+        """Whether any task is pending."""
         return bool(self._live)
 
     def made_independent(self, stream: int) -> None:
-        """A stream begins that neither waits for the default stream nor is waited for by it."""
+        """A new stream does not synchronise with the default stream."""
         self._independent.add(stream)
 
     def queued(self, stream: int, task: Task | None = None) -> None:
-        """A stream gets a task; None is one that uses no memory of the host."""
+        """A stream gets a task, or (None) one that uses no host memory."""
         if task is None and not self._live:
             return
         with self._lock:
@@ -138,22 +138,22 @@ class Outstanding:
                     self._done({next(iter(self._live))})
 
     def recorded(self, event: int, stream: int) -> None:
-        """An event comes when all that a stream was given is done."""
+        """An event completes when all earlier work of the stream is done."""
         with self._lock:
             self._events[event] = set(self._before_next(stream)) if self._live else set()
 
     def waits(self, stream: int, event: int) -> None:
-        """What a stream is given from now on is done after an event."""
+        """Later work of a stream runs after an event."""
         with self._lock:
             self._before_next(stream).update(self._events.get(event, ()))
 
     def before(self, stream: int) -> frozenset[Task]:
-        """What is done when all that a stream was given is."""
+        """The tasks that are done when all work of a stream is done."""
         with self._lock:
             return frozenset(self._before_next(stream))
 
     def known_done(self, tasks: frozenset[Task]) -> None:
-        """The host knows that some tasks are done."""
+        """The host knows that these tasks are done."""
         with self._lock:
             self._done(tasks)
 
@@ -163,12 +163,12 @@ class Outstanding:
             self.known_done(self.before(stream))
 
     def event_came(self, event: int) -> None:
-        """The host knows that an event has come."""
+        """The host knows that an event has completed."""
         with self._lock:
             self._done(self._events.get(event, ()))
 
     def event_ended(self, event: int) -> None:
-        """An event is given up; what waits for it has been told what comes before."""
+        """An event is destroyed; streams that wait for it already know its tasks."""
         with self._lock:
             self._events.pop(event, None)
 
@@ -178,13 +178,13 @@ class Outstanding:
             self._done(tuple(self._live))
 
     def stream_ended(self, stream: int) -> None:
-        """A stream that is given up does its work all the same; what waits for all waits for it."""
+        """A destroyed stream still completes its work; a wait for everything includes it."""
         with self._lock:
             self._before.setdefault(LEGACY, set()).update(self._before.pop(stream, ()))
             self._independent.discard(stream)
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """Nobody uses memory any more."""
+        """The memory is no longer in use."""
         if self._live:
             with self._lock:
                 gone = UsedBytes.whole(address, size_bytes)
@@ -194,7 +194,7 @@ class Outstanding:
                 self._done([task for task in self._live if not (task.reads or task.writes)])
 
     def races(self, used: UsedBytes, *, writes: bool) -> Iterator[tuple[Task, bool]]:
-        """Tasks that may use memory before or after the host does, and whether each writes there."""
+        """Tasks that may use the memory before or after the host does, and whether each writes there."""
         with self._lock:
             for task in tuple(self._live):
                 if any(one.meets(used) for one in task.writes):
@@ -203,7 +203,7 @@ class Outstanding:
                     yield task, False
 
     def unordered(self, stream: int, task: Task) -> Iterator[tuple[Task, bool, bool]]:
-        """Launches that may run at once with a stream's next one and use its bytes; whether that and they write."""
+        """Launches that may run during a stream's next one and use its bytes; whether they and it write."""
         with self._lock:
             before = self._before_next(stream)
             for other in [one for one in self._live if one.launch is not None and one not in before]:
@@ -213,7 +213,7 @@ class Outstanding:
                     yield other, writes, other_writes
 
     def _before_next(self, stream: int) -> set[Task]:
-        """What is done before the next thing that a stream is given."""
+        """The tasks that are done before the next work of a stream."""
         stream = LEGACY if stream == _LEGACY_TOO else stream
         before = self._before.setdefault(stream, set())
         if stream == LEGACY:

@@ -1,4 +1,4 @@
-"""Launches by `tilewright.simt.launch` in a program that has a simulated GPU: what follows that hears of them too."""
+"""Launches by `tilewright.simt.launch` in a program with a simulated GPU: its observers follow these too."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from tilewright.simt.run.launch import run_apart
 
 
 class OwnLaunches:
-    """Runs each launch for the observers of a simulated GPU first, which leaves arguments and memory as they were.
+    """Runs each launch for the observers of a simulated GPU first; arguments and memory are restored afterwards.
 
-    It lies in a memory of its own, of which observers of the GPU's memory know nothing; checks look at each apart.
+    The launch has a memory of its own, of which observers of the GPU's memory know nothing; checks treat each one
+    apart.
     """
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
 
     def bounded(self, asked: Asked) -> Asked:
-        """With the GPU's name, seed and limits."""
+        """The launch with the GPU's name, seed and limits."""
         gpu = self._gpu
         return replace(
             asked, gpu=asked.gpu or gpu.record.key, seed=gpu.seed if asked.seed is None else asked.seed,
@@ -28,9 +29,9 @@ class OwnLaunches:
         )  # fmt: skip
 
     def before(self, asked: Asked) -> None:
-        """Let observers hear of a launch.
+        """Report a launch to observers.
 
-        Raises what the launch itself would.
+        Raises: what the launch itself would raise.
         """
         from tilewright.checking import Checks
         from tilewright.checking.single import checked

@@ -37,16 +37,16 @@ from tilewright.programs.optional import require
 from tilewright.simt.observer import Observer
 from tilewright.waiting import announced
 
-_BINDINGS = "cuda.bindings.driver"  # of which programs call what numba-cuda has no function for
+_BINDINGS = "cuda.bindings.driver"  # programs call functions of it that numba-cuda lacks
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
 _NRT = "numba.cuda.memory_management.nrt"
 
 
 class Finalizers:
-    """Stands for the module `weakref` where numba-cuda frees memory: finalizers made meanwhile can be taken back.
+    """Replaces the module `weakref` where numba-cuda frees memory, so that its finalizers can be detached.
 
-    After the simulated GPU is gone, an array that is still alive must not ask a driver to free what it had.
+    After the simulated GPU has ended, an array that is still alive must not ask a driver to free its memory.
     """
 
     def __init__(self) -> None:
@@ -57,16 +57,16 @@ class Finalizers:
         return getattr(weakref, name)
 
     def finalize(self, owner: Any, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """As `weakref.finalize`."""
+        """Like `weakref.finalize`."""
         made: weakref.finalize[Any, Any] = weakref.finalize(owner, function, *arguments, **named)
         self._made.append(made)
-        if len(self._made) > self._look_at:  # most are done by now
+        if len(self._made) > self._look_at:  # most of them have run
             self._made = [finalizer for finalizer in self._made if finalizer.alive]
             self._look_at = 1000 + 2 * len(self._made)
         return made
 
     def detach(self) -> None:
-        """Let no finalizer made here do anything any more, and what is still alive have nothing on the device."""
+        """Disable the finalizers made here, and let objects that are still alive have no device memory."""
         for made in self._made:
             found = made.detach()
             if found is not None:
@@ -110,14 +110,14 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
 
 
 def _watching_rows() -> Iterator[Row]:
-    """Rows that make arrays in shared memory report the host's uses."""
+    """Rows that make arrays in shared host memory report the host's uses."""
     yield "numba.cuda.api", "np", WatchedNumPy()
     for name, watched in classes().items():
         yield "numba.cuda.cudadrv.devicearray", name, watched
 
 
 def _function_init(function: Any, module: Any, kernel: Any, name: str) -> None:
-    """What numba-cuda does when a kernel is loaded, but for its attributes, which wait until they are asked for."""
+    """What numba-cuda does when a kernel is loaded, except for its attributes, which are computed when needed."""
     function.module, function.kernel, function.handle, function.name = module, kernel, kernel.handle, name
     function.attrs = KernelAttributes(kernel)
 
@@ -134,7 +134,7 @@ def _noting(launcher: Launcher) -> Callable[..., None]:
 
 
 def _typing() -> Callable[[Any, Any], Any]:
-    """Stands for `CUDADispatcher.typeof_pyval`, which the dispatcher's C part calls; it drops errors and compiles."""
+    """Replaces `CUDADispatcher.typeof_pyval`, which the dispatcher's C part calls; it drops errors and compiles."""
     original = importlib.import_module(_DISPATCHER).CUDADispatcher.typeof_pyval
 
     @functools.wraps(original)
@@ -146,7 +146,7 @@ def _typing() -> Callable[[Any, Any], Any]:
 
 
 class Lines:
-    """Makes numba-cuda's compiler emit source lines where the code links with them; errors and instruments use them."""
+    """Makes numba-cuda's compiler emit source lines if the code links with them; errors and instruments use them."""
 
     def __init__(self) -> None:
         dispatcher = importlib.import_module(_DISPATCHER)
@@ -154,7 +154,7 @@ class Lines:
         self._thread = threading.local()
 
     def compiler(self) -> Callable[..., Any]:
-        """Stands for `compile_cuda`."""
+        """Replaces `compile_cuda`."""
         from numba.cuda.core.errors import NumbaDebugInfoWarning
 
         @functools.wraps(self._compile)
@@ -169,9 +169,9 @@ class Lines:
             if debug or lineinfo or getattr(self._thread, "off", False):
                 return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
             with suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # for lines that nobody asked for
+                warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # about lines that the user did not request
                 return self._compile(*arguments, lineinfo=True, **named)
-            # Some types have no debugging information. Outside of the handler, so that an error is reported once.
+            # Some types have no debugging information. Outside the handler, so that an error is reported once.
             try:
                 return self._compile(*arguments, **named)
             except Exception as error:
@@ -181,7 +181,7 @@ class Lines:
         return compile_cuda
 
     def kernel_init(self) -> Callable[..., None]:
-        """Stands for `_Kernel.__init__`: a kernel that cannot be linked with lines is compiled without."""
+        """Replaces `_Kernel.__init__`: a kernel that cannot be linked with source lines is compiled without them."""
         from cuda.bindings.nvjitlink import nvJitLinkError
 
         @functools.wraps(self._init)
@@ -203,7 +203,7 @@ class Lines:
 
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
-    """Put a simulated GPU in the driver's place, and everything back at the end."""
+    """Install a simulated GPU as the driver, and restore everything at the end."""
     require("numba.cuda", _PURPOSE)
     finalizers = Finalizers()
     driver = importlib.import_module(DRIVER).driver
@@ -226,13 +226,13 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 
 @contextmanager
 def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
-    """Let one more observer follow the GPU in place meanwhile, with all that it asks for."""
+    """Let one more observer follow the installed GPU, with everything that it requests."""
     with gpu.observing(observer), replaced(_watching_rows() if gpu.host_races else ()):
         yield
 
 
 def _forget(driver: Any) -> None:
-    """Let numba-cuda's driver, its list of devices and its runtime of reference counts know nothing yet."""
+    """Reset numba-cuda's driver, its list of devices and its runtime of reference counts."""
     vars(driver).clear()
     importlib.import_module("numba.cuda.cudadrv.devices")._DeviceList.lst.fget.cache_clear()
     importlib.import_module(_NRT).rtsys.close()

@@ -1,4 +1,4 @@
-"""What `cudaGetDeviceProperties` says of the simulated GPU: the one table, whatever kind of program asks.
+"""The values of `cudaGetDeviceProperties` for the simulated GPU: one table for every kind of program.
 
 Source: CUDA Runtime API, `cudaDeviceProp`.
 """
@@ -13,7 +13,7 @@ from tilewright.drivers.contexts import ATTRIBUTES
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import Device
 
-#: The device's place on a bus that it is not on.
+#: The device's bus address, although it is on no bus.
 PCI = b"0000:01:00.0"
 
 #: Field of `cudaDeviceProp` -> the attribute with its value.
@@ -41,7 +41,7 @@ FIELDS: Mapping[str, str] = MappingProxyType({
 
 
 def of(gpu: SimulatedGpu) -> dict[str, Any]:
-    """Fields and their values; the others are 0, features that the simulated GPU lacks."""
+    """Fields with their values; the others are 0, for features that the simulated GPU lacks."""
     record = gpu.record
     return {
         **{field: _number(ATTRIBUTES.get(attribute, 0), record) for field, attribute in FIELDS.items()},

@@ -20,22 +20,22 @@ _Maker = Callable[[Any, str], Any]
 
 
 def observe(config: pytest.Config, make: _Maker) -> None:
-    """Let the simulated GPU have an observer, made of the configuration and the GPU's name; it needs no option then.
+    """Give the simulated GPU an observer, made from the configuration and the GPU's name, even without the option.
 
-    To be called before this module's GPU is made.
+    Call this before this module makes the GPU.
     """
     config.pluginmanager.register(Observing(make), _OBSERVING)
 
 
 class Observing:
-    """How the GPU's observer is made."""
+    """How to make the GPU's observer."""
 
     def __init__(self, make: _Maker) -> None:
         self.make = make
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option, and its twin for configuration files."""
+    """Add the option, and the same setting for configuration files."""
     group = parser.getgroup("tilewright")
     group.addoption(
         "--simulated-gpu", nargs="?", const=_ANY, default=None, metavar="NAME",
@@ -46,18 +46,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pluggy.HookimplMarker("pytest")
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Put the simulated GPU in place before any file of the tests is imported, `conftest.py` included."""
+    """Install the simulated GPU before any test file is imported, with `conftest.py`."""
     _start(early_config, early_config.known_args_namespace.simulated_gpu)
 
 
 @pluggy.HookimplMarker("pytest")(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """The same where a `conftest.py` named this plugin, which is after the first of them is imported."""
+    """The same if a `conftest.py` named this plugin; then the first conftest is already imported."""
     _start(config, config.getoption("simulated_gpu"))
 
 
 def _start(config: pytest.Config, option: str | None) -> None:
-    """Put the simulated GPU in place, once, where it is asked for."""
+    """Install the simulated GPU once, if it is requested."""
     observing: Observing | None = config.pluginmanager.get_plugin(_OBSERVING)
     name = option or config.getini("simulated_gpu") or (_ANY if observing else None)
     if name is None or config.pluginmanager.has_plugin(_HEADER):
@@ -84,24 +84,24 @@ def _start(config: pytest.Config, option: str | None) -> None:
         device = stack.enter_context(simulated_gpu(name, observers, project.seed, limits))
     except TilewrightError as error:
         took_a_file = Path(name.partition("::")[0]).exists()
-        hint = "; write --simulated-gpu=NAME, or put the option behind the files" if took_a_file else ""
+        hint = "; write --simulated-gpu=NAME, or put the option after the files" if took_a_file else ""
         raise pytest.UsageError(f"--simulated-gpu: {error}{hint}") from error
     config.add_cleanup(stack.close)
     config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"), _HEADER)
 
 
 def _has_workers(config: pytest.Config) -> bool:
-    """Whether processes of pytest-xdist run the tests, which have their own GPUs: this one's children are these."""
+    """Whether pytest-xdist runs the tests in worker processes, which have their own simulated GPUs."""
     named = getattr(config.known_args_namespace, "numprocesses", None) or getattr(config.option, "numprocesses", None)
     return bool(named) and not os.environ.get("PYTEST_XDIST_WORKER")
 
 
 class Header:
-    """Says which GPU is simulated."""
+    """Shows which GPU is simulated."""
 
     def __init__(self, line: str) -> None:
         self._line = line
 
     def pytest_report_header(self) -> str:
-        """A line of the report's head."""
+        """A line of pytest's report header."""
         return self._line

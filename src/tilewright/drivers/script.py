@@ -1,4 +1,4 @@
-"""Running a Python program as the interpreter would, inside this process."""
+"""Runs a Python program as the interpreter would, inside this process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tilewright.drivers.target import NoProgramError, Target
 from tilewright.native.interrupts import hidden
 from tilewright.settings import debugging
 
-#: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
+#: Exit status after an exception, and after Ctrl-C: 128 + SIGINT, the shell's convention.
 _FAILED, INTERRUPTED = 1, 130
-#: Files whose frames stand before a program's first.
+#: Files whose frames precede a program's first.
 _LOADING = (__file__, target.__file__, "<frozen ", importlib.util.__file__)
-#: Folders of modules that no user wrote: no exception is reported at a line of theirs.
+#: Folders of modules that no user wrote: no exception is reported at their lines.
 _LIBRARIES = (OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
@@ -33,11 +33,11 @@ class Ended:
     """How a program ended."""
 
     status: int  #: The exit status that the interpreter would leave with.
-    #: The exception that the program did not handle; `sys.exit` is none, Ctrl-C is.
+    #: The exception that the program did not handle; includes Ctrl-C, but not `sys.exit`.
     error: BaseException | None = None
-    #: The hook of the program, or else of the interpreter, that reports such an exception.
+    #: The hook that reports such an exception: the program's, or else the interpreter's.
     hook: Callable[..., object] = sys.__excepthook__
-    #: Whether processes that it started launched kernels, which nobody has followed.
+    #: Whether processes that it started launched kernels, which nothing followed.
     children_launched: bool = False
 
     @property
@@ -47,7 +47,7 @@ class Ended:
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """File and line of the user's that the exception left last; None where there is no exception, or no line."""
+        """File and line of the user's last frame in the exception; None without an exception or such a line."""
         if isinstance(self.error, SyntaxError):
             return self.error.filename or "", self.error.lineno or 0
         frames = traceback.extract_tb(self.error.__traceback__ if self.error else None, limit=None)
@@ -57,8 +57,8 @@ class Ended:
     def report(self) -> None:
         """Write the exception to standard error as the interpreter does, from the program's first line on.
 
-        Ctrl-C takes one line, unless the program has a hook of its own. What numba-cuda and the simulated GPU did
-        below the last line of anybody else's is left out, unless `TILEWRIGHT_DEBUG` is set.
+        Ctrl-C takes one line, unless the program has its own hook. Frames of numba-cuda and of the simulated GPU after
+        the last line of other code are left out, unless `TILEWRIGHT_DEBUG` is set.
         """
         if self.interrupted and self.hook is sys.__excepthook__:
             at = "" if self.place is None else " at {}:{}".format(*self.place)
@@ -73,9 +73,9 @@ class Ended:
 def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
     """Run a program as `__main__` and wait for its threads.
 
-    `argv` has no name of the program's own. The exception that it did not handle is not reported yet.
+    `argv` is without the program's name. An exception that the program did not handle is not reported yet.
 
-    Raises NoProgramError: there is none that can be run.
+    Raises NoProgramError: there is no such program that can run.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
 
 
 def _ended(program: Target, main: types.ModuleType) -> Ended:
-    """Execute a program and wait for the threads that it began, which Ctrl-C leaves to themselves."""
-    others = {*threading.enumerate()}  # of this process: some library's pool may never end
+    """Execute a program, and wait for the threads that it started; after Ctrl-C, do not wait."""
+    others = {*threading.enumerate()}  # threads of this process: a library's pool may never end
     try:
         try:
             exec(program.load(main), vars(main))
@@ -115,13 +115,13 @@ def _ended(program: Target, main: types.ModuleType) -> Ended:
         raise
     except KeyboardInterrupt as error:
         ended = _failed(error, INTERRUPTED)
-    except BaseException as error:  # a task that was cancelled, for one
+    except BaseException as error:  # such as a cancelled task
         ended = _failed(error, _FAILED)
     return ended
 
 
 def _failed(error: BaseException, status: int) -> Ended:
-    """How a program ended that did not handle an exception; our own frames before its first line are taken off."""
+    """The result for an unhandled exception, without our own frames before the program's first line."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_LOADING):
         frames = frames.tb_next
@@ -130,9 +130,9 @@ def _failed(error: BaseException, status: int) -> Ended:
 
 @contextmanager
 def _as_main(main: types.ModuleType, program: Target, argv: Sequence[str]) -> Iterator[None]:
-    """Let the program find itself, its arguments, the modules beside it, and nobody's hook for exceptions.
+    """Give the program its module, arguments and module path, and the default hook for exceptions.
 
-    The folder that it leaves us in is ours again: files that its reports go to are named from there.
+    Afterwards the current folder is ours again: reports are written relative to it.
     """
     before = sys.modules["__main__"], sys.argv, list(sys.path), sys.excepthook
     folder = Path.cwd()
@@ -148,7 +148,7 @@ def _as_main(main: types.ModuleType, program: Target, argv: Sequence[str]) -> It
 
 
 def _end_at_the_user_s(error: BaseException) -> None:
-    """Take the frames of launching and compiling off the end of tracebacks: errors of kernels name their own place."""
+    """Remove frames of launching and compiling from the end of tracebacks: errors of kernels have their own place."""
     internal = internal_folders()
     for one in _chain(error):
         frames, last = [], 0
@@ -175,11 +175,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status(leave: SystemExit) -> int:
-    """The exit status of `sys.exit(...)`; a text goes to standard error, as the interpreter does."""
+    """The exit status of `sys.exit(...)`; a text is written to standard error, as the interpreter does."""
     if leave.code is None:
         return 0
     if isinstance(leave.code, int):
-        fits = leave.code.bit_length() < 64  # one that does not is -1 to the interpreter
-        return (leave.code if fits else -1) & 0xFF  # all that a process can leave with
+        fits = leave.code.bit_length() < 64  # the interpreter takes any larger one as -1
+        return (leave.code if fits else -1) & 0xFF  # a process's status has 8 bits
     print(leave.code, file=sys.stderr)
     return _FAILED

@@ -1,4 +1,4 @@
-"""`simulated_gpu`: a program's device for a while."""
+"""`simulated_gpu`: installs a simulated GPU as a program's device for a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tilewright.checking import Findings
 
 
-class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as what contextlib has
+class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, like those of contextlib
     """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
 
     Both give the :class:`SimulatedGpu`. The parameters are attributes too.
@@ -30,21 +30,21 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
     Parameters
     ----------
     gpu : str
-        Which one, as `tilewright gpus` lists it.
+            Its name, as `tilewright gpus` lists it.
     observers : sequence of Observer
-        Hears of its memory and of every launch.
+            Observers of its memory and of every launch.
     seed : int, optional
-        Shuffles the order of blocks, and of warps in a block, of every launch.
+            Seed that shuffles the order of blocks, and of warps in a block, in every launch.
     limits : Limits, optional
-        When to give a launch up.
+            Limits after which a launch is abandoned.
     check : bool
-        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
-        as without, and among them too.
+            Whether to check the kernels; the GPU's `findings` has the result. A launch that fails raises its error as
+            without checks, and is a finding too.
 
     Raises
     ------
     MissingExtraError
-        numba-cuda is not installed; from `with` and `start()`.
+            numba-cuda is not installed; raised by `with` and `start()`.
     ArgumentValueError
         There is no such GPU.
 
@@ -75,7 +75,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         *,
         check: bool = False,
     ) -> None:
-        machine.gpu(gpu)  # an unknown name is refused here, not by `start`, which may be far away
+        machine.gpu(gpu)  # an unknown name is an error here, not in `start()`, which may be far away
         self.gpu = gpu
         self.observers = tuple(observers)
         self.seed = seed
@@ -85,14 +85,14 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         self._open = ExitStack()
 
     def __repr__(self) -> str:
-        """What it is, and whether it is in place."""
+        """Its name, and whether it is installed."""
         state = "not in place" if self._device is None else "in place"
         return f"<simulated_gpu({self.gpu!r}), {state}>"
 
     def __enter__(self) -> SimulatedGpu:
-        """Put a fresh GPU in place."""
+        """Install a new GPU."""
         if self._device is not None:
-            raise DeviceError("a simulated GPU must have ended before it begins again (got one in place); end it first")
+            raise DeviceError("a simulated GPU must end before it starts again (got one in use); end it first")
         observers = self.observers
         if self.check:
             from tilewright.checking import Checks
@@ -109,14 +109,14 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         return device
 
     def __exit__(self, *error: object) -> None:
-        """End the GPU, and put back what was in its place."""
+        """End the GPU, and restore what it replaced."""
         self._device = None
         self._open.close()
 
     def start(self) -> SimulatedGpu:
-        """Put the GPU in place until :meth:`stop`, or until the process ends: for notebooks, whose cells go on with it.
+        """Install the GPU until :meth:`stop`, or until the process ends: for notebooks, whose cells share it.
 
-        One that was started before, by this or another session, ends first: a cell that is run again starts afresh.
+        A GPU that this or another session started before ends first: a cell that runs again gets a new one.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         Raises
         ------
         DeviceError
-            One that was started has since been covered by a `with` block.
+                A `with` block has been entered after an earlier `start()`.
 
         Examples
         --------
@@ -149,20 +149,20 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         return device
 
     def stop(self) -> None:
-        """End a GPU that was started; nothing where none was."""
+        """End a GPU that was started; no effect if there is none."""
         device = self._device
         if device is None:
             return
         if placed_gpu() is not device:
             raise DeviceError(
-                "the simulated GPU in place must be the one that stops (got another one, started since); end that first"
+                "`stop()` must be for the installed simulated GPU (got another one, started later); stop that first"
             )
         atexit.unregister(self.stop)
         self.__exit__()
 
     @property
     def findings(self) -> Findings:
-        """What was found so far, where `check` is set; none after the end."""
+        """The findings so far if `check` is set; none after the end."""
         from tilewright.checking import Findings
 
         return Findings(()) if self._device is None else self._device.findings

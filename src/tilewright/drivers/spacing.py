@@ -1,8 +1,8 @@
-"""Arrays of a launch with a gap after each row, for observers that look for indices beyond one.
+"""Arrays of a launch with a gap after each row, for observers that look for indices beyond a row.
 
-A kernel of numba-cuda takes arrays of any strides: before it is compiled for a launch, contiguous arrays of two or more
-dimensions are copied to memory of their own with gaps, and back afterwards; so are parts of longer arrays that have one
-dimension. Where it does not compile for such arrays (it asks for contiguous ones) it gets them as they are.
+A numba-cuda kernel takes arrays of any strides. So before a launch, contiguous arrays of two or more dimensions are
+copied to memory with gaps, and copied back afterwards; so are one-dimensional parts of longer arrays. If the kernel
+does not compile for such arrays (it requires contiguous ones), it gets them unchanged.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from tilewright.simt.observer import Rows
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.translate.state import GLOBAL_BASE
 
-#: Attribute of an array with gaps: the one that the program passed.
+#: Attribute of an array with gaps: the array that the program passed.
 _GIVEN = "_tilewright_given"
 
 
 @dataclass(frozen=True, slots=True)
 class _Spaced:
-    """An argument, and the array with gaps that stands for it."""
+    """An argument, and the array with gaps that replaces it."""
 
     given: Any  # what the program passed: a device array, or the host's
     source: Any  # a contiguous device array with its elements
-    array: Any  # the one with gaps
+    array: Any  # the array with gaps
 
 
 def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
-    """Stands for `CUDADispatcher.call`."""
+    """Replaces `CUDADispatcher.call`."""
     original = importlib.import_module("numba.cuda.dispatcher").CUDADispatcher.call
 
     @functools.wraps(original)
@@ -57,12 +57,12 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
 
 
 def given_by_program(argument: Any) -> Any:
-    """The program's own array where an argument is a copy of it with gaps; else the argument."""
+    """The program's own array if the argument is a copy with gaps; else the argument."""
     return getattr(argument, _GIVEN, argument)
 
 
 def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
-    """Whether a kernel can be had for arrays with gaps; asked apart from the launch, which must not be done twice."""
+    """Whether a kernel compiles for arrays with gaps; checked before the launch, which must not run twice."""
     from numba.core import errors
     from numba.cuda.core import errors as cuda_errors
 
@@ -77,14 +77,14 @@ def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
 
 
 def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
-    """Copies with gaps of the arguments that can have them."""
+    """Copies with gaps of those arguments that can have them."""
     if not any(observer.row_gaps for observer in gpu.observers):
         return []
-    # the host's array passed twice is two arrays on the device
+    # a host array that is passed twice is two arrays on the device
     twice = {id(a) for i, a in enumerate(arguments) if type(a) is np.ndarray and any(b is a for b in arguments[:i])}
     suited = {id(a): a for a in arguments if _suits(gpu, a) and id(a) not in twice}
     spans = [(_span(a), a) for a in arguments if hasattr(a, "__array_interface__") or _is_device(a)]
-    spans += [((start, start + 1), None) for start in gpu.tensors]  # copies by a map find only the tensor itself
+    spans += [((start, start + 1), None) for start in gpu.tensors]  # copies through a tensor map need the tensor itself
     alone = [a for a in suited.values() if not any(b is not a and _overlap(_span(a), span) for span, b in spans)]
     return [_with_gaps(gpu, a) for a in alone]
 
@@ -96,7 +96,7 @@ def _is_device(argument: Any) -> bool:
 
 
 def _suits(gpu: SimulatedGpu, argument: Any) -> bool:
-    """Whether an argument is a plain C-contiguous array of rows, or a row that is a part of something longer."""
+    """Whether an argument is a plain C-contiguous array of rows, or a row that is part of something longer."""
     if type(argument) is np.ndarray:
         contiguous = argument.flags.c_contiguous
     elif _is_device(argument):
@@ -109,7 +109,7 @@ def _suits(gpu: SimulatedGpu, argument: Any) -> bool:
 
 
 def _is_part(gpu: SimulatedGpu, argument: Any) -> bool:
-    """Whether an array of one dimension lies in an allocation that holds more than it."""
+    """Whether a one-dimensional array is in an allocation that holds more than it."""
     if not _is_device(argument) or len(argument.shape) != 1 or argument.shape[0] == 0:
         return False
     start, end = _span(argument)
@@ -148,7 +148,7 @@ def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
 
 
 def _copy(gpu: SimulatedGpu, source: Any, target: Any) -> None:
-    """Copy elements on the device, and what is known of their bytes."""
+    """Copy elements on the device, and observers' knowledge of their bytes."""
     rows, out = _rows(source), _rows(target)
     memory = gpu.memory.view(GLOBAL_BASE, gpu.memory.used_bytes)
     out.of(memory)[...] = rows.of(memory)
@@ -157,6 +157,6 @@ def _copy(gpu: SimulatedGpu, source: Any, target: Any) -> None:
 
 
 def _rows(array: Any) -> Rows:
-    """Where an array's rows are."""
+    """The rows of an array."""
     count, row = math.prod(array.shape[:-1]), array.shape[-1] * array.dtype.itemsize
     return Rows(_span(array)[0], count, array.strides[-2] if array.ndim > 1 else row, row)

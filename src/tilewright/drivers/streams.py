@@ -1,4 +1,4 @@
-"""Driver calls about streams and events. Work is done when it is asked for, so a stream is always ready.
+"""Driver calls for streams and events. Work is done when it is submitted, so a stream is always ready.
 
 Source: CUDA Driver API, "Stream Management" and "Event Management".
 """
@@ -17,7 +17,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_
 
 @once
 def handle_type() -> Any:
-    """The type of streams' handles, with their value under the name by which numba-cuda reads it."""
+    """The type of stream handles, with the value in the attribute that numba-cuda reads."""
 
     class CUstream(binding().CUstream):  # type: ignore[misc]
         """A stream's handle."""
@@ -39,7 +39,7 @@ def cuStreamCreate(gpu: SimulatedGpu, flags: int) -> Any:
 
 
 def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
-    """End a stream when its work is done."""
+    """Destroy a stream when its work is done."""
     gpu.stream(stream)
     if int(stream) in DEFAULT_STREAMS:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
@@ -61,7 +61,7 @@ def cuStreamQuery(gpu: SimulatedGpu, stream: Any) -> None:
 
 
 def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) -> None:
-    """Let a stream wait for an event."""
+    """Make a stream wait for an event."""
     gpu.stream(stream)
     gpu.event(event)
     gpu.outstanding.waits(int(stream), int(event))
@@ -89,21 +89,21 @@ def cuEventCreate(gpu: SimulatedGpu, flags: int) -> Any:
 
 
 def cuEventDestroy(gpu: SimulatedGpu, event: Any) -> None:
-    """End an event."""
+    """Destroy an event."""
     gpu.event(event)
     gpu.events.pop(int(event))
     gpu.outstanding.event_ended(int(event))
 
 
 def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
-    """Note the time in a stream."""
+    """Record the time in a stream."""
     gpu.stream(stream)
     gpu.event(event).recorded = now()
     gpu.outstanding.recorded(int(event), int(stream))
 
 
 def cuEventQuery(gpu: SimulatedGpu, event: Any) -> None:
-    """Whether an event has come."""
+    """Whether an event has completed."""
     gpu.event(event)
     gpu.outstanding.event_came(int(event))
 
@@ -115,7 +115,7 @@ def cuEventSynchronize(gpu: SimulatedGpu, event: Any) -> None:
 
 
 def cuEventElapsedTime(gpu: SimulatedGpu, start: Any, end: Any) -> float:
-    """Milliseconds between two events: the host's time, which is the simulator's and no GPU's."""
+    """Milliseconds between two events in the host's time, which measures the simulator and no GPU."""
     first, last = gpu.event(start), gpu.event(end)
     if not (first.timing and last.timing) or first.recorded is None or last.recorded is None:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")

@@ -1,6 +1,6 @@
-"""What a command line names as its program, as Python's own has it: a file, a folder or archive, a module, code.
+"""The program that a command line names, as for Python itself: a file, a folder or archive, a module, or code.
 
-Each gives the code to run as `__main__`, and what `__main__`, `sys.argv[0]` and `sys.path[0]` are then.
+Each kind gives the code to run as `__main__`, and the values of `__main__`, `sys.argv[0]` and `sys.path[0]`.
 
 Source: Python, "Command line and environment", 1.1.1 (Interface options); "The import system", 5.8.2 (`__main__`).
 """
@@ -25,7 +25,7 @@ _STDIN = "-"
 
 
 class NoProgramError(ArgumentValueError):
-    """What is named is no program that can be run; nothing of it was."""
+    """There is no such program that can run; nothing of it has run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Target:
     """A program."""
 
     text: str  #: A path (`-` is standard input), a module's name, or code.
-    kind: Literal["script", "module", "code"] = "script"  #: Which of these it is.
+    kind: Literal["script", "module", "code"] = "script"  #: Which of these `text` is.
 
     @property
     def name(self) -> str:
-        """What `sys.argv[0]` is; for a module only until it is found."""
+        """The value of `sys.argv[0]`; for a module, its name until it is found."""
         return {"script": self.text, "module": "-m", "code": "-c"}[self.kind]
 
     @property
@@ -49,7 +49,7 @@ class Target:
 
     @property
     def source(self) -> str | None:
-        """The text of the program itself; None where it is spread over files, or cannot be read again."""
+        """The text of the program itself; None if it has several files, or cannot be read again."""
         if self.kind == "code":
             return self.text
         try:
@@ -59,7 +59,7 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """What `sys.path[0]` is."""
+        """The value of `sys.path[0]`."""
         if self.kind == "module":
             return str(Path.cwd())
         if self.kind == "code" or self.text == _STDIN:
@@ -68,14 +68,15 @@ class Target:
 
     @property
     def _container(self) -> bool:
-        """Whether it is a folder or an archive, which has its program in it."""
+        """Whether it is a folder or an archive, which contains its program."""
         return self.kind == "script" and self.text != _STDIN and pkgutil.get_importer(self.text) is not None
 
     def load(self, main: types.ModuleType) -> types.CodeType:
-        """Compile the program and give its module the attributes that the interpreter would give it.
+        """Compile the program, and give its module the attributes that the interpreter would give it.
 
-        Raises NoProgramError: there is no such program, or it cannot be read; SyntaxError: it is wrong. What the
-        packages raise that a module is in comes as it is.
+        Raises NoProgramError: there is no such program, or it cannot be read; SyntaxError: its source is wrong.
+        Exceptions of the packages that contain a module are passed on.
+
         """
         if self.kind == "module":
             return _of_module(self.text, main)
@@ -99,7 +100,7 @@ def _of_text(given: str | None, main: types.ModuleType) -> types.CodeType:
 
 
 def _of_file(path: str, main: types.ModuleType) -> types.CodeType:
-    """A file of source, or of what Python has compiled."""
+    """A file of source, or of compiled bytecode."""
     try:
         with io.open_code(path) as stream:
             read = stream.read()
@@ -119,7 +120,7 @@ def _of_file(path: str, main: types.ModuleType) -> types.CodeType:
 
 
 def _of_container(path: str, main: types.ModuleType) -> types.CodeType:
-    """`__main__` of a folder or archive, which is first on `sys.path` by now."""
+    """The `__main__` of a folder or archive, which is now first on `sys.path`."""
     spec = PathFinder.find_spec("__main__", [str(Path(path).absolute())])
     if spec is None:
         kind = "Is a directory" if Path(path).is_dir() else "an archive"
@@ -131,14 +132,14 @@ def _of_container(path: str, main: types.ModuleType) -> types.CodeType:
 
 
 def _of_module(name: str, main: types.ModuleType) -> types.CodeType:
-    """A module, or `__main__` of a package; its packages are imported."""
+    """A module, or the `__main__` of a package; imports its packages."""
     if name.endswith(".py") and Path(name).exists():
         raise NoProgramError(f"-m must name a module (got {name!r}, a file); a file has no -m before it: {name}")
     try:
         spec = importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # the package is there; what it needs is not
+            raise  # the package exists; something that it imports does not
         spec = None
     except (ValueError, ImportError):  # a relative name, or none
         spec = None
@@ -155,12 +156,12 @@ def _of_module(name: str, main: types.ModuleType) -> types.CodeType:
 
 
 def _of_spec(spec: ModuleSpec, main: types.ModuleType) -> types.CodeType:
-    """The code of a module that was found, under the name `__main__`."""
+    """The code of a module that was found, with the name `__main__`."""
     code: types.CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
     if code is None:
         raise NoProgramError(f"-m must name a module in Python (got {spec.name!r}, which has no code); name another")
     vars(main).update(
         __spec__=spec, __package__=spec.parent, __loader__=spec.loader, __file__=spec.origin, __cached__=spec.cached
     )
-    linecache.lazycache(code.co_filename, vars(main))  # an archive's lines can be had from its loader alone
+    linecache.lazycache(code.co_filename, vars(main))  # only an archive's loader can read its lines
     return code

@@ -1,6 +1,6 @@
-"""Driver calls that make tensor maps: 128 bytes of the simulated GPU's own layout, which its kernels take.
+"""Driver calls that make tensor maps: 128 bytes in the simulated GPU's own layout, which its kernels take.
 
-The codes are the driver's; a warning says which rule does not hold.
+Errors have the driver's codes; a warning names the violated rule.
 
 Source: CUDA Driver API, "Tensor Map Object Management".
 """
@@ -47,7 +47,7 @@ def cuTensorMapEncodeIm2col(
 
 
 def cuTensorMapReplaceAddress(gpu: SimulatedGpu, tensor: Any, address: Any) -> None:
-    """Let a map be one of a tensor somewhere else."""
+    """Change the address of a map's tensor."""
     call, start = "cuTensorMapReplaceAddress", int(address or 0)
     if start % UNIT_BYTES:
         raise _invalid(call, f"the address must be a multiple of {UNIT_BYTES} bytes (got {start:#x})")
@@ -60,16 +60,16 @@ def cuTensorMapReplaceAddress(gpu: SimulatedGpu, tensor: Any, address: Any) -> N
 def _tensor(
     call: str, type_: Any, rank: int, address: Any, extents: Any, strides: Any, steps: Any, modes: tuple[Any, ...]
 ) -> Encoding:
-    """What both kinds of map say, without a box."""
+    """The fields of both kinds of map, without a box."""
     real, (interleave, swizzle, fill) = binding(), modes
     name = _name(call, real.CUtensorMapDataType, type_).removeprefix(_TYPE)
     if name not in TYPES or name.endswith("FTZ"):
-        raise _refused(call, f"elements of type {name} come later; use one without it")
+        raise _refused(call, f"element type {name} is not implemented; use another one")
     if int(interleave) != int(real.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE):
-        raise _refused(call, "interleaved layouts come later; use CU_TENSOR_MAP_INTERLEAVE_NONE")
+        raise _refused(call, "interleaved layouts are not implemented; use CU_TENSOR_MAP_INTERLEAVE_NONE")
     if int(swizzle) >= len(SWIZZLES):
         name = _name(call, real.CUtensorMapSwizzle, swizzle).removeprefix(_SWIZZLE)
-        raise _refused(call, f"swizzle {name} comes later; use one of NONE, 32B, 64B, 128B")
+        raise _refused(call, f"swizzle {name} is not implemented; use one of NONE, 32B, 64B, 128B")
     whole = _numbers(extents, rank)
     if not 1 <= int(rank) <= AXES_MOST or len(whole) != int(rank):
         raise _invalid(call, f"the rank must be 1 to {AXES_MOST}, and globalDim as long (got {rank}, {len(whole)})")
@@ -80,7 +80,7 @@ def _tensor(
 
 
 def _name(call: str, kinds: Any, given: Any) -> str:
-    """What the driver calls a number."""
+    """The driver's name of a number."""
     names = {int(kind): kind.name for kind in kinds}
     if int(given) not in names:
         raise _invalid(call, f"{kinds.__name__} has no {int(given)}")
@@ -88,7 +88,7 @@ def _name(call: str, kinds: Any, given: Any) -> str:
 
 
 def _numbers(given: Sequence[Any] | None, count: int) -> tuple[int, ...]:
-    """As many of a list as the rank says; fewer where there are no more."""
+    """The first `count` numbers of a list, or all if there are fewer."""
     return tuple(int(x) for x in (given or ())[: max(int(count), 0)])
 
 

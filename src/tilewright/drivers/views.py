@@ -1,4 +1,4 @@
-"""What stands for `cuda.core`'s views of arrays in numba-cuda, which ask the driver where memory lies."""
+"""Replacements for `cuda.core`'s array views in numba-cuda, which ask the driver where memory is."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _DLPACK_CPU = 1  # kDLCPU of dlpack.h
 
 
 class HeldMemory:
-    """Device memory for as long as this object lives."""
+    """Device memory that lives as long as this object."""
 
     def __init__(self, gpu: SimulatedGpu, size: int) -> None:
         self._gpu = gpu
-        self.size = size  #: Bytes.
+        self.size = size  #: In bytes.
         self.handle = 0  #: Device address.
         with gpu.call():
             self.handle = gpu.allocate(size)
 
     def __del__(self) -> None:
-        if self.handle and not self._gpu.closed and self._gpu.memory.extent(self.handle):  # it may have been reset
+        if self.handle and not self._gpu.closed and self._gpu.memory.extent(self.handle):  # else already free
             self._gpu.free(self.handle)
 
 
 class HostPointer(int):
-    """The lowest address of a host array, which knows how much may be copied from there, and back to there.
+    """The lowest address of a host array, with the sizes that may be copied from and to it.
 
-    numba-cuda copies as many bytes as all elements have, from an array's first element on: beyond the memory of an
-    array whose strides are negative or 0, and back into one that must not be written.
+    numba-cuda copies the size of all elements, starting at an array's first element. For negative or zero strides that
+    is beyond the array's memory, and a read-only array must not be written.
 
     >>> x = np.broadcast_to(np.float32(1), 8)
     >>> pointer = HostPointer.of(x)
@@ -46,7 +46,7 @@ class HostPointer(int):
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> HostPointer:
-        """That of an array."""
+        """The pointer of an array."""
         low, high = span(array)
         pointer = cls(low)
         pointer.readable_bytes = high - low
@@ -56,7 +56,7 @@ class HostPointer(int):
 
 @dataclass(frozen=True, slots=True)
 class ViewLayout:
-    """How a view's elements lie."""
+    """The layout of a view's elements."""
 
     strides_in_bytes: tuple[int, ...]
     is_contiguous_c: bool
@@ -64,19 +64,19 @@ class ViewLayout:
 
     @property
     def is_contiguous_any(self) -> bool:
-        """Whether elements lie one after the other in some order of axes."""
+        """Whether elements are contiguous in some order of axes."""
         return self.is_contiguous_c or self.is_contiguous_f
 
 
 @dataclass(eq=False)
 class ArrayView:
-    """An array in memory of the host or the device, as `cuda.core.utils.StridedMemoryView` describes it."""
+    """An array in host or device memory, like `cuda.core.utils.StridedMemoryView`."""
 
     ptr: int
     shape: tuple[int, ...]
     strides_in_bytes: tuple[int, ...]
     dtype: np.dtype[Any]
-    owner: Any  #: What keeps the memory alive.
+    owner: Any  #: Keeps the memory alive.
     readonly: bool = False
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class ArrayView:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In elements."""
+        """Strides in elements."""
         return tuple(stride // max(self.dtype.itemsize, 1) for stride in self.strides_in_bytes)
 
     @classmethod
@@ -102,7 +102,7 @@ class ArrayView:
 
     @classmethod
     def from_any_interface(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
-        """A view of an array of the host, or of an object with the interface of CUDA arrays."""
+        """A view of a host array, or of an object with the CUDA array interface."""
         if hasattr(value, "__cuda_array_interface__"):
             return cls.from_cuda_array_interface(value, stream_ptr)
         return cls.from_array_interface(value)
@@ -117,12 +117,12 @@ class ArrayView:
 
     @classmethod
     def from_dlpack(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
-        """A view of an array of the host.
+        """A view of a host array.
 
-        Raises BufferError: it lies on another device.
+        Raises BufferError: the array is on another device.
         """
         if value.__dlpack_device__()[0] != _DLPACK_CPU:
-            raise BufferError("a simulated GPU must be given arrays of the host or its own (got one of another device)")
+            raise BufferError("a simulated GPU takes only host arrays and its own (got one of another device)")
         return cls.from_array_interface(np.from_dlpack(value))
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Arrays in memory that the host and the device share, which report the host's reads and writes of their elements.
+"""Arrays in memory shared by host and device that report the host's reads and writes of their elements.
 
-numba-cuda gives such arrays out as NumPy arrays. Where observers ask for races with the host, theirs are of the classes
-here: the same, but each use is compared with what streams have not done yet. What does not pass through Python is not
-seen: code in C that takes the buffer, and views of `np.asarray`, which are plain arrays.
+numba-cuda gives the program such arrays as NumPy arrays. If observers look for races with the host, these arrays have
+the classes below: they behave the same, but each use is compared with the pending work of streams. Uses outside Python
+are not seen: C code that takes the buffer, and views from `np.asarray`, which are plain arrays.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ _READING = (
     "searchsorted byteswap tofile dump dumps round trace __repr__ __str__ __format__ __bool__ __int__ __float__ "
     "__complex__ __index__ __contains__ __copy__ __deepcopy__ __reduce__ __reduce_ex__"
 ).split()
-#: Methods that read the elements which they choose.
+#: Methods that read the selected elements.
 _CHOOSING = "item take compress".split()
 #: Methods that write all elements.
 _WRITING = "fill sort partition".split()
-#: NumPy's functions that give views.
+#: NumPy functions that return views.
 _VIEWING = frozenset(
     "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims atleast_1d "
     "atleast_2d atleast_3d split array_split hsplit vsplit dsplit flip fliplr flipud rot90 diagonal real imag".split()
 )
-#: NumPy's functions that look at shapes, types and addresses alone.
+#: NumPy functions that use only shapes, types and addresses.
 _ASKING = frozenset(
     "shape ndim size result_type can_cast min_scalar_type common_type may_share_memory shares_memory empty_like "
     "zeros_like ones_like full_like iscomplexobj isrealobj byte_bounds broadcast_to broadcast_arrays".split()
 )
-#: NumPy's functions that write their first argument.
+#: NumPy functions that write their first argument.
 _FILLING = frozenset("copyto fill_diagonal put place putmask put_along_axis".split())
 
 
 class Watched(np.ndarray[Any, Any]):
     """Pinned memory, as an array that reports its uses."""
 
-    #: What the same array is where nobody asks for its uses.
+    #: The class of the same array when uses are not watched.
     _plain_class: type[Array] = np.ndarray
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
         if isinstance(found, np.ndarray):
             if np.may_share_memory(found, self):
-                return found  # a view, of which nothing is read
+                return found  # a view: nothing is read
             found = np.ndarray.view(found, type=self._plain_class)
         if (gpu := _racing()) is not None:
             _used(gpu, *_part(self, key), writes=False, whole=self)
@@ -90,16 +90,16 @@ class Watched(np.ndarray[Any, Any]):
         return _as_plain(function, arguments, named)
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
-        """A view where there is one."""
+        """A view, if there is one."""
         return self._view_or_copy(super().reshape(*shape, **named))
 
     def ravel(self, *order: Any, **named: Any) -> Any:
-        """A view where there is one."""
+        """A view, if there is one."""
         return self._view_or_copy(super().ravel(*order, **named))
 
     @property
     def flat(self) -> Any:
-        """NumPy's iterator, which is not followed: all is read with it."""
+        """NumPy's iterator, which is not followed: it counts as a read of all elements."""
         if (gpu := _racing()) is not None:
             _read(gpu, self)
         return super().flat
@@ -142,7 +142,7 @@ for _note, _names in ((_reads, _READING), (_chooses, _CHOOSING), (_writes, _WRIT
 
 
 class WatchedNumPy:
-    """Stands for NumPy where numba-cuda makes arrays of pinned memory: its arrays are watched."""
+    """Replaces NumPy where numba-cuda makes arrays of pinned memory: its arrays are watched."""
 
     ndarray = Watched
 
@@ -152,7 +152,7 @@ class WatchedNumPy:
 
 @once
 def classes() -> dict[str, Any]:
-    """numba-cuda's classes of mapped and managed arrays by name, each watched."""
+    """numba-cuda's classes of mapped and managed arrays by name, each in a watched version."""
     module = importlib.import_module("numba.cuda.cudadrv.devicearray")
     originals = {name: getattr(module, name) for name in ("MappedNDArray", "ManagedNDArray")}
     return {
@@ -161,17 +161,17 @@ def classes() -> dict[str, Any]:
     }
 
 
-# -- what the uses are of ---------------------------------------------------------------------------------------------
+# -- the bytes of a use ---------------------------------------------------------------------------------------------
 
 
 def _racing() -> SimulatedGpu | None:
-    """The GPU that has work outstanding."""
+    """The GPU with pending work, if any."""
     gpu = placed_gpu()
     return gpu if gpu is not None and gpu.outstanding.pending else None
 
 
 def _plain(value: Any) -> Any:
-    """A value with the watched arrays in it as what they else are."""
+    """A value with its watched arrays replaced by plain ones."""
     if isinstance(value, Watched):
         return np.ndarray.view(value, type=value._plain_class)
     if type(value) in (tuple, list):
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 def _as_plain(function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Call with plain arrays; one that comes back as it was given is the program's own again."""
+    """Call with plain arrays; a returned argument is the program's own array again."""
     out = named.get("out")
     plain = {name: _plain(value) for name, value in named.items()}
     result = function(*_plain(tuple(arguments)), **plain)
@@ -211,7 +211,7 @@ def _written(gpu: SimulatedGpu, *values: Any) -> None:
 
 
 def _part(array: Array, key: Any) -> tuple[Array, Bytes | None]:
-    """The part of an array that a key names: a view, or the array and which of its elements."""
+    """The part of an array that a key selects: a view, or the array and a mask of its elements."""
     keys = key if isinstance(key, tuple) else (key,)
     plain = np.ndarray.view(array, type=np.ndarray)
     simple = (numbers.Integral, slice, type(None), type(Ellipsis), str)
@@ -224,7 +224,7 @@ def _part(array: Array, key: Any) -> tuple[Array, Bytes | None]:
 
 
 def _used(gpu: SimulatedGpu, array: Array, selected: Bytes | None, *, writes: bool, whole: Array) -> None:
-    """The host uses elements: observers hear of each race, once for a line and a task."""
+    """The host uses elements: report each race to observers, once for a line and a task."""
     plain = np.ndarray.view(array, type=np.ndarray)
     if not plain.size:
         return
@@ -241,7 +241,7 @@ def _used(gpu: SimulatedGpu, array: Array, selected: Bytes | None, *, writes: bo
 
 
 def _called(frame: FrameType | None, array: Array) -> str:
-    """What the program calls an array, or the one that it is a view of."""
+    """The program's name for an array, or for the base of a view."""
     known = [] if frame is None else [(n, v) for n, v in frame.f_locals.items() if isinstance(v, Watched)]
     same = [name for name, value in known if value is array]
     around = [name for name, value in known if np.may_share_memory(value, array)]

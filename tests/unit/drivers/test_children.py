@@ -17,7 +17,7 @@ from tilewright.drivers.children import ChildLaunches
 from tilewright.instruments.findings import Finding
 
 
-def test_what_is_told_after_many_launches_takes_no_longer_than_after_one():
+def test_a_report_after_many_launches_takes_no_longer_than_after_one():
     checks = Checks(gpu="h100")
     for _ in range(500):
         checks.add([Finding(code="TW101", kernel="k", ptx_line=9, block=(0, 0, 0))])
@@ -26,13 +26,13 @@ def test_what_is_told_after_many_launches_takes_no_longer_than_after_one():
     assert [found["count"] for found in report["findings"]] == [500]
 
 
-def test_a_process_whose_number_another_one_had_tells_beside_it(tmp_path: Path):
+def test_two_processes_with_one_number_write_two_reports(tmp_path: Path):
     for launches in (3, 4):  # two processes, one after the other, of one number
         checks = Checks(gpu="h100")
         checks.launches = launches
         child = ChildLaunches(tmp_path / "launched", 0, checks)
-        child.tell()
-        child.tell()
+        child.write_report()
+        child.write_report()
     assert sorted(report["launches"] for report in child.reports) == [3, 4]
 
 

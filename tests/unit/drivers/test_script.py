@@ -203,7 +203,7 @@ def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
     assert "--simulated-gpu: a GPU must be one there is a record of" in done.stderr
-    assert "put the option behind the files" not in done.stderr
+    assert "put the option after the files" not in done.stderr
 
 
 @pytest.mark.parametrize("taken", ["test_it.py", "test_it.py::test_it"])
@@ -212,7 +212,7 @@ def test_pytest_s_option_that_took_a_file_for_a_name_says_so(tmp_path: Path, tak
     command = [*PYTEST, "--simulated-gpu", taken]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
-    assert "write --simulated-gpu=NAME, or put the option behind the files" in done.stderr
+    assert "write --simulated-gpu=NAME, or put the option after the files" in done.stderr
 
 
 def test_the_script_sees_the_gpu_in_place(program: Path, capsys: Any) -> None:

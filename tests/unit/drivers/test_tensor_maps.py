@@ -96,10 +96,10 @@ INVALID = {
     ),
 }  # fmt: skip
 LATER = {
-    "type": ({"type": TYPES.CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B}, "elements of type 16U4_ALIGN8B come later"),
-    "flushed": ({"type": TYPES.CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ}, "elements of type FLOAT32_FTZ come later"),
-    "interleave": ({"interleave": INTERLEAVES.CU_TENSOR_MAP_INTERLEAVE_16B}, "interleaved layouts come later"),
-    "atoms": ({"swizzle": SWIZZLES.CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B}, "swizzle 128B_ATOM_32B comes later"),
+    "type": ({"type": TYPES.CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B}, "element type 16U4_ALIGN8B is not implemented"),
+    "flushed": ({"type": TYPES.CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ}, "element type FLOAT32_FTZ is not implemented"),
+    "interleave": ({"interleave": INTERLEAVES.CU_TENSOR_MAP_INTERLEAVE_16B}, "interleaved layouts are not implemented"),
+    "atoms": ({"swizzle": SWIZZLES.CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B}, "swizzle 128B_ATOM_32B is not implemented"),
 }
 
 

@@ -1,1 +1,1 @@
-"""What cuda-python (`cuda.core`, `cuda.bindings`) sees of the simulated GPU besides its driver, which is a library."""
+"""cuda-python (`cuda.core`, `cuda.bindings`) on the simulated GPU, besides its driver, which is a library."""

@@ -1,6 +1,6 @@
-"""The names of `cuda.core` that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of `cuda.core` that are replaced while a simulated GPU is installed.
 
-What it compiles and links for a GPU is PTX here, with source lines. All else of it calls the driver.
+Its compiled and linked code is PTX, with source lines. Everything else in it calls the driver.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cuda import core  # which may have just been imported, and is no attribute of `cuda` yet
+from cuda import core  # it may have been imported just now, without being an attribute of `cuda` yet
 from cuda.core import _device
 from cuda.core._utils import cuda_utils
 
@@ -22,7 +22,7 @@ from tilewright.programs.numba_names import Row
 
 
 class Program(core.Program):  # type: ignore[misc]
-    """Stands for `cuda.core.Program`: its machine code is PTX."""
+    """Replaces `cuda.core.Program`: its machine code is PTX."""
 
     def __init__(self, code: Any, code_type: Any, options: Any = None) -> None:
         given = options if isinstance(options, core.ProgramOptions) else core.ProgramOptions(**options or {})
@@ -34,7 +34,7 @@ class Program(core.Program):  # type: ignore[misc]
         self._name = given.name or ""
 
     def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **named: Any) -> Any:
-        """As `cuda.core.Program.compile`."""
+        """Like `cuda.core.Program.compile`."""
         if str(target_type) != "cubin":
             return super().compile(target_type, name_expressions, logs, **named)
         if self._ptx is not None:
@@ -44,13 +44,13 @@ class Program(core.Program):  # type: ignore[misc]
 
 
 class Linker:
-    """Stands for `cuda.core.Linker`: what it links stays PTX."""
+    """Replaces `cuda.core.Linker`: linked code stays PTX."""
 
     def __init__(self, *objects: Any, options: Any = None) -> None:
         self._linker = linking.Linker(*objects, options=options)
 
     def link(self, target_type: Any) -> Any:
-        """As `cuda.core.Linker.link`."""
+        """Like `cuda.core.Linker.link`."""
         code = self._linker.link("ptx").code
         make = core.ObjectCode.from_ptx if str(target_type) == "ptx" else core.ObjectCode.from_cubin
         return make(code)
@@ -60,7 +60,7 @@ class Linker:
 
 
 class Explanations:
-    """Stands for the explanations of the driver's errors: what the simulated GPU said of the last one comes first."""
+    """Replaces the texts of the driver's errors: the simulated GPU's message for the last error comes first."""
 
     def __init__(self, before: Mapping[int, str]) -> None:
         self._before = before
@@ -74,7 +74,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield "cuda.core", "Program", Program
     yield "cuda.core", "Linker", Linker
-    if hasattr(_device, "_tls"):  # its devices keep the properties of the GPU that they were asked for first
+    if hasattr(_device, "_tls"):  # its devices cache the properties of the first GPU
         yield _device.__name__, "_tls", threading.local()
     name = "DRIVER_CU_RESULT_EXPLANATIONS"
     if hasattr(cuda_utils, name):

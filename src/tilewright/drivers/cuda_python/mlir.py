@@ -1,4 +1,4 @@
-"""The names of numba-cuda-mlir that are replaced while a simulated GPU is in place: its kernels have source lines."""
+"""A table of the names of numba-cuda-mlir that are replaced for a simulated GPU: kernels get source lines."""
 
 from __future__ import annotations
 

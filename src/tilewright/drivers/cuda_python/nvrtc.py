@@ -1,6 +1,6 @@
-"""The names of `cuda.bindings.nvrtc` that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of `cuda.bindings.nvrtc` that are replaced while a simulated GPU is installed.
 
-The code that a program gets for a GPU is PTX, with source lines.
+Compiled code is PTX, with source lines.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
 
 
 def _ours() -> bool:
-    """Whether what stands for a function is called by no program of the user's."""
+    """Whether the caller is not the user's program."""
     return sys._getframe(2).f_code.co_filename.startswith(internal_folders())

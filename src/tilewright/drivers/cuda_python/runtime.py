@@ -1,6 +1,6 @@
-"""The names of `cuda.bindings.runtime` that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of `cuda.bindings.runtime` that are replaced while a simulated GPU is installed.
 
-The package has the vendor's runtime in itself, which starts on the vendor's driver alone. Its types and codes are used.
+The package contains the vendor's runtime, which needs the vendor's driver. Its types and codes are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.programs.numba_names import Row
 
 _FUNCTION = re.compile(r"cuda[A-Z]\w*")
-#: Functions that fill a structure: the type that the package gives, and what is filled.
+#: Functions that fill a structure: the package's type, and our function.
 _FILLS = {
     "cudaGetDeviceProperties": ("cudaDeviceProp", answers.properties_type),
     "cudaPointerGetAttributes": ("cudaPointerAttributes", lambda: answers.PointerAttributes),
@@ -42,7 +42,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
 
 
 def _function(wanted: Prototype) -> Callable[..., tuple[Any, ...]]:
-    """What a program calls in Python: the code, and what the function gives."""
+    """The Python function for the program: it returns the code, and the results."""
     fills = _FILLS.get(wanted.name)
 
     def call(*given: Any) -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ def _at(value: Any) -> int:
 
 
 def _word(value: Any) -> int:
-    """What C takes of a Python object: a number, a handle's, or the address of a buffer."""
+    """The C value of a Python object: a number, a handle, or the address of a buffer."""
     if value is None:
         return 0
     if not isinstance(value, bytes | bytearray | memoryview | np.ndarray):
@@ -83,7 +83,7 @@ def _result(type_: str, value: Any) -> Any:
 
 
 def _structure(name: str, filled: Any) -> Any:
-    """A structure of the package with the fields of ours."""
+    """A structure of the package with our values."""
     made = getattr(runtime, name)()
     words = {"device_pointer": "devicePointer", "host_pointer": "hostPointer"}
     for field, *_ in filled._fields_:

@@ -1,1 +1,1 @@
-"""What CuPy sees of the simulated GPU: it keeps its own code, which calls the driver and the runtime in C."""
+"""CuPy on the simulated GPU: CuPy's own code runs, and calls our driver and runtime in C."""

@@ -1,7 +1,7 @@
-"""The names of CuPy that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of CuPy that are replaced while a simulated GPU is installed.
 
-CuPy keeps its own code. It calls the driver through `libcuda.so.1`, which is ours, and the runtime that is linked into
-its modules, whose entries jump to ours. What it compiles is PTX here, with source lines.
+CuPy's own code runs. It calls the driver through `libcuda.so.1`, which is ours, and the runtime linked into its
+modules, whose entries jump to ours. Its compiler output is PTX, with source lines.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tilewright.errors import DeviceError
 from tilewright.programs.numba_names import Row
 
 _COMPILER = "cupy.cuda.compiler"
-#: Modules with the vendor's runtime in them.
+#: Modules that contain the vendor's runtime.
 _WITH_RUNTIME = ("cupy_backends.cuda.api.runtime", "cupy.cuda.cub", "cupy.cuda.thrust")
-#: Functions that CuPy's own machine code for GPUs does, by module.
+#: Functions for which CuPy contains machine code, by module.
 _MACHINE_CODE = {
     "cupy.cuda.thrust": ("sort", "lexsort", "argsort"),
     "cupy.cuda.cub": (
         "device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv",
     ),
 }  # fmt: skip
-#: Libraries of the vendor's that CuPy has modules for, by module.
+#: The vendor's libraries that CuPy has modules for, by module.
 _CLOSED = {
     "cublas": "cuBLAS", "cusolver": "cuSOLVER", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt",
     "cutensor": "cuTENSOR", "nccl": "NCCL", "cufft": "cuFFT",
@@ -55,7 +55,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
 
 
 def _with_lines(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Stands for CuPy's compilation: the code has source lines, those of the program's file where it stands in one."""
+    """Replaces CuPy's compilation: the code has source lines, those of the program's file if the text is in one."""
 
     @functools.wraps(original)
     def compile_(source: str, options: Any = (), **named: Any) -> Any:
@@ -67,7 +67,7 @@ def _with_lines(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_ptx(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Stands for CuPy's use of the vendor's command-line compiler: what it makes is PTX."""
+    """Replaces CuPy's use of the vendor's command-line compiler: the output is PTX."""
 
     @functools.wraps(original)
     def compile_(source: str, options: Any = (), *given: Any, **named: Any) -> Any:
@@ -78,15 +78,15 @@ def _to_ptx(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Callable[[str], Any]:
-    """Stands for what gives CuPy its modules for the vendor's libraries."""
+    """Replaces the function that loads CuPy's modules for the vendor's libraries."""
 
     def library(name: str) -> Any:
         if name == "curand":
             return numbers
         if name in _CLOSED:
             raise ImportError(
-                f"{_CLOSED[name]} is machine code for GPUs, and the simulated GPU runs PTX; do it with kernels of your "
-                "own, or on the host (`cupy.asnumpy`)"
+                f"{_CLOSED[name]} is machine code for GPUs, but the simulated GPU runs PTX; use your own kernels, or "
+                "work on the host (`cupy.asnumpy`)"
             )
         return original(name)
 
@@ -96,22 +96,22 @@ def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Calla
 def _refused(name: str) -> Callable[..., Any]:
     def refuse(*arguments: Any, **named: Any) -> Any:
         raise NotImplementedError(
-            f"{name} runs machine code of GPUs that CuPy has in itself, and the simulated GPU runs PTX; "
-            "do it with kernels of your own, or on the host (`cupy.asnumpy`)"
+            f"{name} runs machine code that is part of CuPy, but the simulated GPU runs PTX; use your own kernels, or "
+            "work on the host (`cupy.asnumpy`)"
         )
 
     return refuse
 
 
 class Placed:
-    """What else is in place for CuPy, until it is destroyed."""
+    """What else is installed for CuPy, until it is destroyed."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         for name in _WITH_RUNTIME:
             module = importlib.import_module(name)
             redirected = static_runtime().redirect(Path(str(module.__file__)))
-            if vendors_driver() is not None:  # else there is nothing that the entries could be of use to
+            if vendors_driver() is not None:  # otherwise the entries are of no use
                 self._stack.callback(redirected.put_back)
         self._stack.callback(_allocators())
         self._stack.callback(_accelerators())
@@ -121,9 +121,10 @@ class Placed:
 
 
 def registered() -> Placed:
-    """Let CuPy's runtime be ours; each array has memory of its own.
+    """Install our runtime in CuPy, and give each array its own memory.
 
-    Raises DeviceError: CuPy is of another version of CUDA, or the vendor's driver was there first.
+    Raises DeviceError: CuPy is for another version of CUDA, or the vendor's driver was loaded first.
+
     """
     import cupy
 
@@ -134,14 +135,14 @@ def registered() -> Placed:
         )
     if not driver_library().found:
         raise DeviceError(
-            "CuPy must find the simulated GPU's driver (got the vendor's, which was loaded before); begin "
-            "`tilewright.simulated_gpu()` before anything uses the vendor's, or use `tilewright run`"
+            "CuPy must find the simulated GPU's driver (got the vendor's, which was loaded first); enter "
+            "`tilewright.simulated_gpu()` before anything loads the vendor's, or use `tilewright run`"
         )
     return Placed()
 
 
 def _allocators() -> Callable[[], None]:
-    """Take CuPy's pools away, which would keep memory of one GPU for the next, and hide where arrays end."""
+    """Disable CuPy's memory pools, which would keep memory for the next GPU and hide where arrays end."""
     import cupy
 
     before = cupy.cuda.get_allocator()
@@ -157,7 +158,7 @@ def _allocators() -> Callable[[], None]:
 
 
 def _accelerators() -> Callable[[], None]:
-    """Let CuPy do with its own kernels what else it has machine code for."""
+    """Make CuPy use its own kernels where it would use machine code."""
     import cupy
 
     kinds = ("elementwise", "reduction", "routine")

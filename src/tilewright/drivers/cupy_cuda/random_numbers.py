@@ -1,6 +1,6 @@
-"""Random numbers of CuPy: what stands for its module of cuRAND, with numbers that NumPy makes on the host.
+"""CuPy's random numbers: a replacement for its cuRAND module, with numbers that NumPy makes on the host.
 
-They are of the same distributions, and as reproducible, and not the ones that a GPU would give.
+The distributions are the same, and results are reproducible, but the numbers are not those of a GPU.
 
 Source: cuRAND, host API (`curandGenerate` and its fellows): uniform numbers are above 0 and at most 1.
 """
@@ -20,7 +20,7 @@ _KINDS = {"DEFAULT": 100, "XORWOW": 101, "MRG32K3A": 121, "MTGP32": 141, "MT1993
 
 
 class HostGenerators:
-    """Stands for the module `cupy_backends.cuda.libs.curand`."""
+    """Replaces the module `cupy_backends.cuda.libs.curand`."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
@@ -30,51 +30,51 @@ class HostGenerators:
             setattr(self, f"CURAND_RNG_PSEUDO_{name}", value)
 
     def createGenerator(self, kind: int) -> int:
-        """A generator; its number."""
+        """Create a generator; return its number."""
         number = next(self._numbers)
         self._generators[number] = np.random.default_rng(0)
         return number
 
     def destroyGenerator(self, number: int) -> None:
-        """End a generator."""
+        """Destroy a generator."""
         self._generators.pop(number, None)
 
     def setPseudoRandomGeneratorSeed(self, number: int, seed: int) -> None:
-        """Begin anew, from a seed."""
+        """Restart with a seed."""
         self._generators[number] = np.random.default_rng(seed)
 
     def setGeneratorOffset(self, number: int, offset: int) -> None:
-        """Begin at an offset, which is the beginning."""
+        """Accept an offset, and ignore it."""
 
     def setStream(self, number: int, stream: int) -> None:
-        """Work in a stream; everything is done at once."""
+        """Use a stream; everything is done at once."""
 
     def generate(self, number: int, address: int, count: int) -> None:
-        """32-bit words."""
+        """Generate 32-bit words."""
         self._fill(number, address, count, lambda made: made.integers(0, 2**32, count, np.uint32))
 
     def generateUniform(self, number: int, address: int, count: int) -> None:
-        """Numbers above 0 and at most 1, of float32."""
+        """Generate float32 numbers above 0 and at most 1."""
         self._fill(number, address, count, lambda made: 1 - made.random(count, np.float32))
 
     def generateUniformDouble(self, number: int, address: int, count: int) -> None:
-        """Numbers above 0 and at most 1."""
+        """Generate float64 numbers above 0 and at most 1."""
         self._fill(number, address, count, lambda made: 1 - made.random(count))
 
     def generateNormal(self, number: int, address: int, count: int, mean: float, deviation: float) -> None:
-        """Numbers of a normal distribution, of float32."""
+        """Generate normally distributed float32 numbers."""
         self._fill(number, address, count, lambda made: made.normal(mean, deviation, count).astype(np.float32))
 
     def generateNormalDouble(self, number: int, address: int, count: int, mean: float, deviation: float) -> None:
-        """Numbers of a normal distribution."""
+        """Generate normally distributed float64 numbers."""
         self._fill(number, address, count, lambda made: made.normal(mean, deviation, count))
 
     def generateLogNormal(self, number: int, address: int, count: int, mean: float, deviation: float) -> None:
-        """Numbers whose logarithms are of a normal distribution, of float32."""
+        """Generate log-normally distributed float32 numbers."""
         self._fill(number, address, count, lambda made: made.lognormal(mean, deviation, count).astype(np.float32))
 
     def generateLogNormalDouble(self, number: int, address: int, count: int, mean: float, deviation: float) -> None:
-        """Numbers whose logarithms are of a normal distribution."""
+        """Generate log-normally distributed float64 numbers."""
         self._fill(number, address, count, lambda made: made.lognormal(mean, deviation, count))
 
     def _fill(self, number: int, address: int, count: int, make: Callable[[np.random.Generator], Any]) -> None:

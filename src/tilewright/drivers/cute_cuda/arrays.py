@@ -1,8 +1,9 @@
-"""Arrays as CuTe DSL gets them: in the device's memory, and saying so.
+"""Arrays as CuTe DSL gets them: in the device's memory, and marked so.
 
-A tensor of torch's device says by DLPack that it is the host's, which for other libraries it is. For CuTe, which makes
-other code for addresses that may be the host's, it is the GPU's. An array of the host's, NumPy's or any library's, is
-mapped: each launch sees what it holds, and what a launch writes is in it afterwards.
+A tensor on torch's simulated device says by DLPack that it is on the host, and other libraries need that. CuTe compiles
+different code for host addresses, so for CuTe it is on the GPU. A host array, of NumPy or any library, is mapped: each
+launch reads its contents, and the launch's writes are in it afterwards.
+
 
 Source: `dlpack.h`, DLTensor.
 """
@@ -41,7 +42,7 @@ class _Tensor(Structure):
 class _Array:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    strides: tuple[int, ...]  #: Bytes.
+    strides: tuple[int, ...]  #: In bytes.
 
     @classmethod
     def of(cls, tensor: _Tensor) -> _Array:
@@ -52,15 +53,15 @@ class _Array:
 
 
 class Arrays:
-    """Arrays of one simulated GPU that CuTe has tensors of: what each is, and host memory that launches reach."""
+    """The arrays of one simulated GPU that CuTe has tensors of, with the host memory that launches access."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
-        self._users: dict[int, int] = {}  # start of host memory -> tensors
+        self._users: dict[int, int] = {}  # start of host memory -> number of tensors
         self._known: weakref.WeakValueDictionary[int, _Array] = weakref.WeakValueDictionary()  # by address
 
     def fact(self, name: str, address: int) -> ArgumentFact:
-        """What is known of a kernel's argument, by the address that it begins with; 0 where that is none."""
+        """The fact of a kernel's argument, from the address at its start; 0 if it has none."""
         if not address or self._gpu.memory.extent(address) is None:
             return ArgumentFact(name)
         known = self._known.get(address)
@@ -69,7 +70,7 @@ class Arrays:
         return ArgumentFact(name, known.dtype, known.shape, known.strides, address)
 
     def place(self, owner: Any, capsule: Any) -> None:
-        """Let a capsule of DLPack, which `owner` holds, be one of the device's."""
+        """Change a DLPack capsule that `owner` holds to one of the device."""
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = c_size_t, [ctypes.py_object, ctypes.c_char_p]
         tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
@@ -78,10 +79,10 @@ class Arrays:
         if high > low and self._gpu.memory.extent(low) is None:
             tensor.data += self._mapped(owner, low, high - low)
         array = self._known[tensor.data + tensor.offset] = _Array.of(tensor)
-        weakref.finalize(owner, lambda array: None, array)  # keeps it for as long
+        weakref.finalize(owner, lambda array: None, array)  # keeps the array alive with its owner
 
     def _mapped(self, owner: Any, start: int, size: int) -> int:
-        """Map host memory; how far from it the device's is."""
+        """Map host memory; return the distance from it to the device's copy."""
         gpu, host = self._gpu, self._holding(start, size)
         with gpu.call():
             current(gpu)
@@ -93,7 +94,7 @@ class Arrays:
         return gpu.registered[host].address - host
 
     def _holding(self, start: int, size: int) -> int | None:
-        """Where mapped memory begins that has all of this."""
+        """The start of mapped memory that contains the whole range."""
         known = self._gpu.registered.copy().items()
         found = (at for at, one in known if one.address and at <= start and start + size <= at + one.size_bytes)
         return next(found, None)
@@ -107,7 +108,7 @@ class Arrays:
 
 
 def _extent(tensor: _Tensor) -> tuple[int, int]:
-    """Addresses from the first byte of a tensor to behind its last."""
+    """Addresses of a tensor's first byte, and of the end of its last."""
     extents = tensor.shape[: tensor.ndim]
     if not all(extents):
         return 0, 0
@@ -118,7 +119,7 @@ def _extent(tensor: _Tensor) -> tuple[int, int]:
 
 
 def _steps(tensor: _Tensor) -> list[int]:
-    """Elements from each place to the next, along each axis; without strides the last axis is the innermost."""
+    """Elements from each index to the next, along each axis; without strides the last axis is the innermost."""
     extents = tensor.shape[: tensor.ndim]
     return (
         tensor.strides[: tensor.ndim]

@@ -1,6 +1,6 @@
-"""What the host code that CuTe DSL compiles calls of CUDA, each under the name by which that code knows it.
+"""The CUDA functions that CuTe DSL's compiled host code calls, under the names that this code uses.
 
-Most are the runtime's and the driver's functions as other libraries get them, after an underscore.
+Most are the runtime's and the driver's functions, with an underscore before the name.
 
 Source: nvidia-cutlass-dsl 4.8, the functions that its host modules declare.
 """
@@ -35,9 +35,9 @@ class HostCalls:
     Attributes
     ----------
     error : BaseException or None
-        What the last call that failed found.
+            The error of the last call that failed.
     names : dict
-        Kernel -> the names of its arguments that have an address, in order.
+            Kernel -> the names of its arguments with an address, in order.
     """
 
     def __init__(self, arrays: Arrays) -> None:
@@ -45,26 +45,26 @@ class HostCalls:
         self.error: BaseException | None = None
         self.names: dict[str, Sequence[str]] = {}
         self._thread = threading.local()
-        self._server = Server(code_of)  # keeps what the addresses are of
+        self._server = Server(code_of)  # keeps the functions at these addresses alive
         self._functions = {
             wanted.name: self._server.function(wanted, self._noted(answer), driver=driver)
             for wanted, answer, driver in (*answers(), *_drivers(), *self._own())
         }
 
     def register(self, engine: Any) -> None:
-        """Let host code that an engine compiles find them."""
+        """Register the functions for host code that an engine compiles."""
         for name, address in self._functions.items():
             engine.raw_register_runtime(f"_{name}", ctypes.c_void_p(address))
 
     def loading(self, ptx: str, load: Callable[[], Any]) -> Any:
-        """Load a library: the machine code that the host code hands over is made of this PTX."""
+        """Load a library: the machine code that the host code passes was made from this PTX."""
         self._thread.ptx = ptx
         return load()
 
     def running(self, call: Callable[[], Any]) -> Any:
         """Run compiled host code.
 
-        Raises what a launch raised.
+        Raises: the error of a launch.
         """
         self.error = None
         try:
@@ -75,7 +75,7 @@ class HostCalls:
             raise
 
     def _noted(self, answer: _Answer) -> _Answer:
-        """The same answer, whose error is kept for the program."""
+        """The same function, which stores its error for the program."""
 
         def noted(gpu: SimulatedGpu, *given: Any) -> Any:
             try:
@@ -125,7 +125,7 @@ class HostCalls:
         launcher.launch(stream, config, kernel, *values)
 
     def _facts(self, kernel: str, values: Sequence[bytes]) -> tuple[ArgumentFact, ...]:
-        """Of each parameter; one with an address begins with it, as a tensor map does."""
+        """The fact of each parameter; one with an address begins with it, like a tensor map."""
         words = [int.from_bytes(value[:8], "little") if len(value) >= 8 else 0 for value in values]
         facts = [self._arrays.fact(f"argument {at}", word) for at, word in enumerate(words)]
         names = self.names.get(kernel, ())
@@ -136,7 +136,7 @@ class HostCalls:
 
 
 def _drivers() -> Iterator[tuple[Prototype, _Answer, str]]:
-    """The driver's functions, by their names without a version."""
+    """The driver's functions, by names without a version."""
     for text in PROTOTYPES:
         wanted = prototype(text)
         plain = wanted.name.partition("_v")[0]

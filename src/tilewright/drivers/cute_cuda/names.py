@@ -1,6 +1,6 @@
-"""The names of CuTe DSL that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of CuTe DSL that are replaced while a simulated GPU is installed.
 
-Its compiler runs as it is and keeps the PTX that it makes; what it compiles for the host finds functions of ours.
+Its compiler runs unchanged and keeps its PTX; the host code that it compiles calls our functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.programs.numba_names import Row, owner_of
 _ENVIRONMENT, _EXECUTOR = "cutlass.base_dsl.env_manager", "cutlass.cutlass_dsl.cuda_jit_executor"
 _COMPILED, _RUNS = "CudaDialectJitCompiledFunction", "cutlass.base_dsl.jit_executor"
 _TENSORS = "cutlass.cute.runtime"
-#: Words in the types of operands that have an address: tensors, pointers, tensor maps.
+#: Words in the types of operands with an address: tensors, pointers, tensor maps.
 _ADDRESSES = ("memref", "ptr", "tma_")
 _DSL, _OPERANDS = "cutlass.base_dsl.dsl", "generate_kernel_operands_and_types"
 
@@ -51,7 +51,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
 
 
 class _Folder:
-    """Where the compiler puts what it makes: a folder that goes with the program."""
+    """The folder for the compiler's output, which is removed with the program."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -67,7 +67,7 @@ def _always(value: Any) -> property:
 
 
 def _registering(calls: HostCalls) -> Callable[..., Any]:
-    """Stands for `Compiler.jit`: the engine gets our functions, and not the vendor's library."""
+    """Replaces `Compiler.jit`: the engine gets our functions, and not the vendor's library."""
     owner, name = owner_of("cutlass.base_dsl.compiler", "Compiler.jit")
     original = getattr(owner, name)
 
@@ -103,7 +103,7 @@ def _running(calls: HostCalls) -> Callable[..., Any]:
 
 
 def _placing(arrays: Arrays) -> Callable[..., None]:
-    """Stands for what makes a tensor of an array: its elements are the device's."""
+    """Replaces the making of a tensor from an array: its elements are on the device."""
     owner, name = owner_of(_TENSORS, "_Tensor.__init__")
     original = getattr(owner, name)
 
@@ -117,7 +117,7 @@ def _placing(arrays: Arrays) -> Callable[..., None]:
 
 
 def _naming(calls: HostCalls) -> Callable[..., Any]:
-    """Stands for what gives a kernel's parameters: remembers of which of the function's arguments each is."""
+    """Replaces the function that lists a kernel's parameters: it records which argument each one is."""
     owner, name = owner_of(_DSL, f"BaseDSL.{_OPERANDS}")
     original = getattr(owner, name)
 
@@ -132,9 +132,9 @@ def _naming(calls: HostCalls) -> Callable[..., Any]:
 
 
 def _names(operands: Sequence[Any], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Of each operand of a kernel that has an address, the argument that it is or is a part of.
+    """For each kernel operand with an address, the argument that it is, or is part of.
 
-    Others may be no parameters of what is compiled, such as layouts that are known.
+    Other operands, such as known layouts, may not be parameters of the compiled code.
     """
     from cutlass.base_dsl.dsl import extract_mlir_values
 
@@ -145,5 +145,5 @@ def _names(operands: Sequence[Any], arguments: Mapping[str, Any]) -> Iterator[st
 
 
 def _clusters(gpu: SimulatedGpu) -> Callable[..., int]:
-    """Stands for `HardwareInfo.get_max_active_clusters`: of blocks that fill a multiprocessor each."""
+    """Replaces `HardwareInfo.get_max_active_clusters`, for blocks that each fill a multiprocessor."""
     return lambda info, cluster_size, stream=None: gpu.record.multiprocessors // cluster_size

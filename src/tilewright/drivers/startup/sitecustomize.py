@@ -1,7 +1,7 @@
-"""Puts the simulated GPU in place in processes that a program starts; its folder stands first on their PYTHONPATH.
+"""Installs the simulated GPU in processes that a program starts; its folder comes first on their PYTHONPATH.
 
-Nothing happens until a process imports one of the packages that know GPUs. A `sitecustomize` that the process
-would have had runs as well.
+Nothing happens until a process imports one of the packages that use GPUs. A `sitecustomize` that the process would
+have run without this one runs too.
 """
 
 import importlib.machinery
@@ -12,12 +12,12 @@ import warnings
 from pathlib import Path
 
 _HERE = str(Path(__file__).parent)
-#: Packages that know GPUs, those first that import others of them.
+#: Packages that use GPUs; those that import others of them come first.
 _PACKAGES = ("numba.cuda", "numba_cuda_mlir", "torch", "triton", "cupy", "cutlass", "cuda.core", "cuda.bindings")
 
 
 class _AfterImport:
-    """A finder that lets others find such a package and the simulated GPU come into place when it is loaded."""
+    """A finder that leaves the search to others, and installs the simulated GPU when such a package is loaded."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
         if name not in _PACKAGES:
@@ -31,7 +31,7 @@ class _AfterImport:
                 load(module)
                 try:
                     from tilewright.drivers.children import stay_simulated
-                except ImportError as error:  # another interpreter, with packages of its own
+                except ImportError as error:  # another interpreter, with other packages
                     warnings.warn(
                         f"{name} has no simulated GPU in {sys.executable}, since Tilewright is not installed there "
                         f"({error}); install it there, or start the program's children with Python's `sys.executable`",
@@ -47,7 +47,7 @@ class _AfterImport:
 if os.environ.get("TILEWRIGHT_SIMULATED_GPU"):
     sys.meta_path.insert(0, _AfterImport())
 
-# What would have been found without this folder.
+# The module that would have been found without this folder.
 _spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if p != _HERE])
 if _spec is not None and _spec.loader is not None:
     _spec.loader.exec_module(importlib.util.module_from_spec(_spec))

@@ -1,1 +1,1 @@
-"""torch's device `cuda` as the simulated GPU answers it: tensors in its memory, and the functions of `torch.cuda`."""
+"""torch's device `cuda` on the simulated GPU: tensors in its memory, and the functions of `torch.cuda`."""

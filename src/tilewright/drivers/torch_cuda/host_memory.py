@@ -1,4 +1,4 @@
-"""Pinned memory and generators of random numbers, which the simulated GPU has no use for: the CPU's do."""
+"""Pinned memory and random generators, which the simulated GPU takes from the CPU."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch.utils import _device
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor
 from tilewright.programs.numba_names import Row
 
-#: Factories that take `pin_memory`, of those that programs call with it.
+#: Factories with `pin_memory` that programs use.
 _FACTORIES = (
     "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "empty_like", "zeros_like", "empty_strided",
 )  # fmt: skip
-#: What a tensor of pinned memory is marked by.
+#: Attribute that marks a tensor in pinned memory.
 _MARK = "_tilewright_pinned"
 
 
 class Generator(torch.Generator):  # type: ignore[misc]
-    """A generator of the CPU's numbers, that says it is on the device which it is made for."""
+    """A CPU generator that reports the device that it was made for."""
 
     def __new__(cls, device: Any = "cpu") -> Generator:  # noqa: D102
         made: Generator = super().__new__(cls, "cpu")
@@ -30,13 +30,13 @@ class Generator(torch.Generator):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
+        """Its device."""
         return self.made_for
 
 
 def rows() -> Iterator[Row]:
     """The names that are replaced."""
-    _device._device_constructors()  # kept by torch: it must hold torch's own factories, by which `with device:` knows
+    _device._device_constructors()  # torch caches these; `with device:` needs torch's own factories
     yield "torch", "Generator", Generator
     yield "torch", "Tensor.pin_memory", _pinned
     yield "torch", "Tensor.is_pinned", lambda tensor, device=None: getattr(tensor, _MARK, False)
@@ -44,9 +44,9 @@ def rows() -> Iterator[Row]:
 
 
 def _pinned(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """Stands for `Tensor.pin_memory`: a copy, for what is done to a tensor's pinned copy is not done to it.
+    """Replaces `Tensor.pin_memory`: it returns a copy, since changes to the pinned copy must not change the tensor.
 
-    Raises RuntimeError: it is the device's, as torch does.
+    Raises RuntimeError: the tensor is on the device, as in torch.
     """
     if isinstance(tensor, DeviceTensor):
         raise RuntimeError(f"cannot pin 'torch.cuda.{tensor.dtype}' only dense CPU tensors can be pinned")
@@ -59,7 +59,7 @@ def _marked(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Stands for a factory that takes `pin_memory`."""
+    """Replaces a factory that takes `pin_memory`."""
 
     @functools.wraps(original)
     def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:

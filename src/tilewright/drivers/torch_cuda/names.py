@@ -1,7 +1,7 @@
-"""The names of torch that are replaced while a simulated GPU is in place: a table.
+"""A table of the names of torch that are replaced while a simulated GPU is installed.
 
-Factories on the device `cuda` are kernels of torch's dispatcher for that device (`torch.library`), which torch asks
-whatever thread or function of its own calls them.
+Factories on the device `cuda` are kernels of torch's dispatcher for that device (`torch.library`), so torch calls them
+from every thread and from its own functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.drivers.torch_cuda import host_memory, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
 from tilewright.programs.numba_names import Row
 
-#: Factories of `torch.ops.aten`, by name and overload. Others are made of these.
+#: Factories of `torch.ops.aten`, by name and overload. Other factories use these.
 _FACTORIES = (
     "empty.memory_format", "empty_strided", "zeros", "ones", "full", "scalar_tensor",
     "arange", "arange.start", "arange.start_step", "linspace", "logspace", "eye", "eye.m",
@@ -30,7 +30,7 @@ _FACTORIES = (
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What `torch.cuda.get_device_properties` gives."""
+    """The result of `torch.cuda.get_device_properties`."""
 
     name: str
     major: int
@@ -50,7 +50,7 @@ class Properties:
 
     @classmethod
     def of(cls, gpu: SimulatedGpu) -> Properties:
-        """Those of a simulated GPU."""
+        """The properties of a simulated GPU."""
         record = gpu.record
         return cls(
             record.name, *record.compute_capability, gpu.memory.capacity_bytes, record.multiprocessors, 32,
@@ -61,7 +61,7 @@ class Properties:
 
 
 def registered() -> torch.library.Library:
-    """The factories of the device, as long as the result lives."""
+    """Register the factories of the device, as long as the result lives."""
     library = torch.library.Library("aten", "IMPL")
     for name in _FACTORIES:
         library.impl(name, factory(name), "CUDA")
@@ -101,7 +101,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "manual_seed": torch.default_generator.manual_seed,
         "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
         "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
-        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which is the device's
+        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which the device uses
         "current_stream": current.current,
         "default_stream": current.default,
         "set_stream": current.set,
@@ -113,7 +113,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
 
 
 def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
-    """Stands for what modules ask before they put one tensor's memory into another: never across devices."""
+    """Replaces torch's check before a module puts one tensor's memory into another: never across devices."""
 
     def compatible(input: torch.Tensor, from_: torch.Tensor) -> bool:  # torch's names, which it compares
         return input.device == from_.device and original(input, from_)
@@ -122,7 +122,7 @@ def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Stands for a function that makes tensors of what is not torch's, which then go to the device."""
+    """Replaces a function that makes tensors from non-torch data; the tensor is then copied to the device."""
 
     @functools.wraps(original)
     def make(data: Any, *args: Any, device: Any = None, requires_grad: bool = False, **kwargs: Any) -> torch.Tensor:
@@ -142,7 +142,7 @@ def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.
 
 
 def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Stands for `Tensor.to`: to the device, from it, or anything else that torch does."""
+    """Replaces `Tensor.to`: to the device, from it, or anything else that torch does."""
 
     @functools.wraps(original)
     def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:

@@ -1,10 +1,10 @@
-"""Products of halves as a GPU makes them: by its tensor cores, in float32, with k ascending, rounded once.
+"""Half-precision products as tensor cores compute them: in float32, with k ascending, rounded once.
 
-torch's CPU sums them in another order and with other bits cut off, so that results of a large k differ in their last
-bit from those of a kernel on the same GPU. Which kernel cuBLAS takes is not published. One that splits k would sum
-otherwise; here none does.
+torch's CPU kernels sum in another order and truncate other bits, so that for a large k their results differ in the last
+bit from those of a kernel on the same GPU. It is not published which kernel cuBLAS selects. A kernel that splits k
+would sum in another order; none does here.
 
-In a benchmark a product is left out, as launches are (:mod:`tilewright.drivers.left_out`).
+In a benchmark a product is left out, like launches (:mod:`tilewright.drivers.left_out`).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.machine import Gpu
 from tilewright.simt.run.whole_products import whole_product
 
-#: Operations of `torch.ops.aten` that multiply matrices, by the number of operands that are added to the product.
+#: Matrix products of `torch.ops.aten`, with the number of operands that are added to the product.
 _PRODUCTS = MappingProxyType({"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1})
 _FORMATS = MappingProxyType({torch.float16: "f16", torch.bfloat16: "bf16"})
-#: The first GPUs with tensor cores.
+#: Compute capability of the first GPUs with tensor cores.
 _OLDEST_CC = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product of halves that a program asks torch for; operands are views of simulated memory."""
+    """A half-precision product that a program requests from torch; operands are views of simulated memory."""
 
     name: str
-    operands: tuple[torch.Tensor, ...]  #: What is added, if anything, and the factors.
+    operands: tuple[torch.Tensor, ...]  #: The addend, if any, and the factors.
     alpha: float
     beta: float
 
     @classmethod
     def of(cls, operation: Any, args: Sequence[Any], kwargs: dict[str, Any], gpu: Gpu) -> Product | None:
-        """The product that an operation makes; None where tensor cores make none, or it goes into a tensor given."""
+        """The product for an operation; None if tensor cores do not compute it, or if it writes to a given tensor."""
         name = operation.overloadpacket.__name__
         added = _PRODUCTS.get(name)
         if added is None or operation._overloadname != "default" or gpu.compute_capability < _OLDEST_CC:
@@ -53,14 +53,14 @@ class Product:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the result."""
+        """Shape of the result."""
         a, b = self.operands[-2:]
         return (*a.shape[:-1], b.shape[-1])
 
     def made(self, gpu: Gpu) -> torch.Tensor:
-        """The result, in the host's memory.
+        """The result, in host memory.
 
-        Raises RuntimeError: the factors' extents do not fit, as torch does.
+        Raises RuntimeError: the factors' extents do not fit, as in torch.
         """
         *added, a, b = self.operands
         if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
@@ -72,12 +72,12 @@ class Product:
         found = torch.from_numpy(sums)
         if self.alpha != 1:
             found = self.alpha * found
-        if added and self.beta:  # else it may hold anything
+        if added and self.beta:  # else it may be uninitialised
             found = found + self.beta * added[0].float()
         return found.to(a.dtype)
 
     def leave_out(self, gpu: SimulatedGpu, result: torch.Tensor) -> None:
-        """Make the result, a view of simulated memory, when the program looks at it."""
+        """Compute the result, a view of simulated memory, when the program reads it."""
         places, into = [_Place.of(one) for one in self.operands], _Place.of(result)
         key = (repr((places, self.alpha, self.beta)).encode(),)
         run = functools.partial(_make, self.name, places, into, self.alpha, self.beta, gpu.record)
@@ -88,7 +88,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a tensor lies. Unlike a tensor it keeps no memory."""
+    """The place of a tensor's elements. Unlike a tensor it keeps no memory alive."""
 
     address: int
     dtype: torch.dtype
@@ -101,7 +101,7 @@ class _Place:
 
     @property
     def tensor(self) -> torch.Tensor:
-        """A view of what lies there."""
+        """A view of the elements there."""
         last = sum((extent - 1) * step for extent, step in zip(self.shape, self.steps, strict=True))
         block = (ctypes.c_uint8 * ((last + 1) * self.dtype.itemsize)).from_address(self.address)
         return torch.frombuffer(block, dtype=self.dtype).as_strided(self.shape, self.steps)

@@ -1,4 +1,4 @@
-"""Streams and events of `torch.cuda`. All work is done when it is asked for, so nothing waits."""
+"""Streams and events of `torch.cuda`. All work is done when it is submitted, so nothing waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewright.drivers.torch_cuda.tensors import CUDA
 
 
 class Stream:
-    """A stream, as `torch.cuda.Stream` is; 0 is the default one."""
+    """A stream, like `torch.cuda.Stream`; 0 is the default one."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
         if stream_ptr is None:
@@ -32,13 +32,13 @@ class Stream:
         return True
 
     def wait_stream(self, stream: Any) -> None:
-        """Let its work come after another stream's."""
+        """Make its later work wait for another stream."""
 
     def wait_event(self, event: Any) -> None:
-        """Let its work come after an event."""
+        """Make its later work wait for an event."""
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event behind its work until now."""
+        """Record an event after its work so far."""
         event = event or Event()
         event.record(self)
         return event
@@ -58,29 +58,29 @@ class ExternalStream(Stream):
 
 
 class Event:
-    """An event. The simulated GPU keeps no time, so none lies between two of them that can be told."""
+    """An event. The simulated GPU keeps no time, so the time between two events is unknown."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.timing = enable_timing
         self.recorded = False
 
     def record(self, stream: Any = None) -> None:
-        """Put it behind the work until now."""
+        """Record it after the work so far."""
         self.recorded = True
 
     def wait(self, stream: Any = None) -> None:
-        """Let a stream's work come after it."""
+        """Make a stream's later work wait for it."""
 
     def query(self) -> bool:
-        """Whether what came before it is done."""
+        """Whether all work before it is done."""
         return True
 
     def synchronize(self) -> None:
-        """Wait for what came before it."""
+        """Wait for the work before it."""
         current_gpu().wait()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """NaN: what lies between events is not predicted; `triton.testing.do_bench` is."""
+        """NaN: the time between events is not predicted; that of `triton.testing.do_bench` is."""
         if not (self.recorded and end_event.recorded):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.timing and end_event.timing):
@@ -95,7 +95,7 @@ class Current(threading.local):
 
 
 class Streams:
-    """Which stream is current."""
+    """Keeps the current stream."""
 
     def __init__(self) -> None:
         self._current = Current()
@@ -114,7 +114,7 @@ class Streams:
 
     @contextmanager
     def using(self, stream: Stream | None) -> Iterator[None]:
-        """A stream is current meanwhile."""
+        """Make a stream current in the body."""
         before = self._current.stream
         self._current.stream = stream or before
         try:

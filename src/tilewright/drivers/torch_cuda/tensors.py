@@ -1,7 +1,7 @@
-"""Tensors on the simulated GPU: torch's CPU computes them, and their elements lie in simulated memory.
+"""Tensors on the simulated GPU: torch's CPU kernels compute them, and their elements are in simulated memory.
 
-To torch's C++ they are tensors of the CPU whose operations come to `__torch_dispatch__`; to Python they say that they
-are on `cuda:0`. What an operation gives is copied into simulated memory, where kernels find it.
+To torch's C++ they are CPU tensors whose operations go to `__torch_dispatch__`; in Python their device is `cuda:0`. The
+result of an operation is copied into simulated memory, where kernels find it.
 
 Source: PyTorch, "Extending PyTorch", sections on `__torch_function__` and `__torch_dispatch__`.
 """
@@ -29,17 +29,17 @@ from tilewright.simt.observer import ArgumentFact
 
 #: The one device.
 CUDA = torch.device("cuda", 0)
-#: Operations whose results hold nothing yet.
+#: Operations whose results are uninitialised.
 _UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
-#: Operations that the CPU sums in the elements' own type where that is a half, and how many results are halves again.
+#: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
-#: Functions that move elements between devices, or take indices of the host's.
+#: Functions that move elements between devices, or take indices on the host.
 _ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
 
 
 class DeviceTensor(torch.Tensor):  # type: ignore[misc]
-    """A tensor on the simulated GPU; `elements` is the CPU's view of its memory."""
+    """A tensor on the simulated GPU; `elements` is a CPU tensor that views its memory."""
 
     elements: torch.Tensor
 
@@ -51,17 +51,17 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        """Where it lies."""
+        """The device of the tensor."""
         return CUDA
 
     @property
     def is_cuda(self) -> bool:
-        """That it is a tensor of the GPU."""
+        """True, as for tensors on a GPU."""
         return True
 
     @property
     def is_cpu(self) -> bool:
-        """That it is none of the host."""
+        """False, as for tensors on a GPU."""
         return False
 
     def get_device(self) -> int:
@@ -69,18 +69,18 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return 0
 
     def record_stream(self, stream: Any) -> None:
-        """Keep its memory until a stream's work is done, which it is."""
+        """Keep its memory until a stream's work is done, which it already is."""
 
     def cpu(self, memory_format: Any = torch.preserve_format) -> torch.Tensor:
-        """A copy of the host's."""
+        """A copy on the host."""
         return _ToHost.apply(self)
 
     def tolist(self) -> Any:
-        """The elements as Python's numbers."""
+        """The elements as Python numbers."""
         return self.cpu().tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Refused, as torch refuses it of any GPU, unless forced."""
+        """Raises TypeError unless forced, as torch does for tensors on any GPU."""
         if force:
             return self.detach().cpu().numpy()
         raise TypeError(
@@ -92,7 +92,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return self.numpy()
 
     def __repr__(self, **options: Any) -> str:
-        """The elements, as torch shows them, while there is a GPU: an exception may still hold a tensor later."""
+        """The elements in torch's format, while the GPU exists; an exception may hold a tensor longer."""
         if placed_gpu() is None:
             return f"tensor(..., device='{CUDA}', size={tuple(self.shape)}, dtype={self.dtype})"
         return str(super().__repr__(**options))
@@ -120,7 +120,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     def __torch_function__(
         cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Refuse what a program mixes; then as torch does."""
+        """Reject mixed devices; then do what torch does."""
         kwargs = kwargs or {}
         refuse_mixed(function, (*args, *kwargs.values()))
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
@@ -132,7 +132,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     def __torch_dispatch__(
         cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Let the CPU do an operation; its results are on the device."""
+        """Run an operation on the CPU, with its results on the device."""
         kwargs = kwargs or {}
         if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
             return torch_operator.multiplied(*args, **kwargs)
@@ -152,7 +152,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         gpu.changes(one.data_ptr() for one in written)
         results = _done(operation, plain_args, plain_kwargs)
         for one in written:
-            tell_written(gpu, one)
+            report_written(gpu, one)
         unset = operation.overloadpacket.__name__ in _UNSET
 
         def on_device(one: Any) -> Any:
@@ -164,7 +164,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return _pytree.tree_map(on_device, results)
 
 
-#: How torch prints it, as it prints those of any GPU.
+#: Its name in torch's messages, as for tensors on any GPU.
 DeviceTensor.__name__ = "tensor"
 
 
@@ -197,14 +197,14 @@ class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
 
 
 def to_device(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the host, copied to the device; one of the device as it is."""
+    """A host tensor copied to the device; a device tensor unchanged."""
     return tensor if isinstance(tensor, DeviceTensor) else _ToDevice.apply(tensor)
 
 
 def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
-    """The device's tensor of what the CPU computed: a view of simulated memory as it is, anything else as a copy there.
+    """The device tensor of a CPU result: a view of simulated memory unchanged, anything else copied there.
 
-    `unset` tells observers that nobody wrote its elements.
+    With `unset`, observers learn that nobody wrote its elements.
     """
     gpu, storage = current_gpu(), tensor.untyped_storage()
     if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
@@ -220,7 +220,7 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
 
 
 def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
-    """Bytes of simulated memory, which are given back when no tensor has them any more."""
+    """Bytes of simulated memory, freed when no tensor uses them any more."""
     with gpu.call():
         Device(gpu).set_current()
         address = gpu.allocate(size_bytes)
@@ -235,7 +235,7 @@ def _free(gpu: SimulatedGpu, address: int) -> None:
 
 
 def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:
-    """A product's result that nobody has made yet."""
+    """The result of a product that has not been computed yet."""
     with torch._C._DisableTorchDispatch(), torch.no_grad():
         made = on_gpu(torch.zeros(product.shape, dtype=product.operands[-1].dtype))
     if made.elements.numel():
@@ -243,15 +243,15 @@ def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:
     return made
 
 
-def tell_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:
-    """Tell observers that the host wrote a tensor's elements."""
+def report_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:
+    """Report to observers that the host wrote a tensor's elements."""
     size = extent_bytes(elements)
     if size:
         gpu.wrote(elements.data_ptr(), size)
 
 
 def extent_bytes(elements: torch.Tensor) -> int:
-    """From a tensor's first byte to behind its last."""
+    """Bytes from a tensor's first byte to the end of its last element."""
     if not elements.numel():
         return 0
     steps = sum((extent - 1) * step for extent, step in zip(elements.size(), elements.stride(), strict=True))
@@ -259,7 +259,7 @@ def extent_bytes(elements: torch.Tensor) -> int:
 
 
 def refuse_mixed(function: Any, given: Sequence[Any]) -> None:
-    """Refuse tensors of the host beside those of the device, as torch does where a GPU is."""
+    """Reject a mix of host and device tensors, as torch does with a GPU."""
     if getattr(function, "__name__", "") in _ANY_DEVICE:
         return
     host = [one for one in _tensors(given) if not isinstance(one, DeviceTensor) and one.dim() and not one.is_meta]
@@ -271,14 +271,14 @@ def refuse_mixed(function: Any, given: Sequence[Any]) -> None:
 
 
 def fact(name: str, tensor: DeviceTensor) -> ArgumentFact:
-    """What is known of a tensor that a kernel is given, or the host reads."""
+    """The facts of a tensor that a kernel gets or the host reads."""
     size = tensor.element_size()
     strides = tuple(step * size for step in tensor.stride())
     return ArgumentFact(name, numpy_dtype(tensor.dtype), tuple(tensor.shape), strides, tensor.data_ptr())
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """NumPy's element type; bytes where it has none."""
+    """NumPy's element type; bytes if it has none."""
     try:
         found: np.dtype[Any] = torch.empty(0, dtype=dtype).numpy().dtype
     except TypeError:
@@ -295,7 +295,7 @@ def _elements(one: Any) -> Any:
 
 
 def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What the CPU makes of an operation, in float32 where a GPU sums in it and the CPU does not."""
+    """The CPU's result of an operation, in float32 if a GPU accumulates in float32 and the CPU does not."""
     again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
     halves = [one.dtype for one in _tensors(args) if _is_half(one)] if again else []
     if not halves:
@@ -309,7 +309,7 @@ def _is_half(one: Any) -> bool:
 
 
 def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:
-    """The tensors of the device that an operation changes, by its schema."""
+    """The device tensors that an operation changes, by its schema."""
     for at, argument in enumerate(operation._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             one = args[at] if at < len(args) else kwargs.get(argument.name)
@@ -317,7 +317,7 @@ def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Ite
 
 
 def factory(name: str) -> Callable[..., DeviceTensor]:
-    """What stands for a factory of `torch.ops.aten` on the device `cuda`."""
+    """The replacement for a factory of `torch.ops.aten` on the device `cuda`."""
     packet, _, overload = name.partition(".")
     operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
 

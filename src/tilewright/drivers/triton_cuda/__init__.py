@@ -1,1 +1,1 @@
-"""Triton's driver as the simulated GPU answers it: its compiler's PTX is what runs."""
+"""Triton on the simulated GPU, which runs the PTX of Triton's compiler."""

@@ -1,4 +1,4 @@
-"""Arguments of a Triton kernel, as its launch passes them on: by the signature that it was compiled for.
+"""The arguments of a Triton kernel as its launch passes them, by the signature that it was compiled for.
 
 Source: Triton, `backends/nvidia/driver.py` and `driver.c` of the installed package.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.drivers.triton_cuda.descriptors import parameters
 from tilewright.simt.observer import ArgumentFact
 
-#: How a scalar's bytes are made; bfloat16 is a float32's upper half.
+#: NumPy types of scalars; bfloat16 is the upper half of a float32.
 _SCALARS: dict[str, type[np.generic]] = {
     "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
@@ -26,16 +26,16 @@ _CONSTANT = "constexpr"
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """An argument: what the launch takes, and what observers hear of it."""
+    """An argument: its launch parameter, and its description for observers."""
 
     value: Any
     fact: ArgumentFact
 
 
 def passed(names: Sequence[str], types: Sequence[Any], given: Sequence[Any], maps: Iterator[Any]) -> Iterator[Passed]:
-    """Each parameter of the launch, in order; tuples one by one, constants left out.
+    """Each parameter of the launch, in order; tuples are expanded, constants left out.
 
-    `maps` has what the compiler says of each tensor descriptor; nothing where the GPU has no tensor maps.
+    `maps` has the compiler's data for each tensor descriptor; it is empty if the GPU has no tensor maps.
     """
     for name, type_, value in zip(names, types, given, strict=True):
         if isinstance(type_, tuple):
@@ -75,7 +75,7 @@ def _wrapped(value: Any, whole: type[np.generic]) -> np.generic:
 
 
 def _address(value: Any) -> int:
-    """A pointer's: a number, none, or what `data_ptr` says."""
+    """The address of a pointer: a number, None, or the result of `data_ptr`."""
     if value is None:
         return 0
     return int(value) if isinstance(value, int) else int(value.data_ptr())
@@ -84,7 +84,7 @@ def _address(value: Any) -> int:
 def _tensor_fact(name: str, value: Any, address: int) -> ArgumentFact:
     from tilewright.drivers.torch_cuda.tensors import DeviceTensor, fact
 
-    base = getattr(value, "base", value)  # of Triton's tensor wrapper of another element type
+    base = getattr(value, "base", value)  # of a tensor that Triton wraps with another element type
     return fact(name, base) if isinstance(base, DeviceTensor) else ArgumentFact(name, address=address)
 
 

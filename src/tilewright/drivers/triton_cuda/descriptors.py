@@ -1,6 +1,6 @@
-"""Tensor descriptors as a launch passes them on: a tensor map where the compiler asks for one, and extents and strides.
+"""Tensor descriptors as launch parameters: a tensor map if the compiler requests one, and extents and strides.
 
-Releases of Triton differ in where they keep the functions that do this, and not in what comes of them.
+Releases of Triton differ in where they keep the functions for this, but not in the parameters.
 
 Source: Triton, `make_tensordesc_arg` of `backends/nvidia/driver.py`, 3.4 to 3.9.
 """
@@ -14,21 +14,21 @@ from typing import Any
 from tilewright.drivers.launching import driver_error
 from tilewright.gpu.map_encoding import SWIZZLES, TYPES_OF_PTX, Encoding
 
-#: Attributes of a descriptor that a kernel without tensor maps is told, by the releases that have them; what is true.
+#: Flags that a kernel without tensor maps gets, in the releases that have them; with the value that means true.
 _FLAGS = (("padding", "nan"), ("round_f32_to_tf32", True))
 
 
 def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
-    """Types and values that stand for a descriptor; `described` is what the compiler says of its tensor map.
+    """Types and values of the parameters for a descriptor; `described` is the compiler's data for its tensor map.
 
-    The type of a tensor map is `nvTmaDesc`, and its value 128 bytes.
+    The type of a tensor map is `nvTmaDesc`, and its value is 128 bytes.
 
     Raises
     ------
     CudaAPIError
-        A rule of the driver's is broken.
+            A rule of the driver is violated.
     NotImplementedError
-        It is a descriptor of images.
+            The descriptor is of images.
     """
     extents, steps = list(value.shape), list(value.strides)
     if described is not None:
@@ -58,9 +58,9 @@ def tensor_map(
     kind: str, address: int, swizzle: int, element_bytes: int, box: Sequence[int], extents: Sequence[int],
     steps: Sequence[int], *, nan: bool,
 ) -> bytes:  # fmt: skip
-    """The bytes of a tensor map; `swizzle` is the driver's number, the outermost axis comes first, steps are elements.
+    """The bytes of a tensor map; `swizzle` is the driver's number, the outermost axis is first, steps count elements.
 
-    Raises CudaAPIError: a rule is broken, of the driver's.
+    Raises CudaAPIError: a rule of the driver is violated.
     """
     in_bytes = tuple(int(step) * element_bytes for step in steps[-2::-1])
     encoding = Encoding(

@@ -1,4 +1,4 @@
-"""What stands for the classes of Triton's driver: its utilities, which call the vendor's, and its launcher."""
+"""Replacements for the classes of Triton's driver: its utilities, which call the vendor's driver, and its launcher."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tilewright.drivers.modules import Kernel
 from tilewright.drivers.triton_cuda.arguments import passed
 from tilewright.machine.gpu import WARP_LANES
 
-#: Assembly that Triton writes for an operation. LLVM counts its lines as if they were the Python file's.
+#: Inline assembly in Triton's PTX. LLVM numbers its lines as if they were lines of the Python file.
 _INLINE = re.compile(rb"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _PLACE = re.compile(rb"^\s*\.loc\b.*$", re.MULTILINE)
-#: Threads of a block.
+#: Most threads of a block.
 _THREADS_MOST = 1024
 
 
 class Utilities:
-    """Stands for `CudaUtils`."""
+    """Replaces `CudaUtils`."""
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, Kernel, int, int, int]:
-        """Load a kernel's PTX: the module's handle, the kernel, its registers, spilled registers, most threads."""
+        """Load a kernel's PTX; return the module's handle, the kernel, its registers, spills and most threads."""
         code = ObjectCode(at_their_lines(kernel), "ptx", name)
         loaded = code.get_kernel(name)
         needs = loaded.attributes.resources
         return code.library.handle, loaded, needs.registers_per_thread, needs.spill_store_bytes // 4, _THREADS_MOST
 
     def unload_module(self, module: int) -> None:
-        """Give a kernel up; its variables stay until the GPU ends."""
+        """Release a kernel; its variables stay until the GPU ends."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Limits and rates."""
@@ -58,22 +58,22 @@ class Utilities:
         return DeviceNumber(current_gpu())
 
     def set_current_device(self, device: int) -> None:
-        """Choose the one device."""
+        """Select the only device."""
 
     def get_default_stream(self, device: int) -> int:
         """The default stream."""
         return 0
 
     def is_stream_capturing(self, stream: int) -> bool:
-        """Whether launches become part of a graph."""
+        """Whether launches are captured in a graph."""
         return False
 
     def set_printf_fifo_size(self, size: int) -> None:
-        """Nothing is lost of what kernels print."""
+        """No effect: output of kernels has no size limit here."""
 
 
 def at_their_lines(ptx: bytes) -> bytes:
-    r"""PTX in which all instructions of an operation stand at its line; lines of the text are as before.
+    r"""PTX in which all instructions of an operation have its line; line numbers of the text do not change.
 
     >>> at_their_lines(b"// begin inline asm\n\t.loc 1 7 2\nmov.u32 %r1, 0;\n// end inline asm\n")
     b'// begin inline asm\n\nmov.u32 %r1, 0;\n// end inline asm\n'
@@ -82,7 +82,7 @@ def at_their_lines(ptx: bytes) -> bytes:
 
 
 class KernelLauncher:
-    """Stands for `CudaLauncher`: launches one kernel."""
+    """Replaces `CudaLauncher`: launches one kernel."""
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._names = list(src.signature)
@@ -96,7 +96,7 @@ class KernelLauncher:
     ) -> None:  # fmt: skip
         """Launch the kernel and wait for it."""
         grid = (grid_x, grid_y, grid_z)
-        if math.prod(grid) == 0:  # Triton launches nothing then
+        if math.prod(grid) == 0:  # like Triton, launch nothing
             return
         if enter_hook is not None:
             enter_hook(launch_metadata)
@@ -117,7 +117,7 @@ class KernelLauncher:
         if metadata.num_ctas > gpu.record.launch.cluster_blocks_portable:
             gpu.large_clusters.add((kernel.code.library.handle, kernel.name))
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = metadata.shared
-        config = LaunchConfig(  # whose grid counts clusters, as Triton's does
+        config = LaunchConfig(  # its grid counts clusters, as Triton's does
             grid, metadata.num_warps * WARP_LANES, (metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
             shmem_size=metadata.shared,
             cooperative_launch=bool(getattr(metadata, "launch_cooperative_grid", False)),
@@ -125,13 +125,13 @@ class KernelLauncher:
         launcher.launch(stream, config, kernel, *values)
 
     def _scratch(self, kind: str, blocks: int, stream: int) -> Any:
-        """Memory that the compiler wants of each block, by the allocator that the program has set."""
+        """The memory that the compiler needs for each block, from the allocator that the program has set."""
         size = getattr(self._metadata, f"{kind}_scratch_size", 0)
         if not size:
             return None
         from triton.runtime import _allocation
 
         allocator = _allocation._allocator if kind == "global" else _allocation._profile_allocator
-        allocate = getattr(allocator, "get", lambda: allocator)()  # Triton 3.4 keeps the function itself
+        allocate = getattr(allocator, "get", lambda: allocator)()  # Triton 3.4 stores the function itself
         align = getattr(self._metadata, f"{kind}_scratch_align")
         return allocate(blocks * self._metadata.num_ctas * size, align, stream)

@@ -1,4 +1,4 @@
-"""The names of Triton that are replaced while a simulated GPU is in place: a table."""
+"""A table of the names of Triton that are replaced while a simulated GPU is installed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
 
 
 def _no_driver_yet() -> Iterator[Row]:
-    """Let Triton look for its driver again. Its releases before 3.5 keep proxies that look once."""
+    """Make Triton look for its driver again. Releases before 3.5 keep proxies that look once."""
     module = importlib.import_module(_CHOICE)
     if hasattr(module, "LazyProxy"):
         proxy = module.LazyProxy(module._create_driver)
@@ -42,12 +42,12 @@ def _no_driver_yet() -> Iterator[Row]:
 
 
 def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Stands for what Triton's cache knows a kernel by: the file too, for its lines are named in findings."""
+    """Replaces the key of Triton's cache: it includes the file, because findings name its lines."""
     return functools.wraps(original)(lambda source: f"{original(source)}-{inspect.getsourcefile(source.fn.fn)}")
 
 
 def _stages(original: Callable[..., None]) -> Callable[..., None]:
-    """Stands for `CUDABackend.add_stages`: the last one keeps the PTX, which is what the simulated GPU loads."""
+    """Replaces `CUDABackend.add_stages`: the last stage keeps the PTX, which the simulated GPU loads."""
 
     @functools.wraps(original)
     def add_stages(backend: Any, stages: dict[str, Any], *arguments: Any) -> None:
