@@ -1,4 +1,4 @@
-// What warps do not wait for at once: products of a warpgroup, and arrivals at mbarriers, those of bulk copies too.
+// Asynchronous work of warps: products of a warpgroup, and arrivals at mbarriers, also by bulk copies.
 
 #ifndef TILEWRIGHT_ASYNCHRONOUS_H
 #define TILEWRIGHT_ASYNCHRONOUS_H
@@ -7,7 +7,7 @@
 
 #include "multiprocessor.h"
 
-// Later than everything that is known: what it depends on has not happened.
+// Later than every known clock: an event that it depends on has not happened.
 #define FAR (UINT64_MAX - 1)
 
 static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp);
@@ -22,7 +22,7 @@ static void note_flights(struct tw_sm *sm, double flying)
         sm->flights[2] = flying;
 }
 
-// Where a warp comes to wait for a phase: how many of its block's mbarriers have bytes to come.
+// A warp starts to wait for a phase: count the mbarriers of its block with missing bytes.
 static void note_phases(struct tw_sm *sm, const struct tw_sm_warp *warp, uint64_t place)
 {
     double flying = 0;
@@ -33,7 +33,7 @@ static void note_phases(struct tw_sm *sm, const struct tw_sm_warp *warp, uint64_
     note_flights(sm, flying);
 }
 
-// Where a warp comes to wait for groups of copies: how many have not ended.
+// A warp starts to wait for groups of copies: count those that have not ended.
 static void note_groups(struct tw_sm *sm, const struct tw_sm_warp *warp)
 {
     double flying = 0;
@@ -44,7 +44,7 @@ static void note_groups(struct tw_sm *sm, const struct tw_sm_warp *warp)
     note_flights(sm, flying);
 }
 
-// One more on the way, in the heap. Where there is no room it is lost, and who waits for it waits for ever, which is told.
+// Adds an arrival to the heap. A full heap loses it; then warps wait for ever, and the run ends with an error.
 static void expect(struct tw_sm *sm, struct tw_sm_arrival one)
 {
     if (sm->coming == TW_SM_ARRIVALS)
@@ -55,7 +55,7 @@ static void expect(struct tw_sm *sm, struct tw_sm_arrival one)
     sm->arrivals[at] = one;
 }
 
-// The earliest, out of the heap.
+// Removes the earliest arrival from the heap.
 static struct tw_sm_arrival taken(struct tw_sm *sm)
 {
     struct tw_sm_arrival *heap = sm->arrivals, first = heap[0], last = heap[--sm->coming];
@@ -75,7 +75,7 @@ static bool is_over(const struct tw_sm_mbarrier *object, uint64_t parity)
     return (object->phase & 1) != parity;
 }
 
-// Those who wait for a phase that is over go on.
+// Releases the warps that wait for a completed phase.
 static void wake(struct tw_sm *sm, uint64_t place, double at)
 {
     for (uint64_t n = 0; n < sm->many; n++) {
@@ -91,7 +91,7 @@ static void wake(struct tw_sm *sm, uint64_t place, double at)
     look_again(sm);
 }
 
-// What is there by now: a piece of a copy is written to shared memory; the last one tells the mbarrier.
+// Handles what has arrived: a piece of a copy is written to shared memory; the last one arrives at the mbarrier.
 static void arrive(struct tw_sm *sm)
 {
     while (sm->coming && sm->arrivals[0].at <= (double)sm->clock) {
@@ -116,13 +116,13 @@ static void arrive(struct tw_sm *sm)
     }
 }
 
-// Products that wait begin as soon as their tensor cores are free; they read shared memory meanwhile.
+// Starts waiting products as soon as their tensor cores are free; they read shared memory while they run.
 static void multiply(struct tw_sm *sm)
 {
     for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
         struct tw_sm_partition *partition = &sm->partitions[n];
-        while (partition->begun < partition->asked && partition->pipes[TW_SM_TENSOR] <= sm->clock) {
-            const struct tw_sm_product *product = &partition->products[partition->begun++ % TW_SM_PRODUCTS];
+        while (partition->started < partition->asked && partition->pipes[TW_SM_TENSOR] <= sm->clock) {
+            const struct tw_sm_product *product = &partition->products[partition->started++ % TW_SM_PRODUCTS];
             const struct tw_sm_instruction *code = &sm->code[product->code];
             struct tw_sm_warp *warp = &sm->warps[product->warp];
             double read = take(&sm->data, &sm->busy[2], (double)sm->clock, code->wavefronts) + code->wavefronts;
@@ -140,7 +140,7 @@ static void multiply(struct tw_sm *sm)
     }
 }
 
-// When the next of these happens.
+// The clock of the next of these events.
 static uint64_t next_happening(const struct tw_sm *sm)
 {
     uint64_t first = UINT64_MAX;
@@ -148,7 +148,7 @@ static uint64_t next_happening(const struct tw_sm *sm)
         first = sm->arrivals[0].at > (double)sm->clock ? (uint64_t)(sm->arrivals[0].at + 0.999) : sm->clock + 1;
     for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
         const struct tw_sm_partition *partition = &sm->partitions[n];
-        if (partition->begun < partition->asked && partition->pipes[TW_SM_TENSOR] < first)
+        if (partition->started < partition->asked && partition->pipes[TW_SM_TENSOR] < first)
             first = partition->pipes[TW_SM_TENSOR];
     }
     return first;
@@ -163,7 +163,7 @@ static void ask_product(struct tw_sm_partition *partition, struct tw_sm_warp *wa
         warp->products[warp->grouped++ % TW_SM_GROUPS] = FAR;
 }
 
-// The multiprocessor where an mbarrier of the cluster lies, and its number among those of that one's resident blocks.
+// The multiprocessor that holds an mbarrier of the cluster, and the mbarrier's number among that one's resident blocks.
 static struct tw_sm *owner(const struct tw_sm *sm, const struct tw_sm_warp *warp, uint32_t number, uint64_t *place)
 {
     if (number == sm->block_mbarriers * sm->cluster_blocks) {
@@ -174,7 +174,7 @@ static struct tw_sm *owner(const struct tw_sm *sm, const struct tw_sm_warp *warp
     return &sm->cluster[number / sm->block_mbarriers];
 }
 
-// A bulk copy, whose bytes come piece by piece from the second level or from memory, to each block that it names.
+// A bulk copy, whose bytes come in pieces from the second level or from memory, to each block that it names.
 static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
                  const struct tw_sm_deed *deed, double from)
 {
@@ -201,7 +201,7 @@ static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_i
     }
 }
 
-// Its own request has been made, and is answered at `end`.
+// Its own request was made, and its answer comes at `end`.
 static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
                    const struct tw_sm_deed *deed, double from, double end)
 {
@@ -237,7 +237,7 @@ static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm
     }
 }
 
-// What an instruction of a warp does to mbarriers: one or several.
+// What an instruction of a warp does to mbarriers: one or several deeds.
 static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code, double from,
                     double end)
 {

@@ -1,12 +1,12 @@
-// Where warps wait for each other: at the barriers of a block and of a cluster; and where blocks begin and end.
+// Where warps wait for each other: at the barriers of a block and of a cluster; and the start and end of blocks.
 
 #ifndef TILEWRIGHT_PREDICTION_BARRIERS_H
 #define TILEWRIGHT_PREDICTION_BARRIERS_H
 
 #include "asynchronous.h"
 
-// A warp goes on behind a barrier, so many clocks from now.
-static void let_go(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t clocks)
+// A warp continues after a barrier, `clocks` from now.
+static void release(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t clocks)
 {
     warp->waiting = 0;
     warp->released = 1;
@@ -15,7 +15,7 @@ static void let_go(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t clocks)
     look_ahead(sm, warp);
 }
 
-// The last warp of a block that comes to the barrier lets the others go.
+// The last warp of a block that reaches the barrier releases the others.
 static void pass_barrier(struct tw_sm *sm, uint32_t block)
 {
     if (!sm->live[block] || sm->arrived[block] < sm->live[block])
@@ -24,12 +24,12 @@ static void pass_barrier(struct tw_sm *sm, uint32_t block)
     for (uint64_t n = 0; n < sm->many; n++) {
         struct tw_sm_warp *warp = &sm->warps[n];
         if (warp->live && warp->block == block && warp->waiting == 1)
-            let_go(sm, warp, sm->barrier_clocks);
+            release(sm, warp, sm->barrier_clocks);
     }
     look_again(sm);
 }
 
-// A barrier of so many warps of a block is taken for one of neighbours: the last of them lets the others go.
+// A barrier for some warps of a block counts as one of neighbouring warps: the last of them releases the others.
 static void pass_part(struct tw_sm *sm, uint32_t block, uint64_t part, uint32_t warps)
 {
     for (uint64_t n = 0; n < sm->many; n++)
@@ -38,29 +38,29 @@ static void pass_part(struct tw_sm *sm, uint32_t block, uint64_t part, uint32_t 
             return;
     for (uint64_t n = 0; n < sm->many; n++)
         if (sm->warps[n].live && sm->warps[n].block == block && n % sm->block_warps / warps == part)
-            let_go(sm, &sm->warps[n], sm->barrier_clocks);
+            release(sm, &sm->warps[n], sm->barrier_clocks);
     look_again(sm);
 }
 
-// Whether all warps of a cluster that have not ended have come to its barrier so often.
-static bool have_met(const struct tw_sm *sm, uint32_t block, uint64_t times)
+// Whether all live warps of a cluster have reached its barrier `times` times.
+static bool all_arrived(const struct tw_sm *sm, uint32_t block, uint64_t times)
 {
     for (const struct tw_sm *each = sm->cluster; each < sm->cluster + sm->cluster_blocks; each++)
         for (uint64_t n = 0; n < each->many; n++)
-            if (each->warps[n].live && each->warps[n].block == block && each->warps[n].met < times)
+            if (each->warps[n].live && each->warps[n].block == block && each->warps[n].arrivals < times)
                 return false;
     return true;
 }
 
-// Those who wait at the cluster's barrier go on, if the last warp has come.
+// Releases the warps that wait at the cluster's barrier, if the last one has arrived.
 static void pass_cluster(struct tw_sm *sm, uint32_t block)
 {
     for (struct tw_sm *each = sm->cluster; each < sm->cluster + sm->cluster_blocks; each++)
         for (uint64_t n = 0; n < each->many; n++) {
             struct tw_sm_warp *warp = &each->warps[n];
-            if (!warp->live || warp->block != block || warp->waiting != 2 || !have_met(sm, block, warp->met))
+            if (!warp->live || warp->block != block || warp->waiting != 2 || !all_arrived(sm, block, warp->arrivals))
                 continue;
-            let_go(each, warp, sm->barrier_clocks + sm->remote_clocks);
+            release(each, warp, sm->barrier_clocks + sm->remote_clocks);
             look_again(each);
         }
 }
@@ -102,7 +102,7 @@ static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
             start_block(each, warp->block);
 }
 
-// `warps` of a barrier that takes a part of the block; 0: it takes all.
+// `warps` of a barrier for a part of the block; 0: for all.
 static void come_to_barrier(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t number, uint32_t kind, uint32_t warps)
 {
     switch (kind) {
@@ -117,11 +117,11 @@ static void come_to_barrier(struct tw_sm *sm, struct tw_sm_warp *warp, uint64_t 
         pass_barrier(sm, warp->block);
         break;
     case TW_SM_CLUSTER_ARRIVE:
-        warp->met++;
+        warp->arrivals++;
         pass_cluster(sm, warp->block);
         break;
     default:
-        warp->waiting = have_met(sm, warp->block, warp->met) ? 0 : 2;
+        warp->waiting = all_arrived(sm, warp->block, warp->arrivals) ? 0 : 2;
     }
 }
 

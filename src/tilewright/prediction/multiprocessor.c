@@ -37,8 +37,8 @@ INLINE const struct tw_sm_instruction *coming(const struct tw_sm *sm, const stru
     return &sm->code[sm->roles[warp->role].trace[warp->position]];
 }
 
-// When a warp's own earlier instructions let its next one issue, and which of them is last: known once the one before
-// has issued.
+// The clock at which a warp's own earlier instructions allow its next one to issue, and which of them is the last;
+// known once the instruction before it has issued.
 static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
 {
     if (warp->position == sm->roles[warp->role].length)
@@ -67,7 +67,7 @@ static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
     }
 }
 
-// The first clock at which a warp's next instruction can issue, and what holds it back until then.
+// The first clock at which a warp's next instruction can issue, and what delays it until then.
 static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *partition, const struct tw_sm_warp *warp,
                          uint32_t *cause)
 {
@@ -79,7 +79,7 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
         at = partition->pipes[pipe];
         *cause = TW_SM_WAITED_PIPE;
     }
-    if (next->kind == TW_SM_PRODUCT && partition->asked - partition->begun == TW_SM_PRODUCTS && at < FAR) {
+    if (next->kind == TW_SM_PRODUCT && partition->asked - partition->started == TW_SM_PRODUCTS && at < FAR) {
         at = FAR;
         *cause = TW_SM_WAITED_PIPE;
     }
@@ -93,8 +93,8 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
     return at;
 }
 
-// The warp that issues now: the last one, else the youngest that can. Without one, `next` is when the first can, and `cause` what
-// it waits for until then.
+// The warp that issues now: the last one, else the youngest ready one. If there is none, `next` is the clock of the
+// first possible issue, and `cause` what that warp waits for.
 static struct tw_sm_warp *choose(struct tw_sm *sm, uint64_t number)
 {
     struct tw_sm_partition *partition = &sm->partitions[number];
@@ -134,7 +134,7 @@ static struct tw_sm_warp *choose(struct tw_sm *sm, uint64_t number)
     return 0;
 }
 
-// Operands pass the ports of their banks within a window of clocks; what does not fit holds the partition back.
+// Operands pass the ports of their banks within a window of clocks; what does not fit delays the partition.
 static void read_registers(struct tw_sm *sm, struct tw_sm_partition *partition, const struct tw_sm_instruction *code,
                            uint64_t warp)
 {
@@ -161,7 +161,7 @@ static void read_registers(struct tw_sm *sm, struct tw_sm_partition *partition, 
         partition->held = at + 1;
 }
 
-// One of the stages that all partitions share takes work as soon as it is free; when it begins.
+// A stage that all partitions share takes work as soon as it is free; returns when it starts.
 static double take(double *stage, double *busy, double from, double clocks)
 {
     double begin = later(from, *stage);
@@ -170,7 +170,7 @@ static double take(double *stage, double *busy, double from, double clocks)
     return begin;
 }
 
-// When a request's data are there.
+// The clock at which a request's data have arrived.
 static double served(struct tw_sm *sm, const struct tw_sm_instruction *code, double request)
 {
     double begin = code->tags > 0 ? take(&sm->tags, &sm->busy[1], request, code->tags) : request;
@@ -217,7 +217,7 @@ static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, s
     count(warp, code->frees, request + code->read_clocks, TW_SM_WAITED_QUEUE);
 }
 
-// What partitions wait for has changed by another one's instruction.
+// Recomputes what partitions wait for after another partition's instruction.
 static void look_again(struct tw_sm *sm)
 {
     for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
@@ -271,7 +271,7 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     }
 }
 
-// What happens at this clock.
+// Handles the events of this clock.
 static void step(struct tw_sm *sm)
 {
     arrive(sm);
@@ -287,7 +287,7 @@ static void step(struct tw_sm *sm)
     }
 }
 
-// The next clock at which something happens.
+// The next clock with an event.
 static uint64_t next_clock(const struct tw_sm *sm)
 {
     uint64_t first = next_happening(sm);
@@ -314,8 +314,8 @@ static bool unfinished(const struct tw_sm *sms)
     return false;
 }
 
-// Goes on for so many clocks at which something issues, with the multiprocessors of a cluster side by side. 0: all blocks
-// have ended; 1: more; 2: nothing can issue again.
+// Runs up to `clocks` clocks that have an issue, with the multiprocessors of a cluster side by side. 0: all blocks have
+// ended; 1: there is more; 2: nothing can issue any more.
 uint32_t tw_sm_run(struct tw_sm *sms, uint64_t clocks)
 {
     uint64_t many = sms->cluster_blocks;
@@ -329,7 +329,7 @@ uint32_t tw_sm_run(struct tw_sm *sms, uint64_t clocks)
         }
         if (first >= FAR)
             return 2;
-        if (first <= sms->clock)  // another partition's instruction let it go on
+        if (first <= sms->clock)  // another partition's instruction released it
             first = sms->clock + 1;
         for (uint64_t n = 0; n < many; n++)
             advance(&sms[n], first);
