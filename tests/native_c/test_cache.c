@@ -68,7 +68,7 @@ static void lines_replace_each_other(void)
         for (int s = 0; s < SETS; s++)
             for (int i = 0; i < lists[c][s].many; i++)
                 left += (uint32_t)count(lists[c][s].bits[i] >> DIRTY_SHIFT);
-    CHECK(caches.soiled == written + left);
+    CHECK(caches.dirtied == written + left);
 }
 
 enum { REGION = 1 << TW_CACHE_REGION_BITS };
@@ -175,7 +175,7 @@ static void a_launch_ends(bool roomy)
     CHECK(tw_cache_run(&launch, 1) == TW_CACHE_MORE && counts[0].requests == 1);
     while (tw_cache_run(&launch, 1) == TW_CACHE_MORE)
         continue;
-    CHECK(counts[0].requests == 6 && counts[1].requests == 3 && launch.soiled == 2);
+    CHECK(counts[0].requests == 6 && counts[1].requests == 3 && launch.dirtied == 2);
     CHECK(counts[0].dram_compulsory == 2 && counts[0].l2_hits == 2 && counts[0].l1_hits == 8);
     CHECK(counts[1].l2_hits == 6 && counts[1].l2_allocated == 0);
     const struct at_hand hand = at_hand(&launch, 1);
@@ -183,7 +183,7 @@ static void a_launch_ends(bool roomy)
     CHECK(use_first(&launch, hand, roomy, 1, 9, 3) == 2);
 }
 
-// Only who comes first, by rounds and then by multiprocessors, does not find a sector; whoever is told of first.
+// Only the first access to a sector misses, by round and then by multiprocessor, in whatever order accesses are processed.
 static void the_first_to_touch_a_sector_pays(void)
 {
     uint8_t kinds[3] = {TW_CACHE_STORE, TW_CACHE_LOAD, TW_CACHE_LOAD}, known[1] = {0};
@@ -198,7 +198,7 @@ static void the_first_to_touch_a_sector_pays(void)
     hand.now = 4 << SITE_BITS;
     touch(hand, 0, 6, TW_CACHE_STORE, 0);
     count_first_touches(&launch);
-    CHECK(counts[0].l2_hits == 0 && counts[0].l2_allocated == 2 && launch.soiled == 2);
+    CHECK(counts[0].l2_hits == 0 && counts[0].l2_allocated == 2 && launch.dirtied == 2);
     CHECK(counts[1].l2_hits == 2 && counts[1].dram_compulsory == 1 && counts[2].l2_hits == 1);
 }
 

@@ -282,7 +282,7 @@ def _served(work: Workload, ran: _Ran) -> Workload:
         return _traffic([ran.one(one, counted=False) for one in at], work, ran.gpu)
 
     loaded = Footprint.of_neighbours(ran.grid, lambda some: traffic(tuple(some)).dram_read_bytes)
-    stored = Footprint.of_neighbours(ran.grid, lambda some: SECTOR_BYTES * _soiled(traffic(tuple(some))))
+    stored = Footprint.of_neighbours(ran.grid, lambda some: SECTOR_BYTES * _dirtied(traffic(tuple(some))))
     l2_bytes, filling = ran.gpu.l2_bytes, work.resident_blocks * ran.gpu.multiprocessors
     asked, wrote = (SECTOR_BYTES * work.l2_sectors(loads=loads) for loads in (True, False))
     loads, stores = loaded.union(ran.grid), stored.union(ran.grid)
@@ -294,7 +294,7 @@ def _served(work: Workload, ran: _Ran) -> Workload:
     return work.served(fetched, written)
 
 
-def _soiled(traffic: cache.Traffic) -> int:
+def _dirtied(traffic: cache.Traffic) -> int:
     return traffic.written_sectors + traffic.dirty_sectors
 
 

@@ -1,4 +1,4 @@
-// A launch before the caches: blocks on multiprocessors, warps in turns, and what becomes of each sector. `cache.py`
+// A launch runs on the caches: blocks on multiprocessors, warps in turns, and where each sector is found. `cache.py`
 // states the model.
 
 #include "cache.h"
@@ -54,7 +54,7 @@ INLINE void put_first(struct tw_cache_line *lines, uint32_t n, uint32_t set)
     lines[first].prev = n;
 }
 
-// Takes the line used longest ago out of a full set; its dirty sectors are written back.
+// Removes the least recently used line from a full set; its dirty sectors are written back.
 static __attribute__((noinline)) uint32_t evict(struct tw_caches *caches, uint32_t set)
 {
     struct tw_cache_line *lines = caches->lines;
@@ -67,7 +67,7 @@ static __attribute__((noinline)) uint32_t evict(struct tw_caches *caches, uint32
     return n;
 }
 
-// The record of the set of a line. A mask needs no more of the line's number than a region leaves as it is.
+// The record of a line's set. A mask only needs the low bits of the line's number, which a region does not change.
 INLINE uint32_t set_of(const struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line)
 {
     uint64_t within = line & caches->mask;
@@ -78,7 +78,7 @@ INLINE uint32_t set_of(const struct tw_caches *caches, uint64_t cache, const uin
     return (uint32_t)(cache * caches->sets + within);
 }
 
-// Enters a line that is not there, as the first of its set and of its bucket.
+// Adds a missing line, as the first of its set and of its bucket.
 INLINE void enter_line(struct tw_caches *caches, uint32_t *bucket, uint64_t tag, uint32_t set, uint32_t bits)
 {
     struct tw_cache_line *lines = caches->lines;
@@ -86,7 +86,7 @@ INLINE void enter_line(struct tw_caches *caches, uint32_t *bucket, uint64_t tag,
     uint32_t n = room ? (uint32_t)caches->taken++ : evict(caches, set);
     if (room)
         lines[set].state++;
-    caches->soiled += count(bits >> DIRTY_SHIFT);
+    caches->dirtied += count(bits >> DIRTY_SHIFT);
     lines[n].tag = tag;
     lines[n].state = set << SET_SHIFT | bits;
     lines[n].chain = *bucket;
@@ -94,8 +94,8 @@ INLINE void enter_line(struct tw_caches *caches, uint32_t *bucket, uint64_t tag,
     put_first(lines, n, set);
 }
 
-// Uses sectors of a line: `bits` are their valid bits, and their dirty bits where they are written. Returns which of
-// them were there, as valid bits.
+// Uses sectors of a line: `bits` has their valid bits, and their dirty bits if they are written. Returns those that
+// were present, as valid bits.
 INLINE uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line, uint32_t bits)
 {
     struct tw_cache_line *lines = caches->lines;
@@ -107,7 +107,7 @@ INLINE uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *ho
     }
     uint32_t before = lines[n].state, set = before >> SET_SHIFT;
     lines[n].state = before | bits;
-    caches->soiled += count((bits & ~before) >> DIRTY_SHIFT);
+    caches->dirtied += count((bits & ~before) >> DIRTY_SHIFT);
     if (lines[n].prev != set) {
         unlink(lines, &lines[n]);
         put_first(lines, n, set);
@@ -115,7 +115,7 @@ INLINE uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *ho
     return before & bits & VALID;
 }
 
-// Forgets sectors, where they are there.
+// Invalidates sectors, if they are present.
 static void forget(struct tw_caches *caches, uint64_t cache, uint64_t line, uint32_t bits)
 {
     uint64_t tag = tag_of(cache, line);
@@ -124,8 +124,8 @@ static void forget(struct tw_caches *caches, uint64_t cache, uint64_t line, uint
         caches->lines[n].state &= ~bits;
 }
 
-// What a multiprocessor's turn looks at all the time. The compiler keeps it in registers, while it would read what
-// `launch` points to again after each byte that is written.
+// State that a multiprocessor's turn uses all the time. The compiler keeps it in registers; it would read the fields of
+// `launch` again after each byte that is written.
 struct at_hand {
     const struct tw_cache_request *requests;
     const uint8_t *kinds;
@@ -144,8 +144,8 @@ INLINE struct at_hand at_hand(const struct tw_cache_launch *launch, uint64_t mul
     };
 }
 
-// Uses sectors of a line at a first level; returns which of them were there. Where it is `quick`, nothing need be known
-// of lines but that they are there: an order of use and buckets take four times as long.
+// Uses sectors of a line at a first level; returns those that were present. With `quick`, only presence is tracked: the
+// order of use and the buckets take four times as long.
 INLINE uint32_t use_first(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint64_t multiprocessor,
                           uint64_t line, uint32_t valid)
 {
@@ -165,7 +165,7 @@ INLINE void forget_first(struct tw_cache_launch *launch, struct at_hand hand, bo
         forget(launch->first, multiprocessor, line, valid);
 }
 
-// Whether a set of a first level has got more lines than it has ways. Sets are a power of two, and no more than lanes.
+// Whether a set of a first level has more lines than ways. Sets are a power of two, and no more than lanes.
 static bool crowded(const struct tw_cache_launch *launch)
 {
     _Alignas(TW_CACHE_LANES) uint64_t many[TW_CACHE_LANES] = {0};
@@ -183,7 +183,7 @@ static bool crowded(const struct tw_cache_launch *launch)
     return false;
 }
 
-// What becomes of sectors of a line at a second level that may lose them.
+// Uses sectors of a line at a second level with replacement.
 INLINE void second_level(struct tw_cache_launch *launch, uint64_t line, uint32_t valid, uint32_t kind,
                          struct tw_cache_counts *counts)
 {
@@ -205,8 +205,8 @@ INLINE void second_level(struct tw_cache_launch *launch, uint64_t line, uint32_t
     counts->dram_capacity += count(again & ~kept);
 }
 
-// A second level that loses nothing: only who touched a sector first did not find it there, which `count_first_touches`
-// counts at the end. Of one round, multiprocessors come in their order.
+// A second level without replacement: only the first touch of a sector misses, which `count_first_touches` counts at
+// the end. In one round, multiprocessors are in order.
 INLINE void touch(struct at_hand hand, uint64_t line, uint32_t valid, uint32_t kind, int64_t site)
 {
     const tw_four_rounds bits = {1, 2, 4, 8}, mine = (tw_four_rounds){0} + (hand.now | site);
@@ -217,11 +217,11 @@ INLINE void touch(struct at_hand hand, uint64_t line, uint32_t valid, uint32_t k
         hand.known[line] |= (uint8_t)(valid << DIRTY_SHIFT);
 }
 
-// Counts those who touched sectors first, and the dirty sectors.
+// Counts first touches, and dirty sectors.
 static void count_first_touches(struct tw_cache_launch *launch)
 {
     for (uint64_t line = 0; line < launch->asked->lines; line++) {
-        launch->soiled += count(launch->known[line] >> DIRTY_SHIFT);
+        launch->dirtied += count(launch->known[line] >> DIRTY_SHIFT);
         for (uint32_t s = 0; s < TW_LINE_SECTORS; s++) {
             int64_t first = launch->touches[line].first[s];
             if (first == TW_CACHE_UNTOUCHED)
@@ -236,7 +236,7 @@ static void count_first_touches(struct tw_cache_launch *launch)
     }
 }
 
-// The words of a request of one kind; `quick`: nothing is replaced at either level.
+// The words of a request of one kind; `quick`: neither level replaces lines.
 INLINE void request_of(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint32_t kind,
                        uint64_t multiprocessor, const uint64_t *words)
 {
@@ -272,7 +272,7 @@ INLINE void request_of(struct tw_cache_launch *launch, struct at_hand hand, bool
     counts->l2_hits += found_second;
 }
 
-// One request of a warp of a multiprocessor; returns its words.
+// One request of a warp of a multiprocessor; returns its number of words.
 INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint64_t multiprocessor,
                         const uint64_t *words)
 {
@@ -284,7 +284,7 @@ INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, boo
     return tw_request_words(*words);
 }
 
-// Has the buckets of a request's first two lines fetched, which the model would wait for. A turn does so for all its warps.
+// Prefetches the buckets of a request's first two lines, for all warps of a turn.
 INLINE void foresee(const struct tw_cache_launch *launch, uint64_t multiprocessor, const uint64_t *words)
 {
     uint64_t many = tw_request_words(*words), base = launch->asked->hints[tw_request_site(*words)].base;
@@ -294,7 +294,7 @@ INLINE void foresee(const struct tw_cache_launch *launch, uint64_t multiprocesso
     }
 }
 
-// Blocks that begin in this round take their places.
+// Blocks that start in this round take their places.
 INLINE void enter_blocks(struct tw_cache_launch *launch, struct tw_multiprocessor *m)
 {
     while (m->next && launch->blocks[m->next - 1].start == m->round) {
@@ -309,7 +309,7 @@ INLINE void enter_blocks(struct tw_cache_launch *launch, struct tw_multiprocesso
     }
 }
 
-// A multiprocessor's turn: each live warp makes one request. Returns the words read; 0 where no warp is left.
+// A multiprocessor's turn: each live warp makes one request. Returns the words read; 0 if no warp is left.
 INLINE uint64_t turn(struct tw_cache_launch *launch, bool quick, uint64_t number)
 {
     struct tw_multiprocessor *m = &launch->multiprocessors[number];
@@ -329,7 +329,7 @@ INLINE uint64_t turn(struct tw_cache_launch *launch, bool quick, uint64_t number
     return used;
 }
 
-// A turn of the multiprocessor that is at it. Returns the words read; 0 where it has ended, and the next one begins.
+// One turn of the current multiprocessor. Returns the words read; 0 if it has ended, and the next one starts.
 INLINE uint64_t one_turn(struct tw_cache_launch *launch, bool quick)
 {
     if (quick && launch->multiprocessors[launch->at].round == 0)
@@ -339,7 +339,7 @@ INLINE uint64_t one_turn(struct tw_cache_launch *launch, bool quick)
     return used;
 }
 
-// A turn of each multiprocessor. Returns the words read; 0 where the launch has ended.
+// One turn of each multiprocessor. Returns the words read; 0 if the launch has ended.
 static uint64_t one_round(struct tw_cache_launch *launch)
 {
     uint64_t used = 0;
@@ -349,9 +349,9 @@ static uint64_t one_round(struct tw_cache_launch *launch)
     return used;
 }
 
-// Lets multiprocessors have their turns until about `budget` words have been read or the launch has ended. Where the
-// second level loses nothing, they have nothing to do with each other: each has all its turns at once, while what it
-// needs is at hand.
+// Lets multiprocessors take turns until about `budget` words have been read or the launch has ended. With a second
+// level without replacement they are independent: each takes all its turns at once, while its data are in the host's
+// cache.
 uint32_t tw_cache_run(struct tw_cache_launch *launch, uint64_t budget)
 {
     for (uint64_t used = 0, now = 1; launch->at < launch->many && used < budget; used += now) {

@@ -12,24 +12,24 @@ enum {
     TW_CACHE_STORE = 2,
     TW_CACHE_ATOMIC = 3,
 
-    // Lines of a region: lines are numbered region by region as they are first asked for.
+        // Lines of a region: lines are numbered by region, in the order of their first requests.
     TW_CACHE_REGION_BITS = 14,
     // What `tw_cache_run` returns.
     TW_CACHE_ENDED = 0,
     TW_CACHE_MORE = 1,
-    TW_CACHE_CROWDED = 2,  // a first level would have had to replace a line, and `present` does not know which
+    TW_CACHE_CROWDED = 2,  // a first level would have had to replace a line, which `present` cannot do
     // What `tw_cache_link` returns.
     TW_CACHE_LINKED = 0,
-    TW_CACHE_WRONG = 1,  // something is no request of these warps and sites
+    TW_CACHE_WRONG = 1,  // an item is no request of these warps and sites
     TW_CACHE_FULL = 2,   // the directory of regions has no room
 
-    TW_CACHE_LANES = 64,  // lines that are counted at once: `present` has a multiple of so many
+    TW_CACHE_LANES = 64,  // lines that are counted at once: `present` has a multiple of this
 
-    // Warps that a multiprocessor's mask has bits for; no GPU holds more.
+        // Bits for warps in a multiprocessor's mask; no GPU holds more.
     TW_CACHE_WARPS = 64,
 };
 
-// A site's counts. All but the first are sectors, and the second is the sum of those after it.
+// A site's counts. All but the first count sectors, and the second is the sum of the later ones.
 struct tw_cache_counts {
     uint64_t requests;
     uint64_t sectors;
@@ -41,43 +41,43 @@ struct tw_cache_counts {
     uint64_t l2_allocated;
 };
 
-// Where no sector of a line was touched.
+// No sector of a line was touched.
 #define TW_CACHE_UNTOUCHED INT64_MAX
 
-// A request where its warp wrote it.
+// A request, in the buffer of its warp.
 struct tw_cache_request {
     const uint64_t *words;
-    uint64_t next;  // number of the warp's next request; 0: none
+    uint64_t next;  // index of the warp's next request; 0: none
 };
 
 struct tw_cache_warp {
-    uint64_t first;  // number of its first request; 0: it makes none
+    uint64_t first;  // index of its first request; 0: it makes none
     uint64_t last;
     uint64_t requests;
 };
 
-// A block that asks for anything. Those of a multiprocessor are a list, in the order in which they enter.
+// A block with requests. Those of a multiprocessor are a list, in the order in which they start.
 struct tw_cache_block {
     uint64_t start;  // the round of its first requests
-    uint64_t place;  // of its multiprocessor
-    uint64_t next;   // one more than the block; 0: none
+    uint64_t place;  // its multiprocessor
+    uint64_t next;   // the next block plus one; 0: none
 };
 
 // A place in the directory of regions.
 struct tw_cache_region {
-    uint64_t key;  // one more than the region; 0: free
+    uint64_t key;  // the region plus one; 0: free
     uint64_t number;
 };
 
-// The region that a site asked for last, and its first line in arrays that have a place for each line.
+// The region of a site's last request, and its first line in arrays with a place for each line.
 struct tw_cache_hint {
-    uint64_t key;  // one more than the region; 0: none yet
+    uint64_t key;  // the region plus one; 0: none yet
     uint64_t base;
 };
 
-// What a launch asks for: requests that are linked warp by warp, and the regions of their lines.
+// The requests of a launch, linked by warp, and the regions of their lines.
 struct tw_cache_requests {
-    struct tw_cache_request *requests;  // from number 1
+    struct tw_cache_request *requests;  // indexed from 1
     uint64_t many;
     struct tw_cache_warp *warps;  // of all blocks
     uint64_t warp_count;
@@ -87,45 +87,45 @@ struct tw_cache_requests {
     uint64_t mask;     // of the directory's places
     uint64_t *homes;   // each region's first line
     uint64_t regions;
-    uint64_t lines;    // one more than the last line in arrays that have a place for each
+    uint64_t lines;    // one more than the last line in arrays with a place for each line
 };
 
-// Of each sector of a line, who touched it first: the round, and below it the site.
+// For each sector of a line, who touched it first: the round, and below it the site.
 struct tw_cache_touches {
     int64_t first[TW_LINE_SECTORS];
 };
 
-// A line of a cache, or a set of lines: then `next` is the line used last, `prev` the one used longest ago, and `state`
-// how many of its ways are taken.
+// A line of a cache; or a set of lines: then `next` is its most recently used line, `prev` the least recently used one,
+// and `state` the number of valid ways.
 struct tw_cache_line {
-    uint64_t tag;    // the line's number, and above it that of the cache
+    uint64_t tag;    // the line's number, and above it the cache's
     uint32_t prev;
     uint32_t next;
     uint32_t chain;  // the next line of its bucket; 0: none
     uint32_t state;  // bits 0 to 3: valid sectors, 4 to 7: dirty ones; above: the number of its set's record
 };
 
-// Equal caches, such as the first levels of all multiprocessors, keep their lines in one array, which they take as they
-// need them, and find them by one table of buckets: small launches then touch little memory. The first records of the
-// array are those of the sets, cache by cache.
+// Equal caches, such as the first levels of all multiprocessors, share an array of lines, which grows as they need, and
+// a table of buckets: so small launches touch little memory. The first records of the array are those of the sets, by
+// cache.
 struct tw_caches {
     struct tw_cache_line *lines;
     uint32_t *buckets;
     uint64_t sets;     // of one cache
-    uint64_t mask;     // gives the set of a line; all ones: to be divided, as the sets are no power of two
+    uint64_t mask;     // mask for the set of a line; all ones: divide, because the number of sets is no power of two
     uint64_t ways;
-    uint64_t shift;    // of a tag's hash, to the number of its bucket
-    uint64_t taken;    // lines of the array
-    uint64_t written;  // sectors that went back to memory
-    uint64_t soiled;   // sectors that became dirty
+    uint64_t shift;    // shift from a tag's hash to its bucket
+    uint64_t taken;    // used lines of the array
+    uint64_t written;  // sectors written back to memory
+    uint64_t dirtied;   // sectors that became dirty
 };
 
 struct tw_multiprocessor {
-    uint64_t live;   // warps, a bit each
-    uint64_t next;   // one more than the block that enters next; 0: none
-    uint64_t last;   // one more than the block that enters last
+    uint64_t live;   // live warps, a bit each
+    uint64_t next;   // the block that starts next, plus one; 0: none
+    uint64_t last;   // the block that starts last, plus one
     uint64_t round;
-    uint64_t at[TW_CACHE_WARPS];  // number of the request that a warp makes next
+    uint64_t at[TW_CACHE_WARPS];  // index of each warp's next request
 };
 
 struct tw_cache_launch {
@@ -133,21 +133,22 @@ struct tw_cache_launch {
     const uint8_t *kinds;   // of sites
     struct tw_cache_counts *counts;
     struct tw_caches *first;
-    uint8_t *present;          // of lines of the multiprocessor that has its turns: valid sectors, and 16, while none of
-                               // a first level is replaced; null: `first` knows its lines
-    struct tw_caches *second;  // null: so large that nothing is ever replaced
+        uint8_t *present;          // for lines of the current multiprocessor: valid sectors, and 16, if no line of a
+        first
+                                   // level is replaced; null: `first` holds its lines
+    struct tw_caches *second;  // null: so large that no line is ever replaced
     struct tw_caches *shadow;  // a fully associative cache of the same size
-    struct tw_cache_touches *touches;  // of each line, where nothing is ever replaced
-    uint8_t *known;            // of each line: sectors that the launch touched, and above them the dirty ones
+    struct tw_cache_touches *touches;  // for each line, if no line is ever replaced
+    uint8_t *known;            // for each line: sectors that the launch touched, and above them the dirty ones
     struct tw_multiprocessor *multiprocessors;
     uint64_t many;
-    uint64_t at;        // the multiprocessor that has its turns; `many`: the launch has ended
+    uint64_t at;        // the multiprocessor whose turn it is; `many`: the launch has ended
     struct tw_cache_block *blocks;
     uint64_t block_count;
     uint64_t warps;     // of a block
     uint64_t resident;  // blocks of a multiprocessor
     uint64_t *heap;     // for the schedule: a word for each place
-    uint64_t soiled;    // sectors of a second level that replaces nothing which became dirty
+    uint64_t dirtied;    // dirty sectors of a second level without replacement
 };
 
 uint32_t tw_cache_number(struct tw_cache_requests *asked, struct tw_cache_hint *hint, uint64_t region);

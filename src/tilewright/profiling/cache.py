@@ -218,8 +218,8 @@ def _followed(caches: Caches, asked: _Filled, words: int, fields: dict[str, Any]
             break
         roomy = False
     counts[:, OUTCOMES.index("sectors")] = counts[:, OUTCOMES.index("sectors") + 1 :].sum(axis=1)
-    written, soiled = levels.written(int(launch.record["soiled"]))
-    return Traffic(counts, written, soiled - written)
+    written, dirtied = levels.written(int(launch.record["dirtied"]))
+    return Traffic(counts, written, dirtied - written)
 
 
 def code() -> Any:
@@ -300,9 +300,9 @@ class _Levels:
             found["touches"] = np.full(lines * LINE_SECTORS, np.iinfo(np.int64).max)
         return found
 
-    def written(self, soiled: int) -> tuple[int, int]:
+    def written(self, dirtied: int) -> tuple[int, int]:
         """Sectors written back, and sectors still dirty; a second level without replacement counts the latter apart."""
-        return (int(self.second.record["written"]), int(self.second.record["soiled"])) if self.second else (0, soiled)
+        return (int(self.second.record["written"]), int(self.second.record["dirtied"])) if self.second else (0, dirtied)
 
 
 def _caches(many: int, sets: int, ways: int, words: int) -> _Filled:
