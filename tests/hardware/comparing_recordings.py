@@ -30,25 +30,25 @@ def simulated_gpu(found: dict[str, Any]) -> Any:
 
 def differences(found: dict[str, Any]) -> list[str]:
     """What a recording says that is not as it must be, or other than on the simulated GPU."""
-    told = [
+    shown = [
         f"{stage} {item}: {one['error']}"
         for stage, items in found["stages"].items()
         for item, one in items.items()
         if "error" in one
     ]
     stages = found["stages"]
-    told += [
+    shown += [
         f"verify {item}: {one['wrong_elements']} wrong"
         for item, one in stages.get("verify", {}).items()
         if one.get("wrong_elements")
     ]
     for item, one in stages.get("bits", {}).items():
         if "d" in one and (wrong := wrong_registers(item, one["d"], found)):
-            told.append(f"bits {item}: {wrong} registers are other than the model's")
+            shown.append(f"bits {item}: {wrong} registers are other than the model's")
     for one in stages.get("counts", {}).values():
         for kernel in one.get("kernels", ()):
-            told += count_differences(kernel, counted(kernel, tuple(one["shape"]), found))
-    return told
+            shown += count_differences(kernel, counted(kernel, tuple(one["shape"]), found))
+    return shown
 
 
 def wrong_registers(item: str, recorded: str, found: dict[str, Any]) -> int:
@@ -67,14 +67,14 @@ def wrong_registers(item: str, recorded: str, found: dict[str, Any]) -> int:
 def floors(found: dict[str, Any]) -> dict[str, dict[int, int]]:
     """For each exponent that tiny terms may be aligned to, how many of the recorded sums it does not explain."""
     capability = "{}.{}".format(*found["compute_capability"])
-    told = {}
+    shown = {}
     for shape, name in core_bits.FLOORS:
         one = found["stages"].get("bits", {}).get(f"floor {shape} {name}", {})
         if "d" in one:
             m, n, _ = core_bits.extents(shape)
             d = np.frombuffer(base64.b64decode(one["d"]), np.uint64).reshape(-1, m, n)
-            told[name] = core_bits.floors(d, shape, name, capability)
-    return told
+            shown[name] = core_bits.floors(d, shape, name, capability)
+    return shown
 
 
 def counted(kernel: dict[str, Any], shape: tuple[int, int, int], found: dict[str, Any]) -> dict[str, Any]:
@@ -120,27 +120,27 @@ def bars(found: dict[str, Any], size: int = 4096) -> dict[str, tuple[float, bool
 
     def of(dtype: str) -> dict[str, dict[str, Any]]:
         one = races.get(f"{dtype} {size}x{size}x{size}", {}).get("contenders", {})
-        return {name: told for name, told in one.items() if told.get("samples")}
+        return {name: shown for name, shown in one.items() if shown.get("samples")}
 
     def quickest(dtype: str, *, simt_alone: bool = False) -> float:
         own = {
-            name: median(told["samples"])
-            for name, told in of(dtype).items()
+            name: median(shown["samples"])
+            for name, shown in of(dtype).items()
             if name not in racing.PEERS and not (simt_alone and catalogue.find(name).tensor)
         }
         return min(own.values(), default=math.inf)
 
-    told = {}
+    shown = {}
     single, halves, whole = of("float32"), of("bfloat16"), of("int32")
     if "torch" in single:
         rate = median(single["torch"]["samples"])
-        told["float32 SIMT"] = (ratio := rate / quickest("float32", simt_alone=True)), ratio >= 0.85
+        shown["float32 SIMT"] = (ratio := rate / quickest("float32", simt_alone=True)), ratio >= 0.85
         if "tensor_core_tf32x3" in single:
             split = single["tensor_core_tf32x3"]
             ratio = rate / median(split["samples"])
-            told["tf32x3"] = ratio, ratio >= 1.5 and split["error"] <= single["torch"]["error"]
+            shown["tf32x3"] = ratio, ratio >= 1.5 and split["error"] <= single["torch"]["error"]
     if "torch" in halves:
-        told["bfloat16"] = (ratio := median(halves["torch"]["samples"]) / quickest("bfloat16")), ratio >= 1
+        shown["bfloat16"] = (ratio := median(halves["torch"]["samples"]) / quickest("bfloat16")), ratio >= 1
     if "torch" in whole:
-        told["int32"] = (ratio := median(whole["torch"]["samples"]) / quickest("int32")), ratio >= 3
-    return told
+        shown["int32"] = (ratio := median(whole["torch"]["samples"]) / quickest("int32")), ratio >= 3
+    return shown

@@ -128,12 +128,12 @@ def _a_difference_is_seen(found: dict[str, Any]) -> None:
     d = bytearray(base64.b64decode(stages["bits"][name]["d"]))
     d[5] ^= 1
     stages["bits"][name]["d"] = base64.b64encode(d).decode()
-    told = comparing_recordings.differences(wrong)
-    assert told[:3] == [
+    shown = comparing_recordings.differences(wrong)
+    assert shown[:3] == [
         "race float32 64x64x64: DeviceError: gone", "verify coalesced float32 33x18x20: 3 wrong",
         f"bits {name}: 1 registers are other than the model's",
     ]  # fmt: skip
-    assert [one.partition(" is ")[0] for one in told[3:]] == ["coalesced float32: global_load_sectors"]
+    assert [one.partition(" is ")[0] for one in shown[3:]] == ["coalesced float32: global_load_sectors"]
 
 
 def test_a_recording_is_resumed_and_an_item_that_ends_the_process_fails_alone(
@@ -168,7 +168,7 @@ def test_an_item_that_has_no_result_failed(tmp_path: Path) -> None:
     assert log.read()["stages"]["bits"]["crashed"] == {"error": "the process ended while it was measured"}
 
 
-def test_the_floor_of_the_alignment_can_be_told() -> None:
+def test_the_floor_of_the_alignment_can_be_reported() -> None:
     """Of sums made with a floor that the machine has not, that floor explains all, and its neighbours do not."""
     shape, name = core_bits.FLOORS[1]
     a, b, c = core_bits.tiny(shape, name)
@@ -197,8 +197,8 @@ def test_bars_are_ratios_to_the_vendors_product() -> None:
         "bfloat16": {"torch": contender(1.0), "hopper": contender(1.1), "triton": {"refused": "no"}},
     }  # fmt: skip
     found = {"stages": {"race": {f"{name} 4096x4096x4096": {"contenders": one} for name, one in races.items()}}}
-    told = comparing_recordings.bars(found)
-    assert {name: (round(ratio, 2), met) for name, (ratio, met) in told.items()} == {
+    shown = comparing_recordings.bars(found)
+    assert {name: (round(ratio, 2), met) for name, (ratio, met) in shown.items()} == {
         "float32 SIMT": (0.91, True), "tf32x3": (2.0, True), "bfloat16": (0.91, False)
     }  # fmt: skip
     races["float32"]["tensor_core_tf32x3"]["error"] = 2e-7

@@ -33,14 +33,14 @@ def test_it_runs_from_end_to_end_on_the_simulated_gpu(tmp_path: Path, capsys: py
     assert all(one["registers_per_thread"] > 0 for one in found["kernels"])
 
 
-def test_a_wrong_kernel_is_told_of() -> None:
+def test_a_wrong_kernel_is_reported_of() -> None:
     opened: Any = inventory.opened("simulated:a100")
     record = catalogue.find("coalesced")
     short = replace(record, tile=(64, 32))  # a grid of too few blocks
     right, wrong = (verify.verified(opened, one, "float32", (60, 18, 20), predict=False) for one in (record, short))
     assert verify.defects({"kernels": [right]}) == []
-    (told,) = verify.defects({"kernels": [wrong]})
-    assert told == f"coalesced float32 [60, 18, 20]: {28 * 18} wrong"
+    (shown,) = verify.defects({"kernels": [wrong]})
+    assert shown == f"coalesced float32 [60, 18, 20]: {28 * 18} wrong"
 
 
 @pytest.mark.parametrize("file", KEPT or [None], ids=lambda file: file.stem if file else "none")

@@ -20,17 +20,19 @@ def test_numba_cuda_s_own_tests_do_what_is_kept() -> None:
     assert compared(run_module(",".join(QUICK)), [*QUICK]) == []
 
 
-def test_a_test_that_does_otherwise_is_told() -> None:
+def test_a_test_that_does_otherwise_is_reported() -> None:
     def outcome(what: str) -> dict[str, str]:
         return {"outcome": what, "reason": "because"}
 
     name = "doc_examples.test_ffi::TestFFI::test_ex_linking_cu"
-    told = compared({name: outcome("failed"), "doc_examples.test_ffi::x": outcome("passed")}, ["doc_examples.test_ffi"])
-    assert told[0] == f"{name} failed, and passed before: because"
-    assert "::x passed, and is new" in told[1]
+    shown = compared(
+        {name: outcome("failed"), "doc_examples.test_ffi::x": outcome("passed")}, ["doc_examples.test_ffi"]
+    )
+    assert shown[0] == f"{name} failed, and passed before: because"
+    assert "::x passed, and is new" in shown[1]
     assert (
         compared({name: outcome("skipped")}, ["doc_examples.test_ffi"])[0]
         == f"{name} was skipped, and ran before: because"
     )
-    assert all("was not run" in line for line in told[2:])
-    assert len(told) > 2
+    assert all("was not run" in line for line in shown[2:])
+    assert len(shown) > 2

@@ -140,7 +140,7 @@ def outcome(seed: int, launches: int, folder: Path) -> str:
     return ""
 
 
-def failures(processes: int, launches: int, jobs: int = 1, told: Callable[[str], object] = print) -> list[str]:
+def failures(processes: int, launches: int, jobs: int = 1, shown: Callable[[str], object] = print) -> list[str]:
     """What went wrong in so many processes, one cold and one warm in turn."""
 
     def pair(first: int) -> list[str]:
@@ -149,7 +149,7 @@ def failures(processes: int, launches: int, jobs: int = 1, told: Callable[[str],
             for seed in range(first, min(first + 2, processes)):
                 start = time.monotonic()
                 found.append(outcome(first, launches, Path(folder) / "cache"))
-                told(f"process {seed}: {found[-1] or 'well'} ({time.monotonic() - start:.1f} s)")
+                shown(f"process {seed}: {found[-1] or 'well'} ({time.monotonic() - start:.1f} s)")
             return found
 
     with ThreadPoolExecutor(jobs) as pool:

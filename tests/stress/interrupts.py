@@ -142,7 +142,7 @@ def whole(path: Path) -> bool:
 
 
 def failures(
-    count: int, seed: int = 0, kind: str | None = None, jobs: int = 1, told: Callable[[str], object] = print
+    count: int, seed: int = 0, kind: str | None = None, jobs: int = 1, shown: Callable[[str], object] = print
 ) -> list[str]:
     """What went wrong at so many moments, the kinds in turn."""
     choose = random.Random(seed)
@@ -157,7 +157,7 @@ def failures(
                 prepare(Path(folder))
                 wrong = interrupted(command, Path(folder), after_seconds)
             after_seconds /= 2
-        told(f"{number}: {command}, {2 * after_seconds:.3f} s: {wrong or 'well'}")
+        shown(f"{number}: {command}, {2 * after_seconds:.3f} s: {wrong or 'well'}")
         return f"{command} after {2 * after_seconds:.3f} s: {wrong}" if wrong else ""
 
     with ThreadPoolExecutor(jobs) as pool:

@@ -12,20 +12,20 @@ def nothing(_: str) -> None:
 
 
 def test_first_launches_of_sixteen_threads_at_once() -> None:
-    assert first_launches.failures(2, 12, told=nothing) == []
+    assert first_launches.failures(2, 12, shown=nothing) == []
 
 
 @pytest.mark.parametrize("kind", ["translate", "check"])
 def test_ctrl_c_at_a_random_moment(kind: str) -> None:
-    assert interrupts.failures(1, seed=len(kind), kind=kind, told=nothing) == []
+    assert interrupts.failures(1, seed=len(kind), kind=kind, shown=nothing) == []
 
 
 @pytest.mark.volume
 def test_many_processes_of_sixteen_threads() -> None:
-    assert first_launches.failures(10, 200, told=nothing) == []
+    assert first_launches.failures(10, 200, shown=nothing) == []
 
 
 @pytest.mark.volume
 @pytest.mark.parametrize("kind", interrupts.COMMANDS)
 def test_ctrl_c_at_many_random_moments(kind: str) -> None:
-    assert interrupts.failures(12, seed=1, kind=kind, told=nothing) == []
+    assert interrupts.failures(12, seed=1, kind=kind, shown=nothing) == []

@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Hidden())
 _COMMANDS = """
 import contextlib, io, json, os
 from tilewright.cli.main import main
-told = []
+results = []
 for line in json.load(sys.stdin):
     sys.argv = ["tilewright", *line.split()]
     out, err = io.StringIO(), io.StringIO()
@@ -36,8 +36,8 @@ for line in json.load(sys.stdin):
         try:
             main()
         except SystemExit as leave:
-            told.append([leave.code or 0, out.getvalue(), err.getvalue()])
-print(json.dumps(told))
+            results.append([leave.code or 0, out.getvalue(), err.getvalue()])
+print(json.dumps(results))
 """
 _GPU, _OPENCL = (f"run: pip install 'tilewright[{extra}]'\n" for extra in ("gpu", "opencl"))
 #: Command line -> exit status, and how its standard error ends; "" where it does all that it says.
@@ -77,7 +77,7 @@ def child(code: str, folder: Path, given: object = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
     """Status, output and errors of every command, from one process."""
     import numpy as np
 
@@ -88,29 +88,29 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, 
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_works_or_names_the_extra(told: dict[str, tuple[int, str, str]], line: str) -> None:
-    status, out, errors = told[line]
+def test_every_command_works_or_names_the_extra(shown: dict[str, tuple[int, str, str]], line: str) -> None:
+    status, out, errors = shown[line]
     assert (status, errors[-len(COMMANDS[line][1]) or len(errors) :]) == COMMANDS[line]
     assert bool(out) == (status == 0)
     assert "Traceback" not in errors and "ImportError" not in errors
 
 
 def test_the_ladder_runs_what_the_host_does_and_says_what_brings_the_rest(
-    told: dict[str, tuple[int, str, str]],
+    shown: dict[str, tuple[int, str, str]],
 ) -> None:
-    out = told["ladder --size 32"][1]
+    out = shown["ladder --size 32"][1]
     assert "2 of 2 trusted kernels give the canonical product" in out
     wanting = sum(record.backend == "gpu" for record in catalogue.records())
     assert f"{wanting} kernels not run: pip install 'tilewright[gpu]' brings what they need" in out
-    rungs = json.loads(told["ladder --size 16 --kernels three_loops,tiled --json"][1])["rungs"]
+    rungs = json.loads(shown["ladder --size 16 --kernels three_loops,tiled --json"][1])["rungs"]
     assert [(rung["name"], rung["verified"], rung["missing"]) for rung in rungs] == [
         ("three_loops", True, ""),
         ("tiled", None, "gpu"),
     ]
 
 
-def test_devices_promises_nothing_that_is_missing(told: dict[str, tuple[int, str, str]]) -> None:
-    found = {row["device"]: row for row in json.loads(told["devices --json"][1])["devices"]}
+def test_devices_promises_nothing_that_is_missing(shown: dict[str, tuple[int, str, str]]) -> None:
+    found = {row["device"]: row for row in json.loads(shown["devices --json"][1])["devices"]}
     assert found["cpu"]["commands"] == ["tw.matmul", "ladder"]
     assert not {"ladder", "run", "check", "profile"} & set(found["simulated"]["commands"])
     assert any("pip install 'tilewright[gpu]'" in text for text in found["simulated"]["features"])
@@ -157,14 +157,14 @@ ptx = Program.from_ptx(\'\'\'.version 8.0
 def kernel(x):
     x[0] = 1
 a, out = np.ones((4, 4), np.float32), np.zeros(4, np.int32)
-told = {}
+results = {}
 for call in json.load(sys.stdin):
     try:
         eval(call)
-        told[call] = None
+        results[call] = None
     except Exception as error:
-        told[call] = [type(error).__name__, getattr(error, "extra", None), str(error)]
-print(json.dumps(told))
+        results[call] = [type(error).__name__, getattr(error, "extra", None), str(error)]
+print(json.dumps(results))
 """
 
 

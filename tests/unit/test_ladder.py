@@ -80,20 +80,20 @@ def test_operands_that_do_not_fit(a: Any, b: Any, error: type[Exception], words:
 
 
 def test_a_climb_announces_its_rungs(catalogue_of: Callable[..., None]) -> None:
-    told: list[str] = []
+    shown: list[str] = []
 
     class Watcher:
         def started(self, work: Activity) -> None:
-            told.append(f"{work.doing} {work.share():.0%} of {work.parts} {work.unit}")
+            shown.append(f"{work.doing} {work.share():.0%} of {work.parts} {work.unit}")
 
         def ended(self, work: Activity) -> None:
-            told.append(f"{work.share():.0%}")
+            shown.append(f"{work.share():.0%}")
 
     catalogue_of(FakeRecord("one"), FakeRecord("two"))
     a, b = ladder.operands(2, 2, 2, "int32")
     with watched(Watcher()):
         ladder.climb(a, b)
-    assert told == ["climbing 0% of 2 rungs", "100%"]
+    assert shown == ["climbing 0% of 2 rungs", "100%"]
 
 
 def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(

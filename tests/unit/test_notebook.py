@@ -59,12 +59,14 @@ def test_the_example_runs_and_shows_what_it_says(cell: Cell) -> None:
     for part in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         if part["cell_type"] == "code":
             pages += [data.get("text/html", "") for data in cell("".join(part["source"]))]
-    told = "\n".join(pages)
-    assert told.count("TW101 error</span>") == 3 and "cell [3]:5" in told  # a, b and c, at the line that is seen
-    assert "no findings in 1 launch of 1 kernel" in told
-    assert "TW301 error</span>" in told
-    assert "18 (4)" in told and "out[x, y] = a[y, x]" in told  # 4 to load, 32 to store
-    assert "limits on the GPU" in told and "tiled_transpose" in told
+    reported = "\n".join(pages)
+    assert (
+        reported.count("TW101 error</span>") == 3 and "cell [3]:5" in reported
+    )  # a, b and c, at the line that is seen
+    assert "no findings in 1 launch of 1 kernel" in reported
+    assert "TW301 error</span>" in reported
+    assert "18 (4)" in reported and "out[x, y] = a[y, x]" in reported  # 4 to load, 32 to store
+    assert "limits on the GPU" in reported and "tiled_transpose" in reported
     assert placed_gpu() is None
 
 
@@ -186,12 +188,12 @@ def test_a_cell_that_raises_fails_once_below_its_report(
     done = sys.modules["IPython"].get_ipython().run_cell(f"%%check --ignore TW601\n{text}")
     assert type(done.error_in_exec).__name__ == kind
     streams = capsys.readouterr()
-    told = re.sub(r"\x1b\[[0-9;]*m", "", streams.out + streams.err)
+    reported = re.sub(r"\x1b\[[0-9;]*m", "", streams.out + streams.err)
     stopped = "; interrupted, the program was not checked to its end" * (kind == "KeyboardInterrupt")
-    assert told.startswith(f"no findings: no kernel was launched{stopped}\n")
-    assert words in told and "notebook.py" not in told
+    assert reported.startswith(f"no findings: no kernel was launched{stopped}\n")
+    assert words in reported and "notebook.py" not in reported
     shown = kind not in ("SyntaxError", "UsageError")  # with their frames
-    assert told.count("(most recent call last)") == shown and ("# %%check --ignore TW601" in told) == shown
+    assert reported.count("(most recent call last)") == shown and ("# %%check --ignore TW601" in reported) == shown
 
 
 def test_help_stands_alone_in_a_cell(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,9 +219,9 @@ def spin(x):
 def test_of_a_launch_that_never_ended_nothing_is_said_that_the_compiler_left_out(cell: Cell) -> None:
     cell(STOPPED)
     for magic, words in (("check", "no findings in 1 launch"), ("profile", "spin: its launch has no profile")):
-        told, raised = failing(f"%%{magic} --limit 0.2\nspin[1, 1](np.zeros(2))")
+        reported, raised = failing(f"%%{magic} --limit 0.2\nspin[1, 1](np.zeros(2))")
         assert "LAUNCH_TIMEOUT" in str(raised)
-        assert words in told and "ipykernel" not in told and "ipython-input" not in told
+        assert words in reported and "ipykernel" not in reported and "ipython-input" not in reported
 
 
 def test_a_gpu_says_what_it_is_and_stops() -> None:

@@ -33,7 +33,7 @@ class Notes:
         self.shares.append(work.share())
 
     @property
-    def told(self) -> list[str]:
+    def shown(self) -> list[str]:
         return [f"{work.doing} {work.what}" for work in self.started_works]
 
 
@@ -41,7 +41,7 @@ def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
     notes = Notes()
     with watched(notes):
         run(kernel("st.global.u32 [%at], %tid;"), np.zeros(70, np.uint32), grid=7, block=10)
-    assert notes.told == ["translating k", "running k"]
+    assert notes.shown == ["translating k", "running k"]
     assert notes.ended_works == notes.started_works
     assert (notes.started_works[1].parts, notes.started_works[1].unit) == (7, "blocks")
     assert 0.5 < notes.shares[1] <= 1
@@ -57,7 +57,7 @@ def test_a_kernel_of_a_program_tells_of_each_step() -> None:
     notes = Notes()
     with watched(notes), tw.simulated_gpu():
         double[1, 32](np.ones(32, np.float32))
-    assert notes.told == ["compiling double", "translating double", "running double"]
+    assert notes.shown == ["compiling double", "translating double", "running double"]
 
 
 def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) 
     with watched(notes):
         c = tw.matmul(a, b, threads=2)
     assert (c == 70).all()
-    assert notes.told == ["multiplying 130 x 70 by 70 x 131"]
+    assert notes.shown == ["multiplying 130 x 70 by 70 x 131"]
     assert notes.started_works[0].parts > 4
     assert notes.shares[0] >= 0.5
 
@@ -77,7 +77,7 @@ def test_a_short_product_tells_nothing() -> None:
     notes = Notes()
     with watched(notes):
         tw.matmul(np.ones((300, 300), np.float32), np.ones((300, 300), np.float32))
-    assert notes.told == []
+    assert notes.shown == []
 
 
 def test_work_that_fails_has_ended_too() -> None:
@@ -87,7 +87,7 @@ def test_work_that_fails_has_ended_too() -> None:
     assert notes.ended_works == notes.started_works
     with announced("running", "b"):
         pass
-    assert notes.told == ["running a"]
+    assert notes.shown == ["running a"]
 
 
 def test_a_share_is_none_of_nothing_and_never_more_than_all() -> None:

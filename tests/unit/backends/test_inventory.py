@@ -88,7 +88,7 @@ def test_a_name_that_means_none_is_refused_with_those_there_are(name: str) -> No
         choose(name, FOUND)
 
 
-def test_odd_names_are_told_as_they_are(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_names_are_reported_as_they_are(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(opencl, "devices", lambda: (record("Arc [a770] [/] é", "of [red]", "gpu"),))
     out = tilewright("devices").out
@@ -98,7 +98,7 @@ def test_odd_names_are_told_as_they_are(tilewright: Run, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("columns", ["60", "100", "160"])
-def test_every_device_is_told_at_any_width(tilewright: Run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_every_device_is_reported_at_any_width(tilewright: Run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(opencl, "devices", lambda: FOUND)
     out = tilewright("devices").out

@@ -72,7 +72,7 @@ def test_nothing_is_left_of_what_no_kernel_takes() -> None:
 def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) -> None:
     for m, n, k in itertools.product((16, 3000), repeat=3):
         found = choice(name, m, n, k, gpu, order)
-        for one, told in zip(found.candidates, found.ranking, strict=True):
+        for one, reported in zip(found.candidates, found.ranking, strict=True):
             record = one.record
             if record.bound is None:
                 assert record.order == "fma"
@@ -80,7 +80,7 @@ def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) ->
                 assert order != "canonical"
                 terms = record.bound.a_step * k + record.bound.more
                 assert order == "fast" or terms <= k + 64
-            assert (told.name, told.bound) == (record.name, "" if record.bound is None else str(record.bound))
+            assert (reported.name, reported.bound) == (record.name, "" if record.bound is None else str(record.bound))
             assert not record.published
             assert not record.unfit(machine.gpu(gpu).compute_capability)
         assert [one.seconds for one in found.ranking] == sorted(one.seconds for one in found.ranking)

@@ -145,12 +145,12 @@ def test_an_entry_that_is_not_sound_is_ignored_with_one_warning(cache: Path, spo
     assert plan().ranking != before, "the clean twin is read"
     spoil(entry(cache))
     winners.kept.cache_clear()
-    with pytest.warns(TilewrightWarning) as told:
+    with pytest.warns(TilewrightWarning) as shown:
         assert plan().ranking == before
         assert plan().ranking == before
-    assert len(told) == 1
+    assert len(shown) == 1
     remedies = "remove it, or set TILEWRIGHT_CACHE_DIR", "until `tilewright tune` runs again"
-    assert any(one in str(told[0].message) for one in remedies)
+    assert any(one in str(shown[0].message) for one in remedies)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))
@@ -208,7 +208,7 @@ def program(text: str, root: Path) -> str:
 
 
 def test_kill_9_at_any_line_of_a_write_leaves_the_old_times_or_the_new(tmp_path: Path) -> None:
-    told = program(
+    shown = program(
         """
 def killed_at(line):
     left = itertools.count()
@@ -239,7 +239,7 @@ print(len(seen), seen.count(["old"]), seen.count(["new", "old"]))
 """,
         tmp_path,
     )
-    lines, old, new = map(int, told.split())
+    lines, old, new = map(int, shown.split())
     assert old + new == lines
     assert old > 8, "lines of `private.write` before the file is in its place"
     assert new >= 1
@@ -247,7 +247,7 @@ print(len(seen), seen.count(["old"]), seen.count(["new", "old"]))
 
 @pytest.mark.parametrize("times", [8, pytest.param(100, marks=pytest.mark.volume)])
 def test_kill_9_at_any_moment_loses_nothing_that_was_kept(times: int, tmp_path: Path) -> None:
-    told = program(
+    shown = program(
         f"""
 import random, time
 
@@ -275,11 +275,11 @@ print("after" in kept())
 """,
         tmp_path,
     )
-    assert told == "True"
+    assert shown == "True"
 
 
 def test_tuners_at_once_lose_none_of_each_others_times(tmp_path: Path) -> None:
-    told = program(
+    shown = program(
         """
 def tuner(number):
     return lambda: [keep(f"{number} {i}", 1.0 + i) for i in range(20)]
@@ -296,11 +296,11 @@ print(len(kept()))
 """,
         tmp_path,
     )
-    assert told == "40"
+    assert shown == "40"
 
 
 def test_a_full_disk_leaves_the_old_times(tmp_path: Path) -> None:
-    told = program(
+    shown = program(
         """
 keep("old", 1.0)
 def work():
@@ -315,7 +315,7 @@ print(*kept(), len(list((root / "winners").iterdir())))
 """,
         tmp_path,
     )
-    assert told.split() == ["OSError", "old", "1"]
+    assert shown.split() == ["OSError", "old", "1"]
 
 
 def test_an_entry_says_what_it_is_of(cache: Path) -> None:

@@ -152,7 +152,7 @@ def test_workers_that_see_other_files_are_refused(client: Any, tmp_path: Path) -
 
 
 @pytest.mark.volume
-def test_a_tile_that_ends_every_worker_is_told(client: Any, tmp_path: Path) -> None:
+def test_a_tile_that_ends_every_worker_is_reported(client: Any, tmp_path: Path) -> None:
     share, _ = shared(tmp_path, cluster_works.Deadly)
     with pytest.raises(DeviceError, match="allow less memory, and run again: finished tiles are kept"):
         Cluster(client).make(share, Notes())
@@ -257,7 +257,7 @@ def test_only_clients_that_wait_are_taken() -> None:
         Cluster("tcp://127.0.0.1:8786")
 
 
-def test_a_scheduler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.2)
     with (
         pytest.raises(DeviceError, match=r"tcp://127\.0\.0\.1:1: must be the address of a Dask scheduler"),
@@ -289,7 +289,7 @@ for address in ("nonsense", f"tcp://127.0.0.1:{server.getsockname()[1]}"):
 """
 
 
-def test_addresses_of_nobody_and_of_other_servers_are_told_and_nothing_else_is() -> None:
+def test_addresses_of_nobody_and_of_other_servers_are_reported_and_nothing_else_is() -> None:
     done = subprocess.run([sys.executable, "-c", WRONG_ADDRESSES], capture_output=True, text=True, check=False)
     assert done.stderr == "" and done.stdout.count(": must be the address of a Dask scheduler") == 2
 

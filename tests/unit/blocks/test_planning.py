@@ -29,8 +29,8 @@ def test_a_plan_fits_and_covers_c_once(
     try:
         found = plan(sizes, memory)
     except ArgumentValueError as error:
-        told = re.fullmatch(r"`memory` must be at least ([\d,]+) MB: .*", str(error))
-        assert told and plan(sizes, int(told[1].replace(",", "")) * 10**6)
+        shown = re.fullmatch(r"`memory` must be at least ([\d,]+) MB: .*", str(error))
+        assert shown and plan(sizes, int(shown[1].replace(",", "")) * 10**6)
         return
     assert found.held_bytes <= memory
     assert splits or found.grid[2] == 1
@@ -41,7 +41,7 @@ def test_a_plan_fits_and_covers_c_once(
         assert places == list(range(extent))
 
 
-def test_the_memory_that_is_told_is_enough_where_larger_steps_take_more() -> None:
+def test_the_memory_that_is_reported_is_enough_where_larger_steps_take_more() -> None:
     sizes = Sizes((4000, 4000, 4000), (4, 4), 4, 4, extra_bytes=lambda *extents: 1000 * max(extents))
     with pytest.raises(ArgumentValueError, match=r"must be at least 4 MB: 3\.101 MB for one tile"):
         plan(sizes, 3_100_000)

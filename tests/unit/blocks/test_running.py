@@ -131,7 +131,7 @@ def test_a_tile_that_the_system_does_not_read_stays_done(tmp_path: Path) -> None
         assert len(run.damaged()) == found.tiles
 
 
-def test_an_operand_that_changes_is_told() -> None:
+def test_an_operand_that_changes_is_reported() -> None:
     found, (a, b, c) = case((300, 300, 1100), 1 << 21)
 
     class Changing(Sums):

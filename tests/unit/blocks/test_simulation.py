@@ -63,25 +63,25 @@ def test_one_worker_whose_steps_limit(held: int) -> None:
 def test_storage_that_limits_is_never_idle(workers: int) -> None:
     found = tiles(workers)
     world = SimulatedCluster(workers, **FREE | {"storage_bytes_per_s": 1e9, "write_cost": 3.0})
-    told = simulate(found, world)
-    assert told.read_bytes == found.read_bytes and told.written_bytes == found.written_bytes
-    assert told.seconds == pytest.approx((found.read_bytes + 3 * found.written_bytes) / 1e9, rel=1e-9)
-    assert told.limit == "storage" and told.busy > 0.75
+    shown = simulate(found, world)
+    assert shown.read_bytes == found.read_bytes and shown.written_bytes == found.written_bytes
+    assert shown.seconds == pytest.approx((found.read_bytes + 3 * found.written_bytes) / 1e9, rel=1e-9)
+    assert shown.limit == "storage" and shown.busy > 0.75
 
 
 def test_a_scheduler_that_limits_gives_tiles_out_one_by_one() -> None:
     found = tiles(50)
-    told = simulate(found, SimulatedCluster(50, **FREE | {"task_s": 0.02}))
-    assert told.seconds == pytest.approx(found.tiles * 0.02, rel=1e-9) and told.limit == "scheduler"
+    shown = simulate(found, SimulatedCluster(50, **FREE | {"task_s": 0.02}))
+    assert shown.seconds == pytest.approx(found.tiles * 0.02, rel=1e-9) and shown.limit == "scheduler"
 
 
 def test_links_that_limit_are_each_workers_own() -> None:
     """Even tiles, a whole number a worker: all reads at its link's rate, and the last write, as the others overlap."""
     found = tiles(4, extents=(2048, 2048, 2048), memory=64 << 20)
     assert found.grid[:2] == (4, 4) and 2048 % found.rows == 0
-    told = simulate(found, SimulatedCluster(4, **FREE | {"link_bytes_per_s": 1e8}))
-    assert told.seconds == pytest.approx((found.read_bytes / 4 + found.written_bytes / 16) / 1e8, rel=1e-9)
-    assert told.worker_bytes == ((found.read_bytes + found.written_bytes) // 4,) * 4 and told.limit == "links"
+    shown = simulate(found, SimulatedCluster(4, **FREE | {"link_bytes_per_s": 1e8}))
+    assert shown.seconds == pytest.approx((found.read_bytes / 4 + found.written_bytes / 16) / 1e8, rel=1e-9)
+    assert shown.worker_bytes == ((found.read_bytes + found.written_bytes) // 4,) * 4 and shown.limit == "links"
 
 
 def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, SimulatedCluster, int]:
@@ -110,21 +110,21 @@ def test_shared_storage_gives_nearly_what_every_step_gives() -> None:
     apart = []
     for seed in range(40):
         found, world, layers = small(random.Random(1000 + seed), shared=True)
-        each, told = StepByStep(found, world, layers), simulate(found, world, layers)
-        apart.append(abs(told.seconds / each.seconds() - 1))
-        assert told.read_bytes + told.written_bytes * world.write_cost == pytest.approx(each.moved)
+        each, shown = StepByStep(found, world, layers), simulate(found, world, layers)
+        apart.append(abs(shown.seconds / each.seconds() - 1))
+        assert shown.read_bytes + shown.written_bytes * world.write_cost == pytest.approx(each.moved)
     assert sorted(apart)[36] < 0.01 and max(apart) < 0.06
 
 
 def test_a_seed_gives_the_same_again_and_another_seed_another() -> None:
     found = tiles(9)
 
-    def told(seed: int) -> SimulatedProduct:
+    def shown(seed: int) -> SimulatedProduct:
         world = SimulatedCluster(9, flops_per_s=1e9, failure_s=60.0, return_s=1.0, spread=0.1, seed=seed)
         return simulate(found, world)
 
-    assert told(1) == told(1) and told(1).seconds != told(2).seconds
-    assert told(1).all_flops_per_s == pytest.approx(9e9, rel=0.2) and told(1).all_flops_per_s != 9e9
+    assert shown(1) == shown(1) and shown(1).seconds != shown(2).seconds
+    assert shown(1).all_flops_per_s == pytest.approx(9e9, rel=0.2) and shown(1).all_flops_per_s != 9e9
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -134,12 +134,14 @@ def test_workers_that_die_leave_no_tile_out(layers: int, seed: int) -> None:
         6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8, return_s=2.0, failure_s=8.0, seed=seed
     )
     found = planned(product(3000, 2500, 2100), world, layers)
-    told = simulate(found, world, layers)
+    shown = simulate(found, world, layers)
     calm = simulate(found, SimulatedCluster(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8), layers)
-    assert told.tiles_made == calm.tiles_made == found.tiles
-    assert told.deaths > 0 and told.begun_again > 0 and calm.deaths == calm.begun_again == 0
-    assert told.seconds > calm.seconds and told.read_bytes > calm.read_bytes
-    assert told.written_bytes >= calm.written_bytes and sum(told.worker_bytes) == told.read_bytes + told.written_bytes
+    assert shown.tiles_made == calm.tiles_made == found.tiles
+    assert shown.deaths > 0 and shown.begun_again > 0 and calm.deaths == calm.begun_again == 0
+    assert shown.seconds > calm.seconds and shown.read_bytes > calm.read_bytes
+    assert (
+        shown.written_bytes >= calm.written_bytes and sum(shown.worker_bytes) == shown.read_bytes + shown.written_bytes
+    )
 
 
 def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
@@ -148,8 +150,8 @@ def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
     for seed in (145, 157, 269, 736, *range(100)):
         world = SimulatedCluster(2, 4 << 20, **rates, failure_s=60.0, return_s=1.0, seed=seed)
         found = planned(product(900, 900, 900), world, 2)
-        told = simulate(found, world, 2)
-        assert told.tiles_made == found.tiles and told.seconds < 9 + 3 * told.deaths
+        shown = simulate(found, world, 2)
+        assert shown.tiles_made == found.tiles and shown.seconds < 9 + 3 * shown.deaths
 
 
 def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
@@ -184,11 +186,11 @@ def test_panels_that_a_neighbour_left_in_memory_are_not_read_again(panels: int) 
     alone, shape = (plan(product(3000, 2500, 2100, workers=x), 64 << 20, tile=(500, 500)) for x in (0, 1))
     assert alone.grid == (6, 5, 1) and alone.read_bytes < 0.8 * shape.read_bytes
     found = replace(alone, depth=-(-2100 // panels))
-    told = simulate(found, SimulatedCluster(1, flops_per_s=1e8)).read_bytes
+    shown = simulate(found, SimulatedCluster(1, flops_per_s=1e8)).read_bytes
     if panels == 1:
-        assert 0.8 * alone.read_bytes < told < alone.read_bytes
+        assert 0.8 * alone.read_bytes < shown < alone.read_bytes
     else:
-        assert told == (alone.read_bytes if panels == 2 else shape.read_bytes)
+        assert shown == (alone.read_bytes if panels == 2 else shape.read_bytes)
 
 
 def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
@@ -201,14 +203,14 @@ def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
 
 @pytest.mark.volume
 def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
-    told = simulated_cluster((10**6,) * 3, 10_000, "16GB", storage_bytes_per_s=1e13, spread=0.05)
-    assert told.tiles_made == told.plan.tiles >= 40_000 and told.events <= 9 * told.plan.tiles
-    assert told.read_bytes == told.plan.read_bytes and len(told.worker_bytes) == 10_000
-    assert told.seconds >= max(told.bounds_s.values()) > 0.8 * told.seconds
-    assert told.read_bytes + told.written_bytes > told.least_bytes
+    shown = simulated_cluster((10**6,) * 3, 10_000, "16GB", storage_bytes_per_s=1e13, spread=0.05)
+    assert shown.tiles_made == shown.plan.tiles >= 40_000 and shown.events <= 9 * shown.plan.tiles
+    assert shown.read_bytes == shown.plan.read_bytes and len(shown.worker_bytes) == 10_000
+    assert shown.seconds >= max(shown.bounds_s.values()) > 0.8 * shown.seconds
+    assert shown.read_bytes + shown.written_bytes > shown.least_bytes
 
 
-def test_a_cluster_that_is_there_is_told_at_the_rates_that_were_measured() -> None:
+def test_a_cluster_that_is_there_is_reported_at_the_rates_that_were_measured() -> None:
     """Of one process; all workers together get no more of the storage."""
     rates = Rates(flops=1e9, read_bytes=2e8, write_bytes=1e8)
     found = plan(product(3000, 2500, 2100, workers=4), 8 << 20, rates, least_tiles=16)

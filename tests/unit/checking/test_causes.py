@@ -58,10 +58,12 @@ def test_what_one_change_mends_is_one_cause(findings: list[Finding], lines: list
 def test_every_form_has_one_finding_with_its_places(tmp_path: Path) -> None:
     rows = (race(3, 9), race(4, 9), left(20, "TW601"))
     sifted = Sifted(rows, (), ())
-    told = str(Findings(rows))
-    assert told.count("\n\nTW301 error: race in shared memory") == 0 and told.startswith("TW301 error: race in shared")
-    assert "also  a.py:4: TW301 error: race in shared memory" in told
-    assert told.endswith("2 findings (1 error, 1 warning) at 3 places in 1 launch of 1 kernel")
+    shown = str(Findings(rows))
+    assert shown.count("\n\nTW301 error: race in shared memory") == 0 and shown.startswith(
+        "TW301 error: race in shared"
+    )
+    assert "also  a.py:4: TW301 error: race in shared memory" in shown
+    assert shown.endswith("2 findings (1 error, 1 warning) at 3 places in 1 launch of 1 kernel")
     found = json.loads(report.as_json(sifted, Ended(0), launches=1, kernels=["k"]))["findings"]
     assert [(row["line"], [place["line"] for place in row["places"]]) for row in found] == [(3, [4]), (20, [])]
     assert [Finding.from_json(row) for row in found] == [rows[0], rows[2]]

@@ -65,7 +65,7 @@ def test_an_input_that_is_not_read_may_hold_anything() -> None:
     assert np.isinf(out).all()
 
 
-def test_what_follows_from_another_finding_is_not_told() -> None:
+def test_what_follows_from_another_finding_is_not_reported() -> None:
     body = "ld.shared.f32 %f3, [s];\nadd.f32 %f3, %f3, %f2;\nst.global.f32 [%d5], %f3; ret; }"
     rows = check(Program.from_ptx(HEAD + body), 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32), 1.0))
     assert [row.code for row in rows] == ["TW202"]

@@ -99,7 +99,7 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_files_of_any_name_are_told_as_they_are(tmp_path: Path) -> None:
+def test_files_of_any_name_are_reported_as_they_are(tmp_path: Path) -> None:
     checks = Checks()
     wanted = set()
     with simulated_gpu(observers=[checks]):
@@ -120,7 +120,7 @@ def test_comments_in_files_of_any_name_are_heeded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", ["<ipython-input-3-0123456789ab>", "/tmp/ipykernel_17/365.py"])
-def test_cells_of_notebooks_are_told_by_their_names(cell: str) -> None:
+def test_cells_of_notebooks_are_reported_by_their_names(cell: str) -> None:
     text = PLAIN + "fill[1, 64](np.zeros(40))\n"
     linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)  # as IPython does
     checks = Checks()

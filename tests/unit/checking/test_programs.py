@@ -63,7 +63,7 @@ def test_what_one_launch_writes_another_may_read() -> None:
     assert checked(program) == ()
 
 
-def test_the_launch_and_the_array_that_was_not_set_are_told() -> None:
+def test_the_launch_and_the_array_that_was_not_set_are_reported() -> None:
     def program() -> None:
         x, y, out = (cuda.device_array(64, np.float32) for _ in range(3))
         filled[2, 32](x, 1)
@@ -160,7 +160,7 @@ LIFELESS: dict[str, tuple[Callable[[], None], list[tuple[str, str, int]]]] = {
 
 
 @pytest.mark.parametrize("kind", LIFELESS)
-def test_an_overrun_and_a_use_of_freed_memory_are_told_apart(kind: str) -> None:
+def test_an_overrun_and_a_use_of_freed_memory_are_reported_apart(kind: str) -> None:
     program, due = LIFELESS[kind]
     found = [one for one in checked(program) if one.code != "TW501"]  # some grids are too small as well
     assert sorted((one.code, one.details.get("array"), one.count) for one in found) == due
@@ -191,23 +191,23 @@ FAILING: dict[str, tuple[Callable[[Any], None], str, str]] = {
 def test_a_launch_that_fails_is_a_finding_and_the_error_that_the_program_gets_without(kind: str) -> None:
     """A program that tries launches, and takes another path after an error, takes the same one."""
     launch, code, found = FAILING[kind]
-    told: list[str] = []
+    shown: list[str] = []
 
     def program() -> None:
         x = cuda.to_device(np.zeros(32, np.float32))
         try:
             launch(x)
         except CudaAPIError as error:
-            told.append(error.code.name)
+            shown.append(error.code.name)
             filled[1, 32](x, 2)
-        told.append(str(x.copy_to_host().tolist()))
+        shown.append(str(x.copy_to_host().tolist()))
 
     with simulated_gpu():
         program()
-    without, told[:] = list(told), []
+    without, shown[:] = list(shown), []
     assert without == [code, str([2.0] * 32)]
     assert [one.code for one in checked(program)] == [found]
-    assert told == without
+    assert shown == without
 
 
 def test_dynamic_shared_memory_that_was_not_allowed() -> None:
@@ -242,7 +242,7 @@ def copied(x, out):
         out[i] = x[i]
 
 
-def test_a_host_array_with_gaps_is_told_what_became_of_it() -> None:
+def test_a_host_array_with_gaps_is_reported_what_became_of_it() -> None:
     """numba-cuda copies its elements to memory of their size, and reads them there by the host's strides."""
     given, out = np.arange(200, dtype=np.float32), np.zeros(100, np.float32)
     (found,) = checked(lambda: copied[1, 128](given[::2], out))

@@ -34,7 +34,9 @@ def test_comments_of_python_and_of_cpp(tmp_path: Path) -> None:
         ("ignore[TW301, TW5]", ["TW301"], "'TW5'", "TW5"),
     ],
 )
-def test_a_comment_without_a_code_is_told(tmp_path: Path, text: str, heeded: list[str], got: str, write: str) -> None:
+def test_a_comment_without_a_code_is_reported(
+    tmp_path: Path, text: str, heeded: list[str], got: str, write: str
+) -> None:
     file = tmp_path / "k.py"
     file.write_text(f"a\nb  # tilewright: {text}\n")
     found, (wrong,) = comments([str(file)])
@@ -65,7 +67,7 @@ def test_only_the_code_at_the_line_is_suppressed() -> None:
         assert (sifted.findings, sifted.suppressed, sifted.unused) == ((other,), (FOUND,), ())
 
 
-def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_told() -> None:
+def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_reported() -> None:
     everywhere, unused = Suppression("TW601"), Suppression("TW101")
     ptx = replace(FOUND, source="", line=0, ptx_line=9)
     sifted = sift([FOUND, ptx], [everywhere, unused])

@@ -145,14 +145,14 @@ def found(program: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_what_the_grid_never_reaches_is_told(name: str) -> None:
+def test_what_the_grid_never_reaches_is_reported(name: str) -> None:
     program, said = DEFECTS[name]
     ((code, message),) = found(program)
     assert code == "TW501"
     assert said in message
 
 
-def test_a_grid_that_is_too_small_is_told_of_one_launch() -> None:
+def test_a_grid_that_is_too_small_is_reported_of_one_launch() -> None:
     (one,) = tw.check(added, 1, 32, (ones(100), ones(100), zeros(100)))
     assert one.code == "TW501"
     pytest.importorskip("cuda.bindings.nvrtc")
@@ -454,14 +454,14 @@ COPIES: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_what_was_never_written_is_told_where_the_host_copies_it(name: str) -> None:
+def test_what_was_never_written_is_reported_where_the_host_copies_it(name: str) -> None:
     program, said = COPIES[name]
-    told = found(program)
-    assert [code for code, _ in told] == ["TW205"] * bool(said)
-    assert all(message.startswith(said) for _, message in told)
+    shown = found(program)
+    assert [code for code, _ in shown] == ["TW205"] * bool(said)
+    assert all(message.startswith(said) for _, message in shown)
 
 
-def test_a_grid_that_is_too_small_is_told_once() -> None:
+def test_a_grid_that_is_too_small_is_reported_once() -> None:
     assert [code for code, _ in found(lambda: copied(filled_from(100, 0, 1)))] == ["TW501"]
 
 

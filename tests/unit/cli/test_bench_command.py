@@ -389,5 +389,5 @@ def test_left_out_sizes_are_named_where_not_all_of_a_kernel_are() -> None:
 
     some, others = (Point(name, "a6000", "int32", n, n, n) for name, n in (("tiled", 64), ("naive", 32)))
     known = [Rate(others, "predicted", 1.0, 1.0, 1.0)]
-    told = [str(block) for block in rates.without([(some, "is too large"), (others, "is too large")], known)]
-    assert ["tiled at 64: is too large" in told[0], "naive at 32: is too large" in told[1]] == [True, True]
+    shown = [str(block) for block in rates.without([(some, "is too large"), (others, "is too large")], known)]
+    assert ["tiled at 64: is too large" in shown[0], "naive at 32: is too large" in shown[1]] == [True, True]

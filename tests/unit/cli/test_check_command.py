@@ -54,7 +54,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
     return write
 
 
-def test_findings_are_told_after_what_the_program_prints(tilewright: Run, program: Any) -> None:
+def test_findings_are_reported_after_what_the_program_prints(tilewright: Run, program: Any) -> None:
     name = program()
     done = tilewright("check", name, "--ours", "no")
     assert done.status == 1
@@ -103,30 +103,30 @@ def test_a_program_that_tries_launches_takes_the_same_path_as_without(tilewright
 def test_a_program_ends_where_it_does_without_check(
     tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr(sys, "__excepthook__", lambda *error: told.append(error))
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda *error: shown.append(error))
     name = program("past_the_end[1 << 20, 64](x)\nprint('the end')")
     done = tilewright("check", name)
     assert done.status == 1
     assert "the end" not in done.out
     assert {line[:5] for line in done.out.splitlines() if line[:2] == "TW"} == {"TW101", "TW601"}
     tilewright("run", name)
-    checked, without = [str(error).partition(" in block ")[0].partition(" at address ")[0] for _, error, _ in told]
+    checked, without = [str(error).partition(" in block ")[0].partition(" at address ")[0] for _, error, _ in shown]
     assert checked == without
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: past_the_end: out of bounds global store of 4 bytes" in without
 
 
-def test_what_ends_the_program_is_told_after_the_findings(
+def test_what_ends_the_program_is_reported_after_the_findings(
     tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr(sys, "__excepthook__", lambda *error: told.append(error))
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda *error: shown.append(error))
     done = tilewright("check", program("raise ValueError('mine')"))
     assert done.status == 1
     assert "TW601" in done.out
-    assert [(kind, str(error)) for kind, error, _ in told] == [(ValueError, "mine")]
+    assert [(kind, str(error)) for kind, error, _ in shown] == [(ValueError, "mine")]
     done = tilewright("check", "--ignore", "TW601", program("raise ValueError('mine')"))
-    assert (done.status, len(told)) == (3, 2)
+    assert (done.status, len(shown)) == (3, 2)
 
 
 def test_json_stands_alone(tilewright: Run, program: Any) -> None:
@@ -156,7 +156,7 @@ def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeyp
     assert "bad data" in done.err
 
 
-def test_a_program_in_a_folder_of_our_names_has_its_launches_told(
+def test_a_program_in_a_folder_of_our_names_has_its_launches_reported(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "tilewright" / "numba"
@@ -214,7 +214,7 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
     assert said in done.err
 
 
-def test_a_comment_with_an_unknown_code_is_told_and_the_check_goes_on(tilewright: Run, program: Any) -> None:
+def test_a_comment_with_an_unknown_code_is_reported_and_the_check_goes_on(tilewright: Run, program: Any) -> None:
     name = program(comment="  # tilewright: ignore[TW6]")
     done = tilewright("check", "--json", name)
     (warning,) = [line for line in done.err.splitlines() if line.startswith("warning: ")]
@@ -226,7 +226,7 @@ def test_a_comment_with_an_unknown_code_is_told_and_the_check_goes_on(tilewright
     assert [f"warning: {text}" for text in document["wrong_suppressions"]] == [warning]
 
 
-def test_a_file_that_cannot_be_written_is_told(tilewright: Run, program: Any, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(tilewright: Run, program: Any, tmp_path: Path) -> None:
     done = tilewright("check", "--format", f"sarif={tmp_path}", program())
     assert done.status == 2
     assert "the output must be a file (got a folder)" in done.err

@@ -184,18 +184,18 @@ def test_letters_that_the_output_has_not_end_no_report(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "status", "told"),
+    ("value", "status", "shown"),
     [("256", 0, ""), ("-1", 3, "255"), ("True", 3, "1"), ("3", 3, "3"), ("2**70", 3, "255")],
 )
 def test_the_program_s_own_status_is_what_the_interpreter_would_leave_with(
-    tilewright: Run, here: Path, value: str, status: int, told: str
+    tilewright: Run, here: Path, value: str, status: int, shown: str
 ) -> None:
     done = tilewright("check", "-c", f"import sys; sys.exit({value})")
     assert done.status == status
-    assert ("the program itself ended with status" in done.err) == bool(told)
-    assert told in done.err
+    assert ("the program itself ended with status" in done.err) == bool(shown)
+    assert shown in done.err
     never = tilewright("check", "--fail-on", "never", "-c", f"import sys; sys.exit({value})")
-    assert never.status == int(told or 0)
+    assert never.status == int(shown or 0)
 
 
 def test_where_all_forms_are_files_the_text_is_printed() -> None:
@@ -306,7 +306,7 @@ def test_a_table_that_is_wrong_is_wrong_use(tilewright: Run, here: Path, text: s
         ('format = "xml"', "pyproject.toml: format must be one of text, brief"),
     ],
 )
-def test_values_that_other_parts_know_are_told_with_their_file(
+def test_values_that_other_parts_know_are_reported_with_their_file(
     tilewright: Run, here: Path, line: str, said: str
 ) -> None:
     write(here, f"[tool.tilewright]\n{line}\n")

@@ -22,27 +22,27 @@ def test_several_clusters_are_rows(tilewright: Run) -> None:
     assert all(row[-1] == "arithmetic" for row in rows[1:]) and "of the least: bytes over" in done.out
 
 
-def test_one_cluster_is_told_as_python_tells_it(tilewright: Run) -> None:
+def test_one_cluster_is_reported_as_python_tells_it(tilewright: Run) -> None:
     done = tilewright("cluster", *SMALL, "--workers", 4, "--gflops", 100, "--link", "100MB/s", "--spread", "5%")
-    told = tw.simulated_cluster(
+    shown = tw.simulated_cluster(
         (20000, 30000, 10000), 4, "1GB", flops_per_s=1e11, link_bytes_per_s=1e8, spread=0.05
     )  # fmt: skip
-    assert done.out.split() == str(told).split() and told.limit == "arithmetic"
+    assert done.out.split() == str(shown).split() and shown.limit == "arithmetic"
 
 
 def test_json_has_every_field(tilewright: Run) -> None:
     words = ("cluster", *SMALL, "--workers", "2,3", "--failures", "0.05", "--seed", 5, "--task", "2.5", "--json")
     two, three = json.loads(tilewright(*words).out)["clusters"]
-    told = tw.simulated_cluster((20000, 30000, 10000), 2, "1GB", failure_s=180.0, seed=5, task_s=2.5e-3)
-    assert (two["seconds"], two["deaths"], two["limit"]) == (told.seconds, told.deaths, told.limit)
-    assert two["world"]["failure_s"] == 180.0 and two["plan"]["grid"] == list(told.plan.grid)
-    assert two["worker_bytes"]["most"] == max(told.worker_bytes) and three["world"]["workers"] == 3
+    shown = tw.simulated_cluster((20000, 30000, 10000), 2, "1GB", failure_s=180.0, seed=5, task_s=2.5e-3)
+    assert (two["seconds"], two["deaths"], two["limit"]) == (shown.seconds, shown.deaths, shown.limit)
+    assert two["world"]["failure_s"] == 180.0 and two["plan"]["grid"] == list(shown.plan.grid)
+    assert two["worker_bytes"]["most"] == max(shown.worker_bytes) and three["world"]["workers"] == 3
     (calm,) = json.loads(tilewright("cluster", *SMALL, "--json", "--workers", 1).out)["clusters"]
     assert calm["world"]["failure_s"] is None and calm["deaths"] == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         (("--workers", "many"), "--workers must be a whole number from 1 to 100,000 (got 'many'); try 1,10,100"),
         (("--workers", "0"), "--workers must be a whole number"),
@@ -58,11 +58,11 @@ def test_json_has_every_field(tilewright: Run) -> None:
     ],
     ids=lambda value: "-".join(value).strip("-")[:20] if isinstance(value, tuple) else "",
 )
-def test_wrong_words_are_told_in_a_line(tilewright: Run, words: tuple[str, ...], told: str) -> None:
+def test_wrong_words_are_reported_in_a_line(tilewright: Run, words: tuple[str, ...], shown: str) -> None:
     done = tilewright("cluster", *SMALL, *words)
-    assert done.status == 2 and told in done.err and len(done.err.splitlines()) == 1
+    assert done.status == 2 and shown in done.err and len(done.err.splitlines()) == 1
 
 
-def test_workers_that_die_too_often_are_told(tilewright: Run) -> None:
+def test_workers_that_die_too_often_are_reported(tilewright: Run) -> None:
     done = tilewright("cluster", "--workers", 2, "--failures", "0.001")
     assert done.status == 2 and "workers must live longer than tiles take" in done.err

@@ -55,10 +55,10 @@ def test_help_fills_the_lines_of_any_terminal(tilewright: Run, monkeypatch: pyte
     from tilewright.cli import check
 
     monkeypatch.setenv("COLUMNS", str(columns))
-    told = [line.strip() for line in tilewright("check", "--help").out.splitlines()]
+    shown = [line.strip() for line in tilewright("check", "--help").out.splitlines()]
     paragraph = inspect.cleandoc(check.check.__doc__ or "").split("\n\n")[1]
     expected = textwrap.wrap(" ".join(paragraph.split()), columns - 4)
-    assert told[told.index(expected[0]) :][: len(expected)] == expected
+    assert shown[shown.index(expected[0]) :][: len(expected)] == expected
 
 
 def test_an_unknown_option_is_wrong_use(tilewright: Run) -> None:
@@ -167,7 +167,7 @@ def test_the_package_runs_as_a_module() -> None:
     assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.startswith("tilewright ")
 
 
-def test_a_wrong_setting_is_told(tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_setting_is_reported(tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_THREADS", "many")
     catalogue_of(FakeRecord("loops"))
     done = tilewright("ladder", "--size", 4)

@@ -68,10 +68,10 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
     assert "✗ 3 differ" in done.out
     assert "tiled_published: assumes multiples of 16" in done.out
     assert "1 of 1 trusted kernels give" in done.out
-    told = " ".join(done.out.split())
-    assert "Shown besides, not counted: 1 published specimen (tiled_published)." in told
-    assert "Published: as its source has it, defects included; what it does is shown, not trusted." in told
-    assert "Own order:" not in told
+    shown = " ".join(done.out.split())
+    assert "Shown besides, not counted: 1 published specimen (tiled_published)." in shown
+    assert "Published: as its source has it, defects included; what it does is shown, not trusted." in shown
+    assert "Own order:" not in shown
 
 
 def test_without_specimens_none_are_named(tilewright: Run, catalogue_of: Run) -> None:
@@ -90,19 +90,19 @@ def test_the_numbers_add_up_to_the_rows(tilewright: Run, catalogue_of: Run) -> N
         FakeRecord("picky", refuses="multiples of 16"),
         FakeRecord("sorted", order="rounded-product"),
     )
-    told = " ".join(tilewright("ladder", "--size", 8).out.split())
-    assert "3 of 4 trusted kernels give" in told
+    shown = " ".join(tilewright("ladder", "--size", 8).out.split())
+    assert "3 of 4 trusted kernels give" in shown
     assert (
-        "not counted: 2 published specimens (old_published, older_published); 1 kernel not run." in told
+        "not counted: 2 published specimens (old_published, older_published); 1 kernel not run." in shown
     )  # 4 + 2 + 1 rows
-    assert "Own order: exact, bit for bit, in the order of sums its source has" in told
+    assert "Own order: exact, bit for bit, in the order of sums its source has" in shown
 
 
 def test_specimens_alone_are_explained_too(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("old_published", published=True, wrong=2))
-    told = " ".join(tilewright("ladder", "--size", 8).out.split())
-    assert "No trusted kernel ran. Shown besides, not counted: 1 published specimen (old_published)." in told
-    assert "Published: as its source has it" in told
+    shown = " ".join(tilewright("ladder", "--size", 8).out.split())
+    assert "No trusted kernel ran. Shown besides, not counted: 1 published specimen (old_published)." in shown
+    assert "Published: as its source has it" in shown
 
 
 def test_the_vendors_library_is_no_specimen(tilewright: Run, catalogue_of: Run) -> None:
@@ -200,8 +200,8 @@ def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_o
     catalogue_of(*edges(0))
     assert "do not bear S10's claim out" in tilewright("ladder", "--size", 32).out
     catalogue_of(*edges(77))
-    told = " ".join(tilewright("ladder", "--size", 32).out.split())  # however the terminal wraps it
-    assert "bear S10's claim out: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in told
+    shown = " ".join(tilewright("ladder", "--size", 32).out.split())  # however the terminal wraps it
+    assert "bear S10's claim out: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_every_wrong_case_runs(folder: Path) -> None:
     assert list(_wrong(folder)) == CASES
 
 
-def test_a_missing_output_folder_is_told_before_work(tilewright: Run, folder: Path) -> None:
+def test_a_missing_output_folder_is_reported_before_work(tilewright: Run, folder: Path) -> None:
     done = tilewright("matmul", "nowhere.npy", folder / "b.npy", "-o", folder / "no" / "c.npy")
     assert done.status == 2
     assert "folder must exist" in done.err
@@ -275,13 +275,13 @@ def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: 
 
 
 def test_help_shows_products_larger_than_memory(tilewright: Run) -> None:
-    told = tilewright("matmul", "--help").out
-    examples = told.partition("Examples:")[2]
+    shown = tilewright("matmul", "--help").out
+    examples = shown.partition("Examples:")[2]
     assert all(word in examples for word in ("--memory 2GB", ".zarr", "--dask tcp://"))
     assert "Multiply two arrays on disk" in tilewright("--help").out
 
 
-def test_a_write_that_numpy_gives_no_reason_for_is_told(
+def test_a_write_that_numpy_gives_no_reason_for_is_reported(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*given: Any, **named: Any) -> None:

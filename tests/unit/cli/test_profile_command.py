@@ -58,11 +58,11 @@ def test_the_programs_output_its_status_and_its_source_with_counts(
     monkeypatch.setenv("COLUMNS", "200")
     done = tilewright("profile", program, "2", "3")
     assert done.status == 3
-    told = done.out.splitlines()
-    assert told[0] == "first 6.0"
-    launches = [line.split()[:2] for line in told if line.split()[1:2] in (["scale"], ["transpose"])]
+    shown = done.out.splitlines()
+    assert shown[0] == "first 6.0"
+    launches = [line.split()[:2] for line in shown if line.split()[1:2] in (["scale"], ["transpose"])]
     assert launches == [["0", "scale"], ["1", "scale"], ["2", "transpose"]]
-    row = next(line for line in told if "b[j, i] = a[i, j]" in line)
+    row = next(line for line in shown if "b[j, i] = a[i, j]" in line)
     # a warp of a (16, 16) block reads 2 elements of each of 16 rows, 16 sectors, and writes 2 pieces of 64 bytes, 4
     assert row.split()[0] == "10" and "10 (4)  75 %" in row
     assert "TW702 at program.py:10: 16 sectors a request where 4 would do" in done.out

@@ -56,7 +56,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """Exceptions that ended programs; the tests' command line refuses tracebacks."""
     errors: list[BaseException] = []
     monkeypatch.setattr(sys, "__excepthook__", lambda _kind, error, _frames: errors.append(error))
@@ -65,15 +65,15 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 
 @pytest.mark.parametrize("command", ["run", "check", "profile", "predict"])
 def test_a_launch_that_never_ends_is_given_up(
-    tilewright: Run, program: Any, told: list[BaseException], command: str
+    tilewright: Run, program: Any, shown: list[BaseException], command: str
 ) -> None:
     name = program("race[1, 64](x)\nendless[1, 32](y)\nprint('never')\n")
     done = tilewright(command, "--limit", "0.5", name)
     assert done.status == 1
-    assert [type(error).__name__ for error in told] == ["SimulatedLaunchError"]
-    assert "[702] CUDA_ERROR_LAUNCH_TIMEOUT: endless: passed its limit of 0.5 seconds" in str(told[0])
+    assert [type(error).__name__ for error in shown] == ["SimulatedLaunchError"]
+    assert "[702] CUDA_ERROR_LAUNCH_TIMEOUT: endless: passed its limit of 0.5 seconds" in str(shown[0])
     assert "never" not in done.out.splitlines()
-    if command == "check":  # what came before is told all the same
+    if command == "check":  # earlier findings are still reported
         assert "TW301 error" in done.out
     if command == "profile":
         assert "race  grid 1x1x1" in done.out
@@ -118,7 +118,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pat
 
 
 @pytest.mark.parametrize("command", INTERRUPTED)
-def test_ctrl_c_is_told_in_one_line(interrupted: Any, command: str) -> None:
+def test_ctrl_c_is_reported_in_one_line(interrupted: Any, command: str) -> None:
     _, status, out, errors = interrupted[command]
     assert status == 130
     assert "Traceback" not in errors + out
@@ -128,7 +128,7 @@ def test_ctrl_c_is_told_in_one_line(interrupted: Any, command: str) -> None:
     assert said[0].endswith("program.py:14)")
 
 
-def test_what_check_found_before_ctrl_c_is_told(interrupted: Any) -> None:
+def test_what_check_found_before_ctrl_c_is_reported(interrupted: Any) -> None:
     folder, _, out, _ = interrupted["check --ignore TW501 --format sarif=found.sarif"]
     assert out.startswith("TW301 error")
     assert " ".join(out.split()).endswith(  # lines are as wide as the terminal
@@ -143,7 +143,7 @@ def test_what_check_found_before_ctrl_c_is_told(interrupted: Any) -> None:
     assert notice["exception"]["kind"] == "KeyboardInterrupt"
 
 
-def test_what_profile_counted_before_ctrl_c_is_told(interrupted: Any) -> None:
+def test_what_profile_counted_before_ctrl_c_is_reported(interrupted: Any) -> None:
     document = json.loads(interrupted["profile --json"][2])
     assert [row["kernel"] for row in document["profiles"]] == ["race", "endless"]
     assert [row["kernel"] for row in document["failed"]] == ["endless"]
@@ -168,7 +168,7 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
         (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --force, --gpu, --html,"),
     ],
 )
-def test_an_option_that_there_is_not_is_told_with_those_there_are(
+def test_an_option_that_there_is_not_is_reported_with_those_there_are(
     tilewright: Run, words: tuple[str, ...], said: str
 ) -> None:
     done = tilewright(*words)
@@ -285,7 +285,7 @@ def test_two_programs_at_once_of_which_one_is_killed_leave_nothing(program: Any,
     ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory without __main__.py); name a file in it")]
 )
 @pytest.mark.parametrize("command", ["run", "check", "profile", "predict"])
-def test_what_is_no_file_is_told(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:
+def test_what_is_no_file_is_reported(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:
     program("")
     done = tilewright(command, name)
     assert (done.status, done.out) == (2, "")
@@ -337,8 +337,8 @@ def test_launches_on_no_device_are_profiled(tilewright: Run, program: Any) -> No
 @pytest.mark.parametrize("command", ["run", "check", "profile"])
 @pytest.mark.parametrize("own", ["", ", limits=tw.simt.Limits(seconds=99, instructions=2**60)"])
 def test_launches_on_no_device_have_the_limit(
-    tilewright: Run, program: Any, told: list[BaseException], command: str, own: str
+    tilewright: Run, program: Any, shown: list[BaseException], command: str, own: str
 ) -> None:
     name = program(f"import tilewright as tw\ntw.simt.launch(endless, 1, 1, (np.zeros(2, np.float32),){own})")
     tilewright(command, "--limit", "0.3", name)
-    assert "endless: passed its limit of 0.3 seconds" in str(told[0])
+    assert "endless: passed its limit of 0.3 seconds" in str(shown[0])

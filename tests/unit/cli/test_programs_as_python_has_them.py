@@ -87,12 +87,12 @@ def test_what_is_no_program_is_wrong_use(
 def test_what_fails_before_its_first_line_is_the_program_s_failure(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, kind: type[Exception]
 ) -> None:
-    told: list[BaseException] = []
-    monkeypatch.setattr(sys, "__excepthook__", lambda _kind, error, _frames: told.append(error))
+    shown: list[BaseException] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda _kind, error, _frames: shown.append(error))
     monkeypatch.chdir(folder)
     assert tilewright("run", *line.split()).status == 1
-    assert [type(error) for error in told] == [kind]
-    assert told[0].__traceback__ is None or "fails" in told[0].__traceback__.tb_frame.f_code.co_filename
+    assert [type(error) for error in shown] == [kind]
+    assert shown[0].__traceback__ is None or "fails" in shown[0].__traceback__.tb_frame.f_code.co_filename
 
 
 @pytest.mark.parametrize(

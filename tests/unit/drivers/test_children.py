@@ -50,4 +50,4 @@ def test_what_is_asked_between_two_launches_does_not_end_what_the_first_left_out
         for first in (0, 32)[:halves]:
             half[1, 32](out, first)
             between = [finding.code for finding in gpu.findings]
-    assert bool(between) == (halves == 1), "the half that is left out is told as long as nothing writes it"
+    assert bool(between) == (halves == 1), "the half that is left out is reported as long as nothing writes it"

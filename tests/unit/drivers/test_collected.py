@@ -42,10 +42,10 @@ class Dropping(Observer):
 
     def __init__(self) -> None:
         self.held: list[Any] = []
-        self.told: list[str] = []
+        self.shown: list[str] = []
 
     def _drop(self, name: str) -> None:
-        self.told.append(name)
+        self.shown.append(name)
         if self.held:
             self.held.pop()
             collect()
@@ -71,14 +71,14 @@ def test_arrays_collected_while_a_launch_looks_at_all_of_them(make: Any) -> None
     with tw.simulated_gpu(observers=[dropping]) as gpu:
         kept = [make() for _ in range(6)]
         x = cuda.to_device(np.ones(64))
-        dropping.held, dropping.told = kept, []
+        dropping.held, dropping.shown = kept, []
         del kept
         for _ in range(4):
             double[1, 64](x)
         assert x.copy_to_host().tolist() == [16.0] * 64
         dropping.held.clear()
         collect()
-        assert dropping.told.count("freed") == 6
+        assert dropping.shown.count("freed") == 6
         assert len(gpu.memory.allocations()) == len(gpu.host_visible) + 1
 
 

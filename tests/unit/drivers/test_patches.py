@@ -37,7 +37,7 @@ def test_numba_cuda_has_the_name(module: str, name: str) -> None:
     numba_names.owner_of(module, name)
 
 
-def test_a_name_that_is_gone_is_told_by_its_name() -> None:
+def test_a_name_that_is_gone_is_reported_by_its_name() -> None:
     with pytest.raises(AttributeError, match="launch_everything"):
         numba_names.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
 

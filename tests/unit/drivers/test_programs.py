@@ -88,10 +88,10 @@ def test_streams_and_events() -> None:
 def test_a_callback_may_wait_for_the_program() -> None:
     import threading
 
-    told, stream = threading.Event(), cuda.stream()
-    stream.add_callback(lambda *_: told.wait(10))
+    shown, stream = threading.Event(), cuda.stream()
+    stream.add_callback(lambda *_: shown.wait(10))
     x = cuda.to_device(np.arange(3))
-    told.set()
+    shown.set()
     stream.synchronize()
     assert x.copy_to_host().tolist() == [0, 1, 2]
 

@@ -66,7 +66,7 @@ def test_a_traceback_is_the_program_s_own(program: Path) -> None:
     assert f"{program}:9" in lines[-1]
 
 
-def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_reported(tmp_path: Path) -> None:
     done = run("run", tmp_path / "nothing.py")
     assert done.returncode == 2
     assert "SCRIPT must be a Python program that can be read" in " ".join(done.stderr.split())
@@ -125,7 +125,7 @@ WRONG_KERNELS = {
 
 
 @pytest.mark.parametrize("lines", WRONG_KERNELS)
-def test_a_kernel_that_does_not_compile_is_told_once_with_its_line(
+def test_a_kernel_that_does_not_compile_is_reported_once_with_its_line(
     tmp_path: Path, lines: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "wrong.py"
@@ -135,31 +135,31 @@ def test_a_kernel_that_does_not_compile_is_told_once_with_its_line(
     with tw.simulated_gpu():
         ended = run_program(Target(str(file)))
         ended.report()
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     launch = 5 + len(lines.splitlines())
-    assert told.count("Traceback") == 1
-    assert [line for line in told.splitlines() if line.startswith("  File")] == [
+    assert shown.count("Traceback") == 1
+    assert [line for line in shown.splitlines() if line.startswith("  File")] == [
         f'  File "{file}", line {launch}, in <module>'
     ]
     for part in WRONG_KERNELS[lines]:
-        assert part.format(file=file) in told
+        assert part.format(file=file) in shown
     monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")  # all frames are the exception's own still
     with tw.simulated_gpu():
         run_program(Target(str(file))).report()
-    told = capsys.readouterr().err
-    assert told.count("Traceback") == 1
-    assert "compiler.py" in told
+    shown = capsys.readouterr().err
+    assert shown.count("Traceback") == 1
+    assert "compiler.py" in shown
 
 
-def test_the_frames_of_other_libraries_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_frames_of_other_libraries_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "json_fails.py"
     file.write_text(
         "import json\ntry:\n    json.loads('{')\nexcept ValueError as error:\n    raise KeyError from error\n"
     )
     run_program(Target(str(file))).report()
-    told = capsys.readouterr().err
-    assert told.count("Traceback") == 2
-    assert "decoder.py" in told
+    shown = capsys.readouterr().err
+    assert shown.count("Traceback") == 2
+    assert "decoder.py" in shown
 
 
 def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_compile_traces_it_whole_and_for_any_extents() -> None:
         traced(drawn(7, 5), drawn(4, 3))
 
 
-def test_compile_breaks_its_graph_once_at_a_product_that_it_is_told_to_leave() -> None:
+def test_compile_breaks_its_graph_once_at_a_product_that_it_is_reported_to_leave() -> None:
     from torch._dynamo.utils import counters
 
     left = torch.compiler.disable(tw.matmul)

@@ -22,7 +22,7 @@ def test_it_is_compiled_and_assembled_for_the_least_gpu(record: Record) -> None:
     assembled(record)
 
 
-def test_names_are_told_apart() -> None:
+def test_names_are_reported_apart() -> None:
     names = [record.name for record in records()]
     assert len(set(names)) == len(names)
     assert len({record.form for record in records()}) == len(names)

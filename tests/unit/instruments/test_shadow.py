@@ -112,10 +112,10 @@ def by_word(steps: list[Step]) -> dict[int, list[Instance]]:
             for first in range(0 if step.what == "barrier" else step.low, THREADS, size):
                 if step.what == "barrier" or first < step.high:
                     group = range(first, first + size)
-                    told = [max(clocks) for clocks in zip(*(knows[t] for t in group), strict=True)]
-                    told[first : first + size] = [index] * size
+                    shown = [max(clocks) for clocks in zip(*(knows[t] for t in group), strict=True)]
+                    shown[first : first + size] = [index] * size
                     for t in group:
-                        knows[t] = told
+                        knows[t] = shown
             continue
         for t in range(step.low, step.high):
             words.setdefault(step.word(t), []).append(Instance(index, t, step.what, knows[t]))
@@ -161,7 +161,7 @@ WHO = {
 }  # fmt: skip
 
 
-def told(steps: list[Step], space: str, seed: int | None) -> set[Told]:
+def shown(steps: list[Step], space: str, seed: int | None) -> set[Told]:
     """What the instrument records."""
     lines = [step.text(space, index) for index, step in enumerate(steps)]
     declared = f".shared .align 4 .b8 s[{4 * WORDS}];" if space == "shared" else ""
@@ -200,7 +200,7 @@ def agree(seed: int, space: str) -> None:
     words = by_word(steps)
     races = {word: races_of(instances) for word, instances in words.items()}
     for order in {None, seed, seed + 1000}:
-        found = told(steps, space, order)
+        found = shown(steps, space, order)
         every = set().union(*races.values())
         for one in found:
             assert any(one.means(race) for race in every), (seed, order, one, steps)

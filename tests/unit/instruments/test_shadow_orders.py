@@ -25,7 +25,7 @@ class Model:
         self.releases, self.places, self.joined, self.released = {}, {}, {}, {}
         self.seen = {}
 
-    def told(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
+    def shown(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
         here = block, warp
         if what != RELEASE:
             for place in self.seen.get(here, ()):
@@ -72,9 +72,9 @@ def test_answers_are_those_of_plain_tables(blocks):
                 event = (ASK, *here, other[0], THREAD_MAX + other[1], choose.randrange(clocks[other] + 1))
             else:
                 event = (what, *here, place, ATOMIC if what == ACCESS else 0, clock)
-            told = ours.call(*event)
-            answer = event[0] == ASK and told != NOT_ORDERED
-            assert answer == model.told(*event), (seed, event)
+            shown = ours.call(*event)
+            answer = event[0] == ASK and shown != NOT_ORDERED
+            assert answer == model.shown(*event), (seed, event)
             yes += answer
         assert yes > 10
 

@@ -13,7 +13,7 @@ def fraction(record, registers, shared, block):
     return occupancy(record, registers_per_thread=registers, shared_bytes=shared, block_threads=block).fraction
 
 
-def told(found):
+def shown(found):
     return [
         (a.demand.registers_per_thread, a.demand.shared_bytes, a.demand.block_threads, a.occupancy.fraction)
         for a in found.steps_up
@@ -23,18 +23,18 @@ def told(found):
 def test_fewer_registers():
     found = alternatives(gpu("a100"), Demand(48, 0, 768))
     assert (found.occupancy.fraction, found.occupancy.limiter) == (0.375, "registers")
-    assert told(found) == [(40, 0, 768, 0.75), (48, 0, 640, 0.625)]
+    assert shown(found) == [(40, 0, 768, 0.75), (48, 0, 640, 0.625)]
 
 
 def test_less_shared_memory():
     found = alternatives(gpu("rtx5090"), Demand(40, 9000, 128))
-    assert told(found)[0] == (40, 8192, 128, 44 / 48)
+    assert shown(found)[0] == (40, 8192, 128, 44 / 48)
 
 
 def test_both_must_change():
     found = alternatives(gpu("h100"), Demand(128, 100_000, 256))
     assert found.occupancy.limiters == ("registers", "shared")
-    assert told(found)[0] == (80, 76_800, 256, 24 / 64)
+    assert shown(found)[0] == (80, 76_800, 256, 24 / 64)
 
 
 def test_full_occupancy_has_no_step():
@@ -44,13 +44,13 @@ def test_full_occupancy_has_no_step():
 
 def test_the_block_alone_limits():
     found = alternatives(gpu("h100"), Demand(16, 0, 32))
-    assert told(found) == [(16, 0, 64, 1.0)]
+    assert shown(found) == [(16, 0, 64, 1.0)]
 
 
 def test_a_kernel_that_cannot_run():
     found = alternatives(gpu("t4"), Demand(128, 60_000, 1024))
     assert found.occupancy.active_blocks == 0
-    assert told(found) == [(64, 60_000, 1024, 1.0), (128, 60_000, 512, 0.5)]
+    assert shown(found) == [(64, 60_000, 1024, 1.0), (128, 60_000, 512, 0.5)]
 
 
 @pytest.mark.parametrize("record", gpus().values(), ids=lambda record: record.key)
@@ -65,7 +65,7 @@ def test_steps_are_the_least_that_help(record):
         less_shared = [s for s in range(0, shared, 64) if fraction(record, registers, s, block) > now]
         every = {b: fraction(record, registers, shared, b) for b in range(32, 1025, 32)}
         best = [b for b in every if every[b] == max(every.values())]
-        steps = told(found)
+        steps = shown(found)
         wanted = [(registers, shared, min(best, key=lambda b: abs(b - block)))] if max(every.values()) > now else []
         leaner = [step for step in steps if step[2] == block]
         assert [step[:3] for step in steps if step[2] != block] == wanted

@@ -150,20 +150,20 @@ def test_an_interrupt_that_struck_a_class_in_the_making_is_found() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_other_errors_of_finalizers_are_told_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_finalizers_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     class Thing:
         def __del__(self) -> None:
             raise ZeroDivisionError
 
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda about: told.append(about.exc_type))
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: shown.append(about.exc_type))
     hook = sys.unraisablehook
     with none_lost():
         thing = Thing()
         del thing
-    assert told == [ZeroDivisionError]
+    assert shown == [ZeroDivisionError]
     assert sys.unraisablehook is hook
 
 

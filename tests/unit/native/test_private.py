@@ -240,9 +240,9 @@ def test_a_temporary_cache_takes_its_place_with_one_warning(
     alone: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, pytest.MonkeyPatch], None]
 ) -> None:
     make(alone, monkeypatch)
-    with pytest.warns(TilewrightWarning, match="temporary folder.*set TILEWRIGHT_CACHE_DIR") as told:
+    with pytest.warns(TilewrightWarning, match="temporary folder.*set TILEWRIGHT_CACHE_DIR") as shown:
         rooms = [store.room(upkeep.CPU), store.room(upkeep.CPU), store.room(upkeep.TRANSLATIONS)]
-    assert len(told) == 1
+    assert len(shown) == 1
     first = rooms[0]
     assert first is not None and rooms[1] == first and first.parent.parent == alone
     assert [mode(first), mode(first.parent)] == [0o700, 0o700]

@@ -151,8 +151,8 @@ def test_what_warps_of_a_cluster_did_names_the_block_to_which_copies_go() -> Non
     assert sorted(warp for role in found.roles for warp in role.warps) == [0, 1, 2, 3]
     for first in (0, 2):  # that copies, of each block
         (role,) = (one for one in found.roles if one.warps == (first,))
-        copies = [told for line in role.deeds.values() for told in line if told[0].does is Does.COPIES]
-        assert [[(deed.does, deed.place >> 24, deed.number) for deed in told] for told in copies] == [
+        copies = [shown for line in role.deeds.values() for shown in line if shown[0].does is Does.COPIES]
+        assert [[(deed.does, deed.place >> 24, deed.number) for deed in shown] for shown in copies] == [
             [(Does.COPIES, 0, 2048), (Does.DELIVERS, 1, 2048)]
         ] * 2
 

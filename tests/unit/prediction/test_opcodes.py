@@ -37,7 +37,7 @@ def test_what_the_assembler_emits_of_each_kernel_has_a_row(name: str, cc: tuple[
     assert unknown(name, cc) == set()
 
 
-def test_what_has_no_row_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_row_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None:
     record, product, gpu = catalogue.find("results_8"), Product(64, 64, 64), machine.gpu("a6000")
     assert predict_product(record, product, gpu).notes == ()
     known = dict(opcodes._rows())

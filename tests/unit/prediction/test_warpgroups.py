@@ -172,13 +172,13 @@ def test_roles_are_what_warps_did() -> None:
         found = blocks.run(Part(0), (Roles(),)).results["roles"]
     assert found.complete
     assert sorted(role.warps for role in found.roles) == [(0,), (1, 2, 3)]
-    told = {role.warps: [deed for line in role.deeds.values() for one in line for deed in one] for role in found.roles}
-    copies = [deed for deed in told[0,] if deed.does is Does.COPIES]
+    shown = {role.warps: [deed for line in role.deeds.values() for one in line for deed in one] for role in found.roles}
+    copies = [deed for deed in shown[0,] if deed.does is Does.COPIES]
     assert [deed.number for deed in copies] == [4096] * 8
     assert len({deed.place for deed in copies}) == 2
-    waits = [deed.number for deed in told[1, 2, 3] if deed.does is Does.WAITS]
+    waits = [deed.number for deed in shown[1, 2, 3] if deed.does is Does.WAITS]
     assert sorted(waits) == [0] * 4 + [1] * 4
-    assert {deed.lanes for deed in told[1, 2, 3] if deed.does is Does.ARRIVES} == {32}
+    assert {deed.lanes for deed in shown[1, 2, 3] if deed.does is Does.ARRIVES} == {32}
 
 
 def test_hopper_takes_what_the_rung_that_it_is_built_like_took() -> None:

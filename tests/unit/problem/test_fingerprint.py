@@ -67,7 +67,7 @@ def test_attributes_of_modules_count(monkeypatch: Any) -> None:
     assert fingerprint(lambda x: x * math.pi) is not None
 
 
-def test_what_can_change_unseen_cannot_be_told(monkeypatch: Any) -> None:
+def test_what_can_change_unseen_cannot_be_reported(monkeypatch: Any) -> None:
     class Config:
         scale = 2.0
 

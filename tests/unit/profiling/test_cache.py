@@ -97,34 +97,34 @@ def one_warp(
     return modelled([[requests]], kinds, caches, 1)
 
 
-def told(traffic: Traffic) -> dict[str, int]:
+def shown(traffic: Traffic) -> dict[str, int]:
     return {name: traffic.total(name) for name in cache.OUTCOMES[2:] if traffic.total(name)}
 
 
 def test_a_line_is_filled_by_sectors() -> None:
-    assert told(one_warp(0, 1, 2, 3, 0, 3)) == {"dram_compulsory": 4, "l1_hits": 2}
+    assert shown(one_warp(0, 1, 2, 3, 0, 3)) == {"dram_compulsory": 4, "l1_hits": 2}
 
 
 def test_the_line_not_used_for_longest_goes() -> None:
     # One line a set; lines 0 and 4 share the set, line 1 does not.
-    assert told(one_warp(0, 16, 0, 4)) == {"dram_compulsory": 3, "l2_hits": 1}
-    assert told(one_warp(0, 4, 0, 4)) == {"dram_compulsory": 2, "l1_hits": 2}
+    assert shown(one_warp(0, 16, 0, 4)) == {"dram_compulsory": 3, "l2_hits": 1}
+    assert shown(one_warp(0, 4, 0, 4)) == {"dram_compulsory": 2, "l1_hits": 2}
 
 
 def test_capacity_and_conflict() -> None:
     # 32 lines in two sets of 16. Twenty even lines do not fit one set, but would fit the whole: conflicts.
     even = [8 * line for line in range(20)]
-    assert told(one_warp(*even, *even, l2=32 * 128)) == {"dram_compulsory": 20, "dram_conflict": 20}
+    assert shown(one_warp(*even, *even, l2=32 * 128)) == {"dram_compulsory": 20, "dram_conflict": 20}
     # Forty lines fit nowhere.
     every = [4 * line for line in range(40)]
-    assert told(one_warp(*every, *every, l2=32 * 128)) == {"dram_compulsory": 40, "dram_capacity": 40}
+    assert shown(one_warp(*every, *every, l2=32 * 128)) == {"dram_compulsory": 40, "dram_capacity": 40}
 
 
 def test_stores_write_through_and_back() -> None:
     stores = ("LOAD", "STORE")
     # A store brings nothing into the first level; a load after it finds it in the second.
     found = one_warp(0, 0, 0, kinds=stores, sites=[1, 0, 0])
-    assert told(found) == {"l2_allocated": 1, "l2_hits": 1, "l1_hits": 1}
+    assert shown(found) == {"l2_allocated": 1, "l2_hits": 1, "l1_hits": 1}
     assert (found.written_sectors, found.dirty_sectors, found.dram_read_bytes) == (0, 1, 0)
     # Seventeen lines written, sixteen have room.
     found = one_warp(*range(0, 68, 4), kinds=stores, sites=[1] * 17)
@@ -133,19 +133,19 @@ def test_stores_write_through_and_back() -> None:
 
 def test_atomics_are_done_at_the_second_level() -> None:
     found = one_warp(0, 0, 0, 0, kinds=("LOAD", "ATOMIC"), sites=[0, 1, 0, 0])
-    assert told(found) == {"dram_compulsory": 1, "l2_hits": 2, "l1_hits": 1}
+    assert shown(found) == {"dram_compulsory": 1, "l2_hits": 2, "l1_hits": 1}
     assert (found.of(1, "l2_hits"), found.dirty_sectors) == (1, 1)
 
 
 def test_loads_past_the_first_level() -> None:
-    assert told(one_warp(0, 0, kinds=("LOAD_L2",))) == {"dram_compulsory": 1, "l2_hits": 1}
+    assert shown(one_warp(0, 0, kinds=("LOAD_L2",))) == {"dram_compulsory": 1, "l2_hits": 1}
 
 
 def test_warps_of_a_block_advance_side_by_side() -> None:
     """As in the naive product: every warp reads the same long column; only the first of each step pays for it."""
     column = [(0, [4 * step]) for step in range(1000)]
     found = modelled([[column] * 8], ["LOAD"], Caches(1, 4096, 65536), 1)
-    assert told(found) == {"dram_compulsory": 1000, "l1_hits": 7000}
+    assert shown(found) == {"dram_compulsory": 1000, "l1_hits": 7000}
     # One after the other on a multiprocessor they would not share it.
     found = modelled([[column]] * 8, ["LOAD"], Caches(1, 4096, 65536), 1)
     assert found.total("l1_hits") == 0
@@ -154,7 +154,7 @@ def test_warps_of_a_block_advance_side_by_side() -> None:
 def test_blocks_go_round_the_multiprocessors() -> None:
     """Even blocks read one sector, odd ones another; with two multiprocessors each meets its own."""
     warps = [[[(0, [4 * (block % 2)])] * 5] for block in range(8)]
-    assert told(modelled(warps, ["LOAD"], Caches(2, 512, 4096), 1)) == {"dram_compulsory": 2, "l1_hits": 38}
+    assert shown(modelled(warps, ["LOAD"], Caches(2, 512, 4096), 1)) == {"dram_compulsory": 2, "l1_hits": 38}
     assert modelled(warps, ["LOAD"], Caches(3, 512, 4096), 1).total("l2_hits") == 4
 
 
@@ -166,12 +166,12 @@ def test_a_warp_may_go_on_in_the_next_buffer() -> None:
         simulate(buffers, [cache.LOAD], Caches(1, 512, 4096), blocks=2, warps_per_block=1, resident_blocks=1)
         for buffers in ([given], pieces)
     ]
-    assert told(found[0]) == told(found[1])
+    assert shown(found[0]) == shown(found[1])
     assert (found[0].counts == found[1].counts).all()
 
 
 def test_nothing_asked() -> None:
-    assert told(simulate([], [], Caches(4, 512, 4096), blocks=0, warps_per_block=1, resident_blocks=1)) == {}
+    assert shown(simulate([], [], Caches(4, 512, 4096), blocks=0, warps_per_block=1, resident_blocks=1)) == {}
     found = modelled([[[], []], [[], []]], ["LOAD"], Caches(4, 512, 4096), 2)
     assert (found.total("sectors"), found.dram_read_bytes) == (0, 0)
 
@@ -179,7 +179,7 @@ def test_nothing_asked() -> None:
 def test_memory_far_apart() -> None:
     """More regions than the directory has places at first: a sector every 4 MiB."""
     sectors = [region << 17 for region in range(5000)]
-    assert told(one_warp(*sectors, *sectors[-1:])) == {"dram_compulsory": 5000, "l1_hits": 1}
+    assert shown(one_warp(*sectors, *sectors[-1:])) == {"dram_compulsory": 5000, "l1_hits": 1}
 
 
 def test_caches_of_a_gpu() -> None:
@@ -198,7 +198,7 @@ def test_every_gpu_has_caches(record: Any) -> None:
     assert found.l2_bytes % (cache.LINE_BYTES * cache.L2_WAYS) == 0
     given = [np.array([1, *words([7])] * 2, np.uint64)]
     traffic = simulate(given, [cache.LOAD], found, blocks=1, warps_per_block=1, resident_blocks=1)
-    assert told(traffic) == {"dram_compulsory": 1, "l1_hits": 1}
+    assert shown(traffic) == {"dram_compulsory": 1, "l1_hits": 1}
 
 
 WORDS = np.array([1, *words([7])], np.uint64)

@@ -148,7 +148,7 @@ def test_without_the_assembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen.notes == ("registers, spills and occupancy are unknown: no ptxas; install tilewright[gpu]",)
 
 
-def test_registers_of_another_gpu_are_told_as_such() -> None:
+def test_registers_of_another_gpu_are_reported_as_such() -> None:
     record = catalogue.find("tiled")
     a = np.zeros((16, 16), np.float32)
     seen = profile(record.program("float32", (8, 6)), 1, (16, 16), (a, a, a.copy()), gpu="a100")

@@ -50,7 +50,7 @@ def test_only_what_is_asked_for(asked: dict[str, Any], launches: list[int]) -> N
     assert seen.kernels == ("a", "b")
 
 
-def test_a_launch_that_fails_is_told() -> None:
+def test_a_launch_that_fails_is_reported() -> None:
     seen = Profiles(gpu="t4")
     run_program(seen, [0, 32], ["a", "b"])
     assert [p.launch for p in seen.profiles] == [1]

@@ -21,7 +21,7 @@ def test_an_empty_log_leaves_pythons_own_bytes_alone() -> None:
     assert [chr(i).encode("latin1")[0] for i in range(256)] == list(range(256))
 
 
-def test_an_error_is_told_with_its_line() -> None:
+def test_an_error_is_reported_with_its_line() -> None:
     with pytest.raises(
         CompileError, match=r"file.cu:2: NVRTC could not compile `broken`: error: identifier \"y\" is unde"
     ):

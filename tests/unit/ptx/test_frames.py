@@ -130,7 +130,7 @@ def test_a_line_that_was_inlined_into_itself_stands_once() -> None:
         (("/src/numba-cuda/numba_cuda/numba/cuda/random.py:3", "mine.py:4"), "mine.py:4"),
     ],
 )
-def test_the_innermost_line_outside_of_libraries_is_told(places: tuple[str, ...], place: str) -> None:
+def test_the_innermost_line_outside_of_libraries_is_reported(places: tuple[str, ...], place: str) -> None:
     assert users_line(places) == place
     assert not package(place) or package(place) == package(places[-1])
 
@@ -174,7 +174,7 @@ extern "C" __global__ void k(float* a) {
 """
 
 
-def test_code_of_cuda_s_headers_is_told_at_the_line_that_calls_it() -> None:
+def test_code_of_cuda_s_headers_is_reported_at_the_line_that_calls_it() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the gpu extra is not installed")
     program = Program.from_cuda(HEADERS, "k", path="k.cu")
     assert {place.rpartition(":")[0] for place in program.source_lines.values()} == {"k.cu"}

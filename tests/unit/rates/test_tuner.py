@@ -113,15 +113,15 @@ def test_a_full_disk_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one.source for one in plan().ranking} == {"estimated"}
 
 
-@pytest.mark.parametrize(("device", "told"), [
+@pytest.mark.parametrize(("device", "shown"), [
     ("opencl:1", "kernels are timed for the CPU and the simulated GPU (got 'opencl:1'"),
     ("cuda", "kernels are timed for the CPU and the simulated GPU (got 'cuda'"),
 ])  # fmt: skip
-def test_what_is_not_timed_is_refused(device: str, told: str) -> None:
+def test_what_is_not_timed_is_refused(device: str, shown: str) -> None:
     clock = Clock()
     with pytest.raises(DeviceError) as refused:
         tuner.tune(device, SHAPE, SINGLE, measure=clock)
-    assert told in str(refused.value)
+    assert shown in str(refused.value)
     assert not clock.asked
 
 

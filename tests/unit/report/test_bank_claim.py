@@ -20,38 +20,38 @@ def rung(edge: int, conflicts: int, sectors: int = 100, source: str = "S9") -> R
     )
 
 
-def told(*rungs: Rung) -> str:
+def shown(*rungs: Rung) -> str:
     return bank_claim.verdict(bank_claim.tiles(rungs))
 
 
 def test_no_conflicts_at_all() -> None:
-    assert told(rung(8, 0), rung(16, 0), rung(32, 0)) == (
+    assert shown(rung(8, 0), rung(16, 0), rung(32, 0)) == (
         "The counts do not bear S10's claim out: no shared-memory access of the 8x8 and 16x16 tiles conflicts, "
         "so bank conflicts are not what slows them."
     )
 
 
 def test_conflicts_in_the_small_tiles_only() -> None:
-    text = told(rung(8, 40), rung(16, 20), rung(32, 0))
+    text = shown(rung(8, 40), rung(16, 20), rung(32, 0))
     assert text.startswith("The counts bear S10's claim out: bank conflicts add excess wavefronts, 40 with 8x8, 20")
 
 
 def test_conflicts_in_one_of_them() -> None:
-    assert "claim out in part" in told(rung(8, 40), rung(16, 0), rung(32, 0))
+    assert "claim out in part" in shown(rung(8, 40), rung(16, 0), rung(32, 0))
 
 
 def test_conflicts_everywhere_blame_nobody() -> None:
-    assert "do not bear" in told(rung(8, 40), rung(16, 40), rung(32, 40))
+    assert "do not bear" in shown(rung(8, 40), rung(16, 40), rung(32, 40))
 
 
-def test_global_traffic_is_told_where_it_differs() -> None:
-    text = told(rung(8, 0, 400), rung(16, 0, 200), rung(32, 0, 100))
+def test_global_traffic_is_reported_where_it_differs() -> None:
+    text = shown(rung(8, 0, 400), rung(16, 0, 200), rung(32, 0, 100))
     assert "4 times with 8x8 tiles and 2 times with 16x16 tiles the load sectors of 32x32" in text
 
 
 def test_nothing_is_said_without_counts() -> None:
-    assert told(rung(32, 0)) == ""
-    assert told(rung(8, 0, source="S3")) == ""
+    assert shown(rung(32, 0)) == ""
+    assert shown(rung(8, 0, source="S3")) == ""
     bare = rung(8, 0)
     assert bank_claim.tiles([type(bare)(**{**_fields(bare), "counts": Counts()})]) == {}
 

@@ -190,22 +190,22 @@ def test_occupancy_curves_agree_with_occupancy() -> None:
 
 
 def test_terminal_has_the_same_lines() -> None:
-    told = [block.text.plain for block in terminal.blocks(LINES)]  # type: ignore[union-attr]
-    assert told[0] == "Rate <b>&"
-    drawn = [row.partition("│")[2] for row in told if "│" in row]
+    shown = [block.text.plain for block in terminal.blocks(LINES)]  # type: ignore[union-attr]
+    assert shown[0] == "Rate <b>&"
+    drawn = [row.partition("│")[2] for row in shown if "│" in row]
     assert len(drawn) == 16
     assert [number for number, row in enumerate(drawn) if re.search(r"[\u2801-\u28ff]", row)][-1] == 15
     assert re.search(r"[\u2801-\u28ff]", drawn[0])  # the roof
     assert drawn[0][64:] == "3"  # a line's number, at its end: no colour is needed
     assert sorted("".join(row[64:] for row in drawn).replace(",", "")) == ["1", "2", "3"]
-    assert {"⠒⠒⠒ 1 numpy (measured)", "⠒ ⠒ 2 tiled (predicted)", "⠂⠂⠂ 3 roof (limit)", "A note."} <= set(told)
+    assert {"⠒⠒⠒ 1 numpy (measured)", "⠒ ⠒ 2 tiled (predicted)", "⠂⠂⠂ 3 roof (limit)", "A note."} <= set(shown)
 
 
 def test_terminal_draws_predicted_lines_with_gaps_and_limits_with_wider_ones() -> None:
     def dots(kind: Kind) -> int:
         line = Series("a", ((0, 1.0), (10, 1.0)), kind)
-        told = terminal.blocks(Lines("", Axis("x"), Axis("y", least=0), (line,)))
-        drawn = "".join(block.text.plain for block in told if "│" in block.text.plain)  # type: ignore[union-attr]
+        shown = terminal.blocks(Lines("", Axis("x"), Axis("y", least=0), (line,)))
+        drawn = "".join(block.text.plain for block in shown if "│" in block.text.plain)  # type: ignore[union-attr]
         return sum((ord(letter) - 0x2800).bit_count() for letter in drawn if 0x2800 < ord(letter) < 0x2900)
 
     assert dots("measured") == 128  # the whole width
@@ -214,8 +214,8 @@ def test_terminal_draws_predicted_lines_with_gaps_and_limits_with_wider_ones() -
 
 
 def test_terminal_marks_what_is_predicted() -> None:
-    told = [block.text.plain for block in terminal.blocks(HEAT)]  # type: ignore[union-attr]
-    assert told[1:] == ["w      a     b", " 8   one      ", "16  two*  four", "* predicted, not measured"]
+    shown = [block.text.plain for block in terminal.blocks(HEAT)]  # type: ignore[union-attr]
+    assert shown[1:] == ["w      a     b", " 8   one      ", "16  two*  four", "* predicted, not measured"]
 
 
 def rung(name: str, dtype: str, **counts: int) -> Rung:

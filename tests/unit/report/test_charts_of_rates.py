@@ -108,7 +108,7 @@ def test_a_source_s_figures_stand_beside_ours() -> None:
     assert "S8, edge of a block 16 (stated)" in text_of(blocks(lines))
 
 
-def test_a_source_s_teraflops_are_told_in_the_charts_unit() -> None:
+def test_a_source_s_teraflops_are_reported_in_the_charts_unit() -> None:
     found = (rate(f"results_{r}", "v100", 1024, 1e-3, "predicted", block=32, results=r) for r in (1, 32))
     lines, _, source = of_table("S12", *found)
     assert "stated" not in {one.kind for one in lines.series}  # of one size: a table says it, no line

@@ -81,10 +81,10 @@ def test_what_is_empty_or_optional_takes_no_table_of_its_own() -> None:
 
 @pytest.mark.parametrize("width", [17, 29, 40])
 def test_a_table_is_as_wide_as_it_says(width: int) -> None:
-    told = shown(Table(KEY, (ONE, TWO), ROWS), width)
-    assert "…" not in "".join(told)
-    assert any(line.startswith("alpha") for line in told)
-    assert max(map(len, told)) <= width
+    reported = shown(Table(KEY, (ONE, TWO), ROWS), width)
+    assert "…" not in "".join(reported)
+    assert any(line.startswith("alpha") for line in reported)
+    assert max(map(len, reported)) <= width
 
 
 POINTS = [
@@ -140,11 +140,11 @@ CODE = Table(
 
 @pytest.mark.parametrize(("width", "beneath"), [(40, True), (60, True), (80, False), (160, False)])
 def test_lines_of_code_are_never_cut(width: int, beneath: bool) -> None:
-    told = shown(CODE, width)
+    reported = shown(CODE, width)
     assert tables.layout(CODE, width).beneath is beneath
-    assert max(map(len, told)) <= width
-    assert " ".join(" ".join(told).split()).count("argument,") == 9
-    assert ("source" in told[0]) is not beneath
+    assert max(map(len, reported)) <= width
+    assert " ".join(" ".join(reported).split()).count("argument,") == 9
+    assert ("source" in reported[0]) is not beneath
 
 
 @pytest.mark.parametrize("width", [12, 20, 31, 80])

@@ -106,7 +106,7 @@ def test_a_terminal_has_colours_and_a_pipe_none(found: Finding) -> None:
     assert all(line.startswith(f"\x1b[1;38;5;{code}m") for code, line in last.items())
 
 
-def test_what_is_suppressed_is_told_when_asked(found: Finding) -> None:
+def test_what_is_suppressed_is_reported_when_asked(found: Finding) -> None:
     sifted = Sifted((), (found,), (Suppression("TW301", "a.py", 9),))
     assert shown(sifted) == "no findings, 1 suppressed, in 4 launches of 2 kernels\n"
     text = shown(sifted, verbose=True)
@@ -246,7 +246,7 @@ def test_sarif_names_any_file_by_a_uri(found: Finding, tmp_path: Path, name: str
         assert sarif.text(Sifted((replace(found, source=source),), (), ()), tmp_path, Ended(0)).isascii()
 
 
-def test_a_library_s_lines_are_told_beside_the_caller_s(found: Finding, tmp_path: Path) -> None:
+def test_a_library_s_lines_are_reported_beside_the_caller_s(found: Finding, tmp_path: Path) -> None:
     random = "/env/site-packages/lib/random.py"
     found = replace(found, details={"others": ["k.py:2", "k.py:3"], "inner": [f"{random}:7", f"{random}:12"]})
     sifted = Sifted((found,), (), ())

@@ -46,28 +46,28 @@ def test_counts_stand_beside_their_line(seen: Profile) -> None:
 
 
 def test_where_sectors_were_found(seen: Profile) -> None:
-    told = next(line for line in text(seen).splitlines() if line.startswith("caches"))
+    shown = next(line for line in text(seen).splitlines() if line.startswith("caches"))
     # 2,048 sectors are loaded and 512 stored. A block misses the first level for 64 sectors of either operand, and
     # stores go on: 1,024 sectors, of which those of the three arrays, 128 each, are new
-    assert "80 KiB asked of L1, 32 KiB of L2, of which it holds 62 %" in told  # 640 of 1,024
+    assert "80 KiB asked of L1, 32 KiB of L2, of which it holds 62 %" in shown  # 640 of 1,024
 
 
 def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
     assert any(line.split() == ["34", "return"] for line in text(seen).splitlines())
 
 
-def test_the_verdict_and_every_finding_are_told(seen: Profile) -> None:
-    told = text(seen)
-    assert "4 blocks for 132 multiprocessors: 97 % of the GPU is idle" in told
+def test_the_verdict_and_every_finding_are_reported(seen: Profile) -> None:
+    shown = text(seen)
+    assert "4 blocks for 132 multiprocessors: 97 % of the GPU is idle" in shown
     for finding in seen.findings:
-        assert f"{finding.code} at {finding.where}: {finding.message}" in told
+        assert f"{finding.code} at {finding.where}: {finding.message}" in shown
     assert {f.code for f in seen.findings} == {"TW701", "TW702"}
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_a_terminal_of_any_width_shows_whole_lines(seen: Profile, width: int) -> None:
-    told = text(seen, width).splitlines()
-    table = told[told.index(seen.lines[0].file) :]
+    shown = text(seen, width).splitlines()
+    table = shown[shown.index(seen.lines[0].file) :]
     table = table[: next(i for i, line in enumerate(table) if line.startswith("instructions"))]
     assert all(len(line) <= width for line in table[1:])
 
@@ -92,16 +92,16 @@ def test_files_below_are_named_from_here(seen: Profile, monkeypatch: pytest.Monk
     assert "TW702 at tiled_published.py:38: 16 sectors a request where 4 would do" in text(seen)
 
 
-def test_what_another_block_would_give_is_told(seen: Profile) -> None:
-    told = text(seen).splitlines()
-    assert next(line for line in told if line.lstrip().startswith("of blocks")).split()[2:5] == ["32", "50", "%,"]
+def test_what_another_block_would_give_is_reported(seen: Profile) -> None:
+    shown = text(seen).splitlines()
+    assert next(line for line in shown if line.lstrip().startswith("of blocks")).split()[2:5] == ["32", "50", "%,"]
     # 32 registers a thread fill an H100's 2,048 threads; 255 leave room for 256
-    registers = next(line for line in told if line.lstrip().startswith("of registers"))
+    registers = next(line for line in shown if line.lstrip().startswith("of registers"))
     assert "to 32 100 %" in registers and "to 255 12 %" in registers
     # of blocks of one warp a multiprocessor may hold 1 to 32, but an eighth of full occupancy is step enough
     small = replace(seen, occupancy=alternatives(machine.gpu("h100"), Demand(10, 256, 32)))
-    told = text(small).splitlines()
-    shared = next(line for line in told if line.lstrip().startswith("of shared")).split(", ")
+    shown = text(small).splitlines()
+    shared = next(line for line in shown if line.lstrip().startswith("of shared")).split(", ")
     assert [step.split()[-2:] for step in shared] == [[n, "%"] for n in ("50", "38", "25", "12", "2")]
     assert shared[-1].startswith("to 227 KiB")
 
@@ -111,10 +111,10 @@ def test_a_program_has_a_table_and_each_kernels_slowest_launch(seen: Profile) ->
     other = replace(seen, launch=2, kernel="other", launched_at="p.py:7")
     buffer = io.StringIO()
     terminal.show(report.of_program([fewer, seen, other]), Console(file=buffer, width=240, highlight=False))
-    told = buffer.getvalue()
-    rows = [line.split() for line in told.splitlines()]
+    shown = buffer.getvalue()
+    rows = [line.split() for line in shown.splitlines()]
     assert [row[:2] for row in rows if row and row[0] in ("0", "1", "2")] == [
         ["1", "tiled_published"], ["0", "tiled_published"], ["2", "other"],
     ]  # fmt: skip
-    assert told.count("limits on the GPU") == 2
-    assert "launched at p.py:7" in told
+    assert shown.count("limits on the GPU") == 2
+    assert "launched at p.py:7" in shown

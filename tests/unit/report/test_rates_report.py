@@ -75,6 +75,6 @@ def test_no_row_can_be_taken_for_another(name: str, command: str, width: int) ->
 def test_what_all_rows_share_is_said_once() -> None:
     stream = io.StringIO()
     terminal.show(rates.blocks(SWEEPS["predicted"]), Console(file=stream, width=80))
-    told = stream.getvalue()
-    assert "in all rows: dtype int32, caches cold, predicted\n" in told
-    assert told.count("int32") == 1
+    reported = stream.getvalue()
+    assert "in all rows: dtype int32, caches cold, predicted\n" in reported
+    assert reported.count("int32") == 1

@@ -92,15 +92,15 @@ def test_text_and_page_say_what_the_command_line_says(name: str) -> None:
 def test_at_any_width_lines_fit_and_words_are_whole(name: str) -> None:
     parts = list(records.blocks(SHOWN[name][0]()))
 
-    def told(width: int) -> str:
+    def shown(width: int) -> str:
         stream = io.StringIO()
         terminal.show(parts, Console(file=stream, width=width))
         return stream.getvalue()
 
-    whole = set(re.findall(r"[A-Za-z_]{3,}", told(1000)))
+    whole = set(re.findall(r"[A-Za-z_]{3,}", shown(1000)))
     for width in (80, 100, 120, 160):
-        assert max(map(cell_len, told(width).splitlines())) <= width
-        assert set(re.findall(r"[A-Za-z_]{3,}", told(width))) <= whole
+        assert max(map(cell_len, shown(width).splitlines())) <= width
+        assert set(re.findall(r"[A-Za-z_]{3,}", shown(width))) <= whole
 
 
 def test_every_report_is_tried() -> None:

@@ -26,7 +26,7 @@ def work(what: str, began_s: float, *rest: Any) -> Activity:
 
 
 @pytest.mark.parametrize(
-    ("works", "told"),
+    ("works", "reported"),
     [
         ([], ""),
         ([work("a", 9.5)], ""),
@@ -43,8 +43,8 @@ def work(what: str, began_s: float, *rest: Any) -> Activity:
         ([Activity("climbing", "", began_s=0)], "climbing ... 10 s"),
     ],
 )
-def test_a_line(works: list[Activity], told: str) -> None:
-    assert line(works, 10.0) == told
+def test_a_line(works: list[Activity], reported: str) -> None:
+    assert line(works, 10.0) == reported
 
 
 def shown_by(first: float, every: float, seconds: float) -> list[str]:
@@ -55,7 +55,7 @@ def shown_by(first: float, every: float, seconds: float) -> list[str]:
         shown.append(text)
         seen.set()
 
-    with StatusLine(show, first, every) as told, watched(told), announced("translating", "a"):
+    with StatusLine(show, first, every) as reported, watched(reported), announced("translating", "a"):
         if seconds < first:
             time.sleep(seconds)
         else:
@@ -63,14 +63,14 @@ def shown_by(first: float, every: float, seconds: float) -> list[str]:
     return shown
 
 
-def test_what_takes_long_is_told_and_the_line_goes_when_it_is_over() -> None:
+def test_what_takes_long_is_reported_and_the_line_goes_when_it_is_over() -> None:
     shown = shown_by(0.02, 0.01, 1)
     assert shown[0].startswith("translating a ... ")
     assert shown[-1] == ""
     assert shown.count("") == 1
 
 
-def test_what_is_short_is_not_told() -> None:
+def test_what_is_short_is_not_reported() -> None:
     assert shown_by(60, 60, 0) == []
 
 
@@ -117,7 +117,7 @@ def on_a_terminal(script: Path, seconds: str, *, interrupt: bool = False) -> tup
     command = [sys.executable, "-m", "tilewright", "run", str(script), seconds]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
-    told = b""
+    reported = b""
     while True:
         try:
             piece = os.read(ours, 4096)
@@ -125,14 +125,14 @@ def on_a_terminal(script: Path, seconds: str, *, interrupt: bool = False) -> tup
             break
         if not piece:
             break
-        told += piece
-        if interrupt and b"slow" in told:
+        reported += piece
+        if interrupt and b"slow" in reported:
             process.send_signal(signal.SIGINT)
             interrupt = False
     out, _ = process.communicate()
     os.close(ours)
     assert out.startswith(b"begun")
-    return told.decode(), process.returncode
+    return reported.decode(), process.returncode
 
 
 @pytest.fixture
@@ -143,16 +143,16 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_terminal_shows_the_line_and_ends_without_it(script: Path) -> None:
-    told, code = on_a_terminal(script, "1.6")
-    assert "\rtranslating slow ... 1 s" in told
-    assert told.endswith(" \r")
-    assert "\x1b" not in told
+    reported, code = on_a_terminal(script, "1.6")
+    assert "\rtranslating slow ... 1 s" in reported
+    assert reported.endswith(" \r")
+    assert "\x1b" not in reported
     assert code == 0
 
 
 def test_ctrl_c_leaves_the_terminal_clean(script: Path) -> None:
-    told, code = on_a_terminal(script, "30", interrupt=True)
-    *_, blank, last = told.split("\r", told.count("\r") - 1)
+    reported, code = on_a_terminal(script, "30", interrupt=True)
+    *_, blank, last = reported.split("\r", reported.count("\r") - 1)
     assert not blank.strip()
     assert last.startswith("interrupted: ")
     assert code == 130

@@ -159,7 +159,7 @@ LINES = """mov.u32 %r9, 0;
 @pytest.mark.parametrize(
     ("block", "whole", "parts"), [(64, 2, 0), (40, 1, 1)], ids=["whole warps", "a warp of eight lanes"]
 )
-def test_what_is_always_the_same_is_multiplied_and_told_of_some_lanes_only(block, whole, parts):
+def test_what_is_always_the_same_is_multiplied_and_reported_of_some_lanes_only(block, whole, parts):
     options = {"grid": 2, "block": block, "declarations": ".shared .align 8 .b8 s[8];"}
     both, each = 2 * (1000 * whole + parts), (1000,)
     ran = added(LINES, Adder(EventKind.RUN, COUNT, each=each), **options)

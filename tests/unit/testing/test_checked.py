@@ -142,7 +142,7 @@ def outcomes(out: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("suite")
     (folder / "test_suite.py").write_text(SUITE)
     done = run(folder, "-p", "no:xdist", "--simulated-gpu=a100", "--check")
@@ -151,34 +151,34 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("test", EXPECTED)
-def test_each_finding_fails_the_test_in_which_it_appears(told: str, test: str) -> None:
-    assert outcomes(told)[test] == EXPECTED[test]
+def test_each_finding_fails_the_test_in_which_it_appears(shown: str, test: str) -> None:
+    assert outcomes(shown)[test] == EXPECTED[test]
 
 
-def test_the_finding_is_the_report(told: str) -> None:
-    (part,) = re.findall(r"^_+ test_bad _+\n(.*?)^_+ ", told, re.DOTALL | re.MULTILINE)
+def test_the_finding_is_the_report(shown: str) -> None:
+    (part,) = re.findall(r"^_+ test_bad _+\n(.*?)^_+ ", shown, re.DOTALL | re.MULTILINE)
     assert part.startswith("TW101 error: out-of-bounds global access\n  → test_suite.py:7  kernel outside, ")
     assert "> 7 |     x[cuda.threadIdx.x] = 1\n" in part
-    assert "Traceback" not in told
-    assert "FAILED test_suite.py::test_bad - Failed: TW101 error: out-of-bounds" in told
+    assert "Traceback" not in shown
+    assert "FAILED test_suite.py::test_bad - Failed: TW101 error: out-of-bounds" in shown
 
 
-def test_a_test_that_fails_anyway_shows_the_finding_besides(told: str) -> None:
+def test_a_test_that_fails_anyway_shows_the_finding_besides(shown: str) -> None:
     for name in ("test_fails_anyway", "TestU.test_fails"):
-        (part,) = re.findall(rf"^_+ {name} _+\n(.*?)^(?:_+ |=+ )", told, re.DOTALL | re.MULTILINE)
+        (part,) = re.findall(rf"^_+ {name} _+\n(.*?)^(?:_+ |=+ )", shown, re.DOTALL | re.MULTILINE)
         assert re.search(r"assert|AssertionError", part)
         assert part.partition("Captured tilewright call")[2].partition("\n")[2].startswith("TW101 error")
 
 
-def test_what_another_test_launched_stands_in_a_section_of_its_own(told: str) -> None:
+def test_what_another_test_launched_stands_in_a_section_of_its_own(shown: str) -> None:
     """The array of a fixture of the session is freed in the last test, which did nothing with it."""
-    section = told.partition("tilewright: findings in no test's report")[2].partition("short test summary")[0]
+    section = shown.partition("tilewright: findings in no test's report")[2].partition("short test summary")[0]
     assert section.partition("\n")[2].startswith("test_suite.py::test_coverage_session\n\nTW501 error")
     assert section.count("error:") == 1
 
 
-def test_a_wrong_mark_is_told(told: str) -> None:
-    assert "the mark tilewright_ignore: 'TW1' must be the code of a finding" in told
+def test_a_wrong_mark_is_reported(shown: str) -> None:
+    assert "the mark tilewright_ignore: 'TW1' must be the code of a finding" in shown
 
 
 #: One test that fails by a warning, and an array that is never freed.

@@ -130,8 +130,8 @@ def test_a_cast_gives_numpys_bits(device: OpenclDevice, source: str, extent: str
 
 
 def test_constants_are_written_by_their_bits() -> None:
-    told = [literal(Instruction("constant", (), d, t)) for d, t in (("float32", (0.1).hex()), ("int8", "-1"))]
-    assert told == ["0x1.999999999999ap-4f", "(char)0xffu"]
+    shown = [literal(Instruction("constant", (), d, t)) for d, t in (("float32", (0.1).hex()), ("int8", "-1"))]
+    assert shown == ["0x1.999999999999ap-4f", "(char)0xffu"]
     assert literal(Instruction("constant", (), "float64", (-np.inf).hex())) == "(double)-INFINITY"
 
 

@@ -43,16 +43,16 @@ def test_a_build_error_carries_the_compilers_log_and_the_text(
         programs._kernels.cache_clear()
 
 
-@pytest.mark.parametrize(("code", "told"), [
+@pytest.mark.parametrize(("code", "shown"), [
     ("MEM_OBJECT_ALLOCATION_FAILURE", r"must fit its memory, [\d,]+ MiB .*multiply parts, or free other buffers"),
     ("DEVICE_NOT_AVAILABLE", "it was lost: choose another device"),
     ("OUT_OF_RESOURCES", "it lacks memory or registers, or was reset: multiply parts"),
     ("INVALID_KERNEL_ARGS", "see the driver's message"),
 ])  # fmt: skip
-def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, told: str) -> None:
+def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, shown: str) -> None:
     cl = binding()
     kind = cl.MemoryError if code.startswith("MEM") else cl.LogicError
-    with pytest.raises(DeviceError, match=told), programs.driver_errors(device, "multiplying", 1 << 30):
+    with pytest.raises(DeviceError, match=shown), programs.driver_errors(device, "multiplying", 1 << 30):
         raise kind(f"clEnqueueNDRangeKernel failed: {code}")
 
 
@@ -84,7 +84,7 @@ def test_a_device_without_doubles_says_so(device: OpenclDevice, monkeypatch: pyt
         tw.matmul(single, single, epilogue=lambda x: 1 / x, device="opencl")
 
 
-@pytest.mark.parametrize(("before", "after", "told"), [
+@pytest.mark.parametrize(("before", "after", "shown"), [
     ("fma(x[0], x[0], x[1])", "x[0] * x[0] + x[1]", r"fma must round once for the canonical order \(got 0.0 for 5.96"),
     ("x[0] * x[0] + x[1]", "fma(x[0], x[0], x[1])", "a product and a sum must round twice"),
     ("x[2] + x[2]", "0", "sums must keep subnormal floats"),
@@ -93,15 +93,15 @@ def test_a_device_without_doubles_says_so(device: OpenclDevice, monkeypatch: pyt
     ("y * y + z", "fma(y, y, z)", "a product and a sum of doubles must round twice"),
 ])  # fmt: skip
 def test_another_arithmetic_is_refused(
-    device: OpenclDevice, monkeypatch: pytest.MonkeyPatch, before: str, after: str, told: str
+    device: OpenclDevice, monkeypatch: pytest.MonkeyPatch, before: str, after: str, shown: str
 ) -> None:
-    if "doubles" in told and not device.doubles:
+    if "doubles" in shown and not device.doubles:
         pytest.skip(f"not run: {device.name} has no float64")
     original = programs._built
     monkeypatch.setattr(
         programs, "_built", lambda *given: original(*given[:2], given[2].replace(before, after), given[3])
     )
-    with pytest.raises(DeviceError, match=told):
+    with pytest.raises(DeviceError, match=shown):
         programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
 
 
@@ -152,7 +152,7 @@ def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, devic
 
 
 @pytest.mark.usefixtures("searched_anew")
-def test_a_platform_without_devices_is_told(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
+def test_a_platform_without_devices_is_reported(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
     empty = types.SimpleNamespace(name="Portable Computing Language", get_devices=list)
     monkeypatch.setattr(binding(), "get_platforms", lambda: [empty])
     with pytest.raises(DeviceError, match=r"Portable Computing Language has no devices; .* set POCL_CACHE_DIR"):
@@ -188,7 +188,7 @@ def _lost() -> Any:
     raise binding().Error("DEVICE_NOT_FOUND")
 
 
-def test_pocl_without_a_linker_is_told_before_it_ends_the_process(
+def test_pocl_without_a_linker_is_reported_before_it_ends_the_process(
     device: OpenclDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if not is_pocl(device.platform):

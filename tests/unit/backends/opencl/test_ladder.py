@@ -51,7 +51,7 @@ def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevi
             assert (rung["verified"], rung["mismatches"], rung["dtype"]) == (True, 0, dtype), (form, shape)
 
 
-def test_a_dtype_that_no_kernel_takes_is_told(tilewright: Run, device: OpenclDevice) -> None:
+def test_a_dtype_that_no_kernel_takes_is_reported(tilewright: Run, device: OpenclDevice) -> None:
     done = tilewright("ladder", "--device", "opencl", "--dtype", "complex64")
     assert done.status == 2
     assert "--dtype must be one of float32, float64, int32, float16, int8" in done.err

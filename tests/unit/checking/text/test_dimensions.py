@@ -68,7 +68,7 @@ def test_only_an_index_of_its_own_asks_for_its_dimension(index: int, axes: str) 
     assert found <= set(axes)
 
 
-def test_it_is_told_of_launches_with_one_extent_only() -> None:
+def test_it_is_reported_of_launches_with_one_extent_only() -> None:
     program, out = Program.from_ptx(compiled(), f"k{len(LEGAL)}"), np.zeros(1024, np.int32)
     launch(program, 2, 64, (out, 256))  # a GPU takes it
     assert out.sum() == 128

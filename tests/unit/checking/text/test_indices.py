@@ -82,7 +82,7 @@ def test_an_index_of_an_asynchronous_copy_is_judged(monkeypatch: pytest.MonkeyPa
     assert found("mad.lo.s32 %r3, %r1, 2, 0;" + SIGNED, 1 << 30) == [(1, 40)]
 
 
-def test_the_first_thread_is_told() -> None:
+def test_the_first_thread_is_reported() -> None:
     program = Program.from_ptx(HEAD + "mul.lo.s32 %r3, %r2, %r1;" + SIGNED + TAIL)
     signs = indices.lines(of_kernel(program.ptx, "k"))
     for seed in (None, 1, 2):

@@ -130,7 +130,7 @@ def test_lines_of_an_installed_library_are_its_own_affair() -> None:
     installed = program.ptx.replace(__file__, numba.__file__)
     values = of_kernel(installed, program.entry)
     assert precision.findings(values, "k", [np.dtype("f4")], __file__) == []
-    assert len(precision.findings(values, "k", [np.dtype("f4")], numba.__file__)) == 1, "the user's own is told"
+    assert len(precision.findings(values, "k", [np.dtype("f4")], numba.__file__)) == 1, "the user's own is reported"
 
 
 def test_the_message_counts_and_names_the_instructions() -> None:

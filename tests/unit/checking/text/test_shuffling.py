@@ -92,7 +92,7 @@ def codes(body: str, threads: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_what_is_stored_of_a_lane_outside_the_mask_is_told(name: str) -> None:
+def test_what_is_stored_of_a_lane_outside_the_mask_is_reported(name: str) -> None:
     found = codes(*DEFECTS[name])
     assert "TW405" in found
     assert set(found) == {"TW405"}

@@ -90,7 +90,7 @@ def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: 
     assert "Traceback" not in ran.stderr
 
 
-def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
+def test_graphs_and_the_driver_do_what_they_are_reported_in_order() -> None:
     ran = tilewright("run", str(HERE / "graphs_and_driver.cu"))
     assert ran.stdout.splitlines() == [
         "captured 4 nodes, nothing done: 0, 11",
@@ -117,8 +117,8 @@ def test_clusters_are_those_of_the_launch_or_of_the_kernel() -> None:
 
 def _told(blocks: int) -> str:
     """What 8 blocks write: 100 times the number of the next one of the cluster, 10 times the rank, the blocks."""
-    told = (100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8))
-    return " ".join(map(str, (*told, "cudaSuccess")))
+    shown = (100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8))
+    return " ".join(map(str, (*shown, "cudaSuccess")))
 
 
 def test_device_code_that_is_compiled_apart_is_linked() -> None:

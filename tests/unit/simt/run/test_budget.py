@@ -40,9 +40,9 @@ WRONG = [
 def test_a_wrong_limit_is_refused_where_it_is_written(name: str, value: Any, rule: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match="leave it out") as raised:
         Limits(**{name: value})
-    told = str(raised.value)
-    assert f"`limits.{name}` must be {rule}" in told
-    assert f"(got {value:,})" in told if type(value) is int else f"(got {value!r})" in told
+    shown = str(raised.value)
+    assert f"`limits.{name}` must be {rule}" in shown
+    assert f"(got {value:,})" in shown if type(value) is int else f"(got {value!r})" in shown
 
 
 def test_limits_at_their_bounds_are_taken() -> None:
@@ -127,7 +127,7 @@ def test_who_overdraws_waits_for_what_others_give_back() -> None:
     assert budget.passed
 
 
-def test_who_waits_for_the_budget_can_be_told_to_stop() -> None:
+def test_who_waits_for_the_budget_can_be_reported_to_stop() -> None:
     budget = Budget(32, 1)
     first, _second = budget.share(), budget.share()
     stop = threading.Event()

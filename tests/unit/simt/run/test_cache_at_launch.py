@@ -59,10 +59,10 @@ import numpy as np
 from ptx_kernels import kernel, run
 out = np.zeros(32, np.uint32)
 print(run(kernel({BODY!r}), out).cached, out.tolist() == [3 * t + 1 for t in range(32)])"""
-    told = [
+    shown = [
         subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout for _ in "12"
     ]
-    assert told == ["False True\n", "True True\n"]
+    assert shown == ["False True\n", "True True\n"]
 
 
 def test_what_a_translation_depends_on_has_an_entry_of_its_own(folder):

@@ -94,13 +94,13 @@ def test_a_grid_is_valid_only_in_a_cooperative_launch() -> None:
 
 
 def test_a_plain_launch_says_what_it_lacks() -> None:
-    with pytest.raises(TrapError, match=r"barrier of the grid must be that of a cooperative launch") as told:
+    with pytest.raises(TrapError, match=r"barrier of the grid must be that of a cooperative launch") as shown:
         launch(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))
-    assert told.value.line == "kernel.cu:10"
+    assert shown.value.line == "kernel.cu:10"
     assert [f.code for f in tw.check(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
 
 
-def test_of_blocks_that_fail_soon_the_first_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_blocks_that_fail_soon_the_first_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the host: another thread would have 0.2 s in which the second block could fail."""
     real = Diagnosis.fault
 
@@ -118,12 +118,12 @@ def test_of_blocks_that_fail_soon_the_first_is_told_of(monkeypatch: pytest.Monke
 
 def test_a_trap_of_the_kernels_own_stays_one() -> None:
     source = SOURCE + 'extern "C" __global__ void own(int *x) { if (*x) __trap(); cg::this_grid().sync(); }'
-    with pytest.raises(TrapError, match=r"`trap` in block .* at kernel.cu:\d+$") as told:
+    with pytest.raises(TrapError, match=r"`trap` in block .* at kernel.cu:\d+$") as shown:
         launch(Program.from_cuda(source, "own"), 1, 1, (np.ones(1, np.int32),))
-    assert told.value.fault == ""
+    assert shown.value.fault == ""
 
 
-def test_blocks_that_leave_are_told() -> None:
+def test_blocks_that_leave_are_reported() -> None:
     with pytest.raises(DeadlockError, match="1 of 4 blocks ended without coming to a barrier of the grid"):
         launch(program("leaves"), 4, 32, (np.zeros(128, np.int32),), cooperative=True)
 

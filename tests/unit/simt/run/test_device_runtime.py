@@ -59,9 +59,9 @@ def test_a_failed_assertion_tells_its_line_and_thread(
 ) -> None:
     program = Program.from_cuda(ASSERTIONS, "each<int>", lineinfo=lineinfo, path="some/kernels.cu")
     x = np.array(values, np.int32)
-    with pytest.raises(AssertionFailedError) as told:
+    with pytest.raises(AssertionFailedError) as shown:
         launch(program, len(values) // 4, 4, (x, np.zeros_like(x)))
-    error = told.value
+    error = shown.value
     assert (error.line, error.block, error.thread) == (f"some/kernels.cu:{line}", (block, 0, 0), (thread, 0, 0))
     assert f"assertion `{text}` failed in block ({block}, 0, 0), thread ({thread}, 0, 0), at some/kernels" in str(error)
     assert f"block: [{block},0,0], thread: [{thread},0,0] Assertion `{text}` failed.\n" in error.printed
@@ -73,9 +73,9 @@ def test_a_failed_assertion_tells_its_line_and_thread(
 
 def test_all_axes_of_a_place() -> None:
     program = Program.from_cuda(ASSERTIONS, "shaped")
-    with pytest.raises(AssertionFailedError) as told:
+    with pytest.raises(AssertionFailedError) as shown:
         launch(program, (1, 1, 3), (2, 5), (3, 2))
-    assert (told.value.block, told.value.thread) == ((0, 0, 2), (0, 3, 0))
+    assert (shown.value.block, shown.value.thread) == ((0, 0, 2), (0, 3, 0))
     launch(program, (1, 1, 3), (2, 5), (9, 9))
 
 
@@ -91,16 +91,16 @@ def test_assertions_that_hold_and_those_left_out() -> None:
 def test_a_trap_is_no_assertion() -> None:
     source = 'extern "C" __global__ void k(int n) { assert(n < 3); if (threadIdx.x == 1) __trap(); }'
     program = Program.from_cuda(source, "k")
-    with pytest.raises(TrapError, match=r"`trap` in block") as told:
+    with pytest.raises(TrapError, match=r"`trap` in block") as shown:
         launch(program, 1, 2, (1,))
-    assert not isinstance(told.value, AssertionFailedError)
+    assert not isinstance(shown.value, AssertionFailedError)
 
 
 def test_what_was_printed_before_an_error_is_not_lost() -> None:
     source = 'extern "C" __global__ void k(int *x) { printf("before %d\\n", threadIdx.x); x[1 << 28] = 1; }'
-    with pytest.raises(KernelError) as told:
+    with pytest.raises(KernelError) as shown:
         launch(Program.from_cuda(source, "k"), 1, 2, (np.zeros(1, np.int32),))
-    assert told.value.printed == "before 0\nbefore 1\n"
+    assert shown.value.printed == "before 0\nbefore 1\n"
 
 
 HEAP = r"""
@@ -245,7 +245,7 @@ def test_prints_are_those_of_the_host() -> None:
         assert launch(Program.from_ptx(ptx, f"k{i}"), 1, 1, ()).printed == buffer.value.decode(), form
 
 
-def test_a_text_of_a_thread_s_own_is_told_to_be_none() -> None:
+def test_a_text_of_a_thread_s_own_is_reported_to_be_none() -> None:
     source = """extern "C" __global__ void k(int n) {
         char text[8]; for (int i = 0; i < 7; ++i) text[i] = 'a' + (i + n) % 3; text[7] = 0;
         printf("<%s>", text); }"""
@@ -264,9 +264,9 @@ def test_ptx_keeps_its_lines_and_what_nobody_defines_is_refused() -> None:
   ret;
 }
 """
-    with pytest.raises(KernelError) as told:
+    with pytest.raises(KernelError) as shown:
         launch(Program.from_ptx(text), 1, 1, (None,))
-    assert told.value.ptx_line == 8
+    assert shown.value.ptx_line == 8
     assert tw.profile(Program.from_ptx(text.replace(" + 1073741824", "")), 1, 1, (None,)).resources is not None
     with pytest.raises(PtxError, match="call to 'calloc', which this module does not define"):
         launch(Program.from_ptx(text.replace("malloc", "calloc")), 1, 1, (None,))

@@ -28,7 +28,7 @@ def error_of(body: str) -> KernelError:
 
 
 @pytest.mark.parametrize("fault", BODIES)
-def test_the_fault_the_instruction_and_its_line_are_told(fault: str) -> None:
+def test_the_fault_the_instruction_and_its_line_are_reported(fault: str) -> None:
     error = error_of(BODIES[fault])
     assert error.fault == fault
     assert error.line == f"PTX line {error.ptx_line}"

@@ -53,7 +53,7 @@ def rounds(out, last):
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
 @pytest.mark.parametrize("seed", [None, 1, 2])
-def test_a_block_that_leaves_is_told_at_any_order(monkeypatch: pytest.MonkeyPatch, threads: str, seed: int) -> None:
+def test_a_block_that_leaves_is_reported_at_any_order(monkeypatch: pytest.MonkeyPatch, threads: str, seed: int) -> None:
     monkeypatch.setenv("TILEWRIGHT_THREADS", threads)
     with simulated_gpu(seed=seed):
         out = numba_cuda.to_device(np.zeros(7 * 32, np.float32))
@@ -67,7 +67,7 @@ def test_a_block_that_leaves_is_told_at_any_order(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_of_two_blocks_that_are_stopped_the_one_that_knows_where_is_told(first: bool) -> None:
+def test_of_two_blocks_that_are_stopped_the_one_that_knows_where_is_reported(first: bool) -> None:
     launch = object.__new__(execution.Execution)
     launch._lock, launch._failure, launch._stop = threading.Lock(), None, np.zeros(1, np.int32)
     errors = [DeadlockError("stopped as it began"), DeadlockError("waits", line="k.py:9")]

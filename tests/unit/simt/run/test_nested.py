@@ -121,7 +121,7 @@ def test_launches_are_nested_24_levels_deep():
     [("0, 1, 1", "1, 1, 1", 0, 9), ("1, 65536, 1", "1, 1, 1", 0, 9), ("1, 1, 1", "32, 33, 1", 0, 9),
      ("1, 1, 1", "1, 1, 65", 0, 9), ("1, 1, 1", "1, 1, 1", 1 << 20, 1)],
 )  # fmt: skip
-def test_a_launch_that_no_gpu_takes_is_told_to_its_thread_once(grid, block, shared, error):
+def test_a_launch_that_no_gpu_takes_is_reported_to_its_thread_once(grid, block, shared, error):
     body = f"""setp.ne.u32 %p1, %r1, 5; @%p1 bra ON; {launched("append", grid, block, shared=shared)}
     ON: {LAST_ERROR} mov.u32 %r9, %r21; {LAST_ERROR} mad.lo.u32 %r9, %r9, 100, %r21; mul.wide.u32 %rd2, %r1, 4;
     add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r9;"""

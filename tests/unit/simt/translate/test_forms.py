@@ -152,7 +152,7 @@ def test_instruments_hear_of_each_lane_that_is_moved_in_rows(index, block):
         for bytes_ in (touched.read, touched.written):
             assert np.flatnonzero(touched.of(bytes_, a.address, a.shape, a.strides)).tolist() == sorted(set(places))
         loads = [row for row in done.results["coalescing"].rows if row.site.opcode == "ld.global.u32"]
-        assert [row.lanes for row in loads] == [limit]  # each access is one site, told once
+        assert [row.lanes for row in loads] == [limit]  # each access is one site, reported once
 
 
 def test_instruments_do_not_hear_of_rows_that_a_lane_leaves_memory_in():
