@@ -8,13 +8,15 @@ Source: CUDA Driver API, "Memory Management" and "Unified Addressing".
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from tilewright.drivers.contexts import PRIMARY, binding
-from tilewright.drivers.gpu import DriverError, Registered, SimulatedGpu
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.outstanding import LEGACY, Task, UsedBytes
+
+#: Where a copy is from and to. Source: CUDA Runtime API, `cudaMemcpyKind`.
+TO_DEVICE, TO_HOST, ON_DEVICE, ANYWHERE = range(1, 5)
 
 
 def cuMemGetInfo(gpu: SimulatedGpu) -> tuple[int, int]:
@@ -54,7 +56,7 @@ def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
     """Pinned host memory, which the device reaches at the same address."""
     address = gpu.allocate(int(size), host_visible=True)
-    gpu.pinned.add(address)
+    gpu.pinned[address] = int(flags)
     return address
 
 
@@ -67,31 +69,44 @@ def cuMemHostRegister(gpu: SimulatedGpu, pointer: Any, size: int, flags: int) ->
     """Pin host memory of one's own, and map it where that is asked for."""
     gpu.require_context()
     start, end = int(pointer), int(pointer) + int(size)
+    if not start or start == end:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     if any(start < host + found.size_bytes and host < end for host, found in gpu.registered.copy().items()):
         raise DriverError("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED")
-    mapped = int(flags) & binding().CU_MEMHOSTREGISTER_DEVICEMAP
-    address = gpu.allocate(int(size), host_visible=True) if mapped else 0
-    gpu.registered[start] = Registered(int(size), address)
+    gpu.host.register(gpu, start, int(size), mapped=bool(int(flags) & binding().CU_MEMHOSTREGISTER_DEVICEMAP))
 
 
 def cuMemHostUnregister(gpu: SimulatedGpu, pointer: Any) -> None:
     """Undo a registration."""
-    found = gpu.registered.pop(int(pointer), None)
+    found = gpu.host.unregister(int(pointer))
     if found is None:
         raise DriverError("CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED")
-    if found.address:
-        gpu.free(found.address)
+    if found.allocation:
+        gpu.free(found.allocation)
 
 
 def cuMemHostGetDevicePointer(gpu: SimulatedGpu, pointer: Any, flags: int) -> Any:
     """Where the device reaches host memory."""
-    address = int(pointer)
+    return binding().CUdeviceptr(device_address(gpu, int(pointer)))
+
+
+def device_address(gpu: SimulatedGpu, address: int) -> int:
+    """Where the device reaches an address of either side.
+
+    Raises DriverError: nowhere.
+    """
     if gpu.memory.extent(address):
-        return binding().CUdeviceptr(address)
-    for host, found in gpu.registered.copy().items():
-        if found.address and host <= address < host + found.size_bytes:
-            return binding().CUdeviceptr(found.address + address - host)
-    raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        return address
+    found = registered_at(gpu, address)
+    if found is None or not gpu.registered[found].address:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return gpu.registered[found].address + address - found
+
+
+def registered_at(gpu: SimulatedGpu, address: int) -> int | None:
+    """Where the registered memory of the host begins that an address lies in; None for none."""
+    known = gpu.registered.copy().items()
+    return next((host for host, found in known if host <= address < host + found.size_bytes), None)
 
 
 def cuMemGetAddressRange(gpu: SimulatedGpu, pointer: Any) -> tuple[Any, int]:
@@ -130,19 +145,17 @@ def cuPointerGetAttribute(gpu: SimulatedGpu, attribute: Any, pointer: Any) -> An
 
 def cuMemcpyHtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
     """Copy from the host."""
-    cuMemcpyHtoDAsync(gpu, target, source, size, LEGACY)
-    gpu.outstanding.synchronised(LEGACY)
+    copy(gpu, target, source, size, TO_DEVICE)
 
 
 def cuMemcpyDtoH(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
     """Copy to the host."""
-    cuMemcpyDtoHAsync(gpu, target, source, size, LEGACY)
-    gpu.outstanding.synchronised(LEGACY)
+    copy(gpu, target, source, size, TO_HOST)
 
 
 def cuMemcpyDtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
     """Copy on the device, for which the host does not wait."""
-    cuMemcpyDtoDAsync(gpu, target, source, size, LEGACY)
+    copy_in(gpu, LEGACY, target, source, size, ON_DEVICE)
 
 
 def cuMemsetD8(gpu: SimulatedGpu, target: Any, value: int, count: int) -> None:
@@ -152,49 +165,122 @@ def cuMemsetD8(gpu: SimulatedGpu, target: Any, value: int, count: int) -> None:
         gpu.outstanding.synchronised(LEGACY)
 
 
-def _check(gpu: SimulatedGpu, stream: Any, *ranges: tuple[Any, int]) -> None:
-    """Refuse a stream that there is not, and addresses and bytes that are not the device's."""
-    gpu.stream(stream)
-    gpu.require_context()
-    for address, size in ranges:
-        gpu.check_range(int(address), size)
-
-
 def cuMemcpyHtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
     """Copy from the host, in a stream."""
-    _check(gpu, stream, (target, size))
-    with gpu.mapped_in_step():
-        ctypes.memmove(int(target), int(source), min(size, getattr(source, "readable_bytes", size)))
-    gpu.wrote(int(target), size)
-    _queued(gpu, stream, "copy to the device", (int(source), size), (int(target), size))
+    copy_in(gpu, stream, target, source, size, TO_DEVICE)
 
 
 def cuMemcpyDtoHAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
     """Copy to the host, in a stream."""
-    _check(gpu, stream, (source, size))
-    with gpu.mapped_in_step():
-        ctypes.memmove(int(target), int(source), min(size, getattr(target, "writable_bytes", size)))
-    _queued(gpu, stream, "copy to the host", (int(source), size), (int(target), size))
-    if not _pinned(gpu, int(target)):
-        gpu.outstanding.synchronised(int(stream))
+    copy_in(gpu, stream, target, source, size, TO_HOST)
 
 
 def cuMemcpyDtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
     """Copy on the device, in a stream."""
-    _check(gpu, stream, (target, size), (source, size))
-    with gpu.mapped_in_step():
-        ctypes.memmove(int(target), int(source), size)
-    gpu.wrote(int(target), size)
-    _queued(gpu, stream, "copy on the device", (int(source), size), (int(target), size))
+    copy_in(gpu, stream, target, source, size, ON_DEVICE)
 
 
 def cuMemsetD8Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stream: Any) -> None:
     """Set bytes on the device, in a stream."""
-    _check(gpu, stream, (target, count))
-    with gpu.mapped_in_step():
-        ctypes.memset(int(target), int(value) & 0xFF, count)
-    gpu.wrote(int(target), count)
-    _queued(gpu, stream, "setting of bytes", None, (int(target), count))
+    set_in(gpu, stream, int(target), bytes([int(value) & 0xFF]), count)
+
+
+def copy(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
+    """Copy bytes, and wait for it."""
+    copy_in(gpu, LEGACY, target, source, size, kind)
+    gpu.outstanding.synchronised(LEGACY)
+
+
+def copy_in(gpu: SimulatedGpu, stream: Any, target: Any, source: Any, size: int, kind: int) -> None:
+    """Copy bytes in a stream; the host waits where they go to memory of its own that is not pinned."""
+    gpu.require_context()
+    if gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
+        copy_queued(gpu, int(stream), int(target), int(source), size, kind)
+
+
+def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: int, kind: int) -> None:
+    """Note that a stream got a copy."""
+    if not gpu.outstanding.pending and not gpu.host_races:
+        return
+    to_device, from_device = (gpu.memory.extent(address) is not None for address in (target, source))
+    to_host = kind == TO_HOST or not to_device
+    what = "to the host" if to_host else "on the device" if from_device and kind != TO_DEVICE else "to the device"
+    _queued(gpu, stream, f"copy {what}", (source, size), (target, size))
+    if to_host and not _pinned(gpu, target):
+        gpu.outstanding.synchronised(stream)
+
+
+def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int) -> None:
+    """Set words on the device, in a stream."""
+    gpu.require_context()
+    if gpu.host.submit(gpu, int(stream), lambda _: filled(gpu, target, word, count), "set"):
+        _queued(gpu, stream, "setting of bytes", None, (target, len(word) * count))
+
+
+def copied(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
+    """Copy bytes, of which each end may be the device's; those of NumPy's arrays no further than these reach.
+
+    Raises DriverError: a range goes beyond its allocation, or the direction names device memory that is none.
+    """
+    if not size:
+        return
+    to_device = _ends(gpu, int(target), size, int(source), size, kind)
+    size_there = min(getattr(source, "readable_bytes", size), getattr(target, "writable_bytes", size))
+    with gpu.host.in_step():
+        gpu.host.move(int(target), int(source), min(size, size_there))
+    if to_device:
+        gpu.wrote(int(target), size)
+
+
+def copied_rows(
+    gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int
+) -> None:
+    """Copy rows of bytes, each so many bytes after the last.
+
+    Raises DriverError: as `copied` does, or rows are longer than the distance between them.
+    """
+    if width > min(target_step, source_step):
+        raise DriverError("cudaErrorInvalidPitchValue", "rows are longer than the distance between them")
+    if not width or not height:
+        return
+    last = height - 1
+    to_device = _ends(gpu, target, target_step * last + width, source, source_step * last + width, kind)
+    with gpu.host.in_step():
+        gpu.host.move_rows(target, target_step, source, source_step, width, height)
+    for row in range(height if to_device else 0):
+        gpu.wrote(target + row * target_step, width)
+
+
+def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
+    """Set words on the device.
+
+    Raises DriverError: they do not lie in one allocation.
+    """
+    if not count:
+        return
+    size = len(word) * count
+    place = target if registered_at(gpu, target) is None else device_address(gpu, target)
+    gpu.check_range(place, size, "what is set")
+    with gpu.host.in_step():
+        if len(set(word)) == 1:
+            gpu.host.fill(place, word[0], size)
+        else:
+            gpu.host.write(place, word * count)
+    gpu.wrote(place, size)
+
+
+def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: int, kind: int) -> bool:
+    """Refuse the ends of a copy that should be device memory and are not; whether it goes to the device."""
+    if not 0 <= kind <= ANYWHERE:
+        raise DriverError("cudaErrorInvalidMemcpyDirection")
+    ends = ("source", source, source_size, (TO_HOST, ON_DEVICE)), ("target", target, size, (TO_DEVICE, ON_DEVICE))
+    for what, address, bytes_, kinds in ends:
+        if kind == ANYWHERE:
+            gpu.refuse_ended(address)
+        on_device = gpu.memory.extent(address) is not None
+        if on_device or (kind in kinds and registered_at(gpu, address) is None):
+            gpu.check_range(address, bytes_, f"a copy's {what}")
+    return on_device
 
 
 def _shared(gpu: SimulatedGpu, address: int) -> bool:
@@ -204,9 +290,7 @@ def _shared(gpu: SimulatedGpu, address: int) -> bool:
 
 def _pinned(gpu: SimulatedGpu, address: int) -> bool:
     """Whether copies to an address of the host return before they are done, as those of other memory do not."""
-    return _shared(gpu, address) or any(
-        host <= address < host + found.size_bytes for host, found in gpu.registered.copy().items()
-    )
+    return _shared(gpu, address) or registered_at(gpu, address) is not None
 
 
 def _queued(gpu: SimulatedGpu, stream: Any, what: str, reads: tuple[int, int] | None, writes: tuple[int, int]) -> None:

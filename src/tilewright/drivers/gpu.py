@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import threading
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
 from tilewright.drivers.ended import advice
+from tilewright.drivers.host import Host, Registered
 from tilewright.drivers.left_out import LeftOut
 from tilewright.drivers.outstanding import Outstanding
 from tilewright.errors import DeviceError, LaunchError
+from tilewright.machine.sizes import size_text
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 from tilewright.simt.observer import Observer
@@ -38,6 +39,8 @@ QUARANTINE_BYTES = 256 << 20
 #: Handles of the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
+#: The default pool's handle; others follow it.
+POOL = 0xB001
 _Thing = TypeVar("_Thing")
 
 
@@ -114,14 +117,6 @@ class Event:
     recorded: float | None = None
 
 
-@dataclass(slots=True)
-class Registered:
-    """Host memory that was registered; where it is mapped, `address` is its copy in device memory, else 0."""
-
-    size_bytes: int
-    address: int
-
-
 class SimulatedGpu:
     """One simulated GPU.
 
@@ -171,9 +166,11 @@ class SimulatedGpu:
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
         self.libraries: dict[int, Library] = {}
-        self.registered: dict[int, Registered] = {}
+        self.host = Host()  # who makes the call at hand
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
-        self.pinned: set[int] = set()  # addresses of pinned memory
+        self.pinned: dict[int, int] = {}  # address of pinned memory -> its flags
+        self.pool = POOL  # the pool that memory comes from
+        self.pools: dict[tuple[int, int], int] = {}  # pool and attribute -> what was set
         self.tensors: set[int] = set()  # addresses of tensors that maps were made of
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
@@ -349,7 +346,7 @@ class SimulatedGpu:
             return
         self.memory.free(address)
         self.host_visible.pop(address, None)
-        self.pinned.discard(address)
+        self.pinned.pop(address, None)
         self.outstanding.freed(*extent)
         self._users.pop(address, None)
         for observer in self.observers:
@@ -391,29 +388,30 @@ class SimulatedGpu:
         if given and self.memory.extent(address) is None and not self.memory.has_given(address):
             raise EndedError(f"memory at address {address:#x}")
 
-    def check_range(self, address: int, size_bytes: int) -> None:
+    @property
+    def registered(self) -> dict[int, Registered]:
+        """Memory that the host registered, by its address."""
+        return self.host.registered
+
+    def check_range(self, address: int, size_bytes: int, what: str = "memory") -> None:
         """Refuse a range that does not lie in one allocation."""
         self.refuse_ended(address)
         extent = self.memory.extent(address)
-        if size_bytes and (extent is None or address + size_bytes > sum(extent)):
-            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        if not size_bytes:
+            return
+        if extent is None:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", f"{what} must be device memory (got address {address:#x})")
+        if address + size_bytes > sum(extent):
+            raise DriverError(
+                "CUDA_ERROR_INVALID_VALUE",
+                f"{what} must lie in one allocation (got {size_text(size_bytes)} from byte {address - extent[0]:,} on, "
+                f"of one of {size_text(extent[1])})",
+            )
 
     def wrote(self, address: int, size_bytes: int) -> None:
         """Report to observers that the host wrote device memory."""
         for observer in self.observers:
             observer.host_wrote(address, size_bytes)
-
-    @contextmanager
-    def mapped_in_step(self) -> Iterator[None]:
-        """Device memory is used meanwhile: mapped host memory is what its copy is, before and after."""
-        mapped = [(host, found) for host, found in self.registered.copy().items() if found.address]
-        for host, found in mapped:
-            ctypes.memmove(found.address, host, found.size_bytes)
-        try:
-            yield
-        finally:
-            for host, found in mapped:
-                ctypes.memmove(host, found.address, found.size_bytes)
 
     def reset(self) -> None:
         """Destroy the primary context: its memory, streams, events and modules."""
@@ -465,7 +463,7 @@ class SimulatedGpu:
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True
-        ours = {library.base for library in self.libraries.values()} | {r.address for r in self.registered.values()}
+        ours = {library.base for library in self.libraries.values()} | {r.allocation for r in self.registered.values()}
         with self.call(), HeldBack():
             self._free_given_up()
             for address, _ in self.memory.allocations():

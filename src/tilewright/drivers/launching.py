@@ -175,7 +175,7 @@ class Launcher:
             for address, size in gpu.host_visible.items():
                 observer.host_wrote(address, size)
         try:
-            with gpu.mapped_in_step():
+            with gpu.host.in_step():
                 return run_with_launches(about, values, self._device(library, about, workspace))
         except TilewrightError as error:
             if isinstance(error, KernelError) and error.printed:
@@ -320,6 +320,16 @@ def _bytes(argument: Any) -> bytes:
         return bytes(argument)
     handle = getattr(argument, "handle", argument)  # of a buffer, or a CUdeviceptr itself
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
+
+
+def facts(gpu: SimulatedGpu, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+    """What is known of arguments by their bytes alone: which of them are addresses, and small numbers."""
+    for at, value in enumerate(values):
+        name, number = f"argument {at}", int.from_bytes(value, "little", signed=len(value) in (4, 8))
+        if len(value) == 8 and gpu.memory.extent(number) is not None:
+            yield ArgumentFact(name, address=number)
+        else:
+            yield ArgumentFact(name, value=number if len(value) in (4, 8) else None)
 
 
 def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.modules import Kernel, Library
 from tilewright.errors import CompileError, PtxError
 from tilewright.programs import assembler, listing
@@ -26,10 +27,13 @@ TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug
 
 
 class ObjectCode:
-    """Device code: what a compiler made, or what a linker joined, which can be loaded."""
+    """Device code: what a compiler made, or what a linker joined, which can be loaded on `gpu`, or the one in place."""
 
-    def __init__(self, code: bytes | str, code_type: str, name: str = "", ptx: str = "") -> None:
+    def __init__(
+        self, code: bytes | str, code_type: str, name: str = "", ptx: str = "", gpu: SimulatedGpu | None = None
+    ) -> None:
         self._code: Any = code
+        self._gpu = gpu
         self.code_type = code_type  #: `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
         self.name = name
         #: What the machine runs; empty where that is not known.
@@ -47,8 +51,8 @@ class ObjectCode:
 
     @property
     def library(self) -> Library:
-        """The code as it is loaded on the current simulated GPU."""
-        return Library.of(current_gpu(), self)
+        """The code as it is loaded on its GPU."""
+        return Library.of(self._gpu or current_gpu(), self)
 
     @property
     def handle(self) -> Any:

@@ -5,14 +5,11 @@ Source: CUDA Driver API, "Stream Management" and "Event Management".
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from tilewright.drivers.contexts import binding
 from tilewright.drivers.gpu import DEFAULT_STREAMS, DriverError, Event, SimulatedGpu, Stream, now
 from tilewright.native.once import once
-
-_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
 
 @once
@@ -69,15 +66,8 @@ def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) ->
 
 def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any, flags: int) -> None:
     """Call a function on the driver's thread when the stream's work is done."""
-    found, handle = gpu.stream(stream or 0), int(stream or 0)
-    function = _CALLBACK(int(callback))
-    before = gpu.outstanding.before(handle)
-
-    def work() -> None:
-        gpu.outstanding.known_done(before)
-        function(handle, 0, int(data))
-
-    gpu.call_back(found, work)
+    handle = int(stream or 0)
+    gpu.host.call_back(gpu, handle, int(callback), handle, 0, int(data))
 
 
 def cuEventCreate(gpu: SimulatedGpu, flags: int) -> Any:

@@ -6,24 +6,38 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from tilewright.drivers.contexts import PRIMARY
-from tilewright.drivers.cuda_programs import errors
-from tilewright.drivers.cuda_programs.calls import devices, driver, graphs, launches, memory, shared, streams, textures
+from tilewright.drivers.cuda_programs.calls import devices, graphs, launches, memory, shared, streams, textures
 from tilewright.drivers.cuda_programs.headers import Function
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
+from tilewright.drivers.launching import code_of
+from tilewright.drivers.libcuda import errors
 from tilewright.drivers.outstanding import LEGACY
+from tilewright.errors import TilewrightError
 
+#: Driver's call -> the runtime's with the same parameters.
+_SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
+    {
+        "cuMemFree": memory.cudaFree, "cuMemFreeHost": memory.cudaFreeHost, "cuMemFreeAsync": memory.cudaFreeAsync,
+        "cuMemAllocAsync": memory.cudaMallocAsync, "cuMemAllocFromPoolAsync": memory.cudaMallocFromPoolAsync,
+        "cuStreamWaitEvent": streams.cudaStreamWaitEvent, "cuStreamIsCapturing": graphs.cudaStreamIsCapturing,
+        "cuEventDestroy": streams.cudaEventDestroy, "cuEventRecord": streams.cudaEventRecord,
+        "cuEventRecordWithFlags": streams.cudaEventRecordWithFlags,
+    }
+)  # fmt: skip
 #: Every function that is answered, by name.
 CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     dict(shared.ANSWERED)
     | {
         name: function
-        for subject in (devices, driver, graphs, launches, memory, streams, textures)
+        for subject in (devices, graphs, launches, memory, streams, textures)
         for name, function in vars(subject).items()
         if name.removeprefix("__").startswith("cu") and getattr(function, "__module__", "") == subject.__name__
     }
-    | dict(driver.SAME)
+    | dict(_SAME)
 )
+#: Errors of the runtime's alone -> the driver's; others are values that are wrong.
+_DRIVERS: Mapping[str, str] = MappingProxyType({"cudaErrorInvalidDeviceFunction": "CUDA_ERROR_INVALID_HANDLE"})
 #: Calls that a broken context answers all the same.
 _ALWAYS = frozenset("cudaGetLastError cudaPeekAtLastError cudaDeviceReset".split())
 _RESULTS = ("cudaError_t", "CUresult")
@@ -55,35 +69,40 @@ class Answers:
     def __call__(self, caller: Caller, number: int, words: bytes) -> int:
         """The result of a call."""
         function = self._functions[number]
-        with caller.gpu.call():
-            if not caller.gpu.contexts:
-                caller.gpu.contexts.append(PRIMARY)
-            if function.returns not in _RESULTS:
-                return self._plain(caller, function, words)
-            return self._result(caller, function, words)
-
-    def _plain(self, caller: Caller, function: Function, words: bytes) -> int:
-        """What the compiler's own calls give, which know no errors."""
-        try:
-            return CALLS[function.name](caller, *function.arguments(words)) or 0
-        except DriverError as error:
-            caller.runtime.failed(error)
-            return 0
+        gpu = caller.gpu
+        with gpu.call():
+            outer, gpu.host = gpu.host, caller
+            if not gpu.contexts:
+                gpu.contexts.append(PRIMARY)
+            try:
+                return self._result(caller, function, words)
+            finally:
+                gpu.host = outer
 
     def _result(self, caller: Caller, function: Function, words: bytes) -> int:
+        """What a call gives: its error, where it has one; the compiler's own calls know none."""
         runtime, name = caller.runtime, function.name
-        if runtime.broken and name not in _ALWAYS:
-            return self._kept(caller, name, errors.number(runtime.broken))
+        has_error = function.returns in _RESULTS
+        if has_error and runtime.broken and name not in _ALWAYS:
+            return self._kept(caller, name, errors.code_of(runtime.broken))
         try:
-            _in_order(caller, name)
-            given = CALLS[name](caller, *function.arguments(words))
-        except DriverError as error:
-            runtime.failed(error)
-            return self._kept(caller, name, errors.number(error.code))
-        return given or 0
+            if has_error:
+                _in_order(caller, name)
+            return CALLS[name](caller, *function.arguments(words)) or 0
+        except (DriverError, TilewrightError) as error:
+            failed = error if isinstance(error, DriverError) else DriverError(code_of(error), str(error))
+            runtime.failed(failed)
+            return self._kept(caller, name, errors.code_of(_own(name, failed.code))) if has_error else 0
 
     def _kept(self, caller: Caller, name: str, code: int) -> int:
         """Remember an error of the runtime's for `cudaGetLastError`."""
-        if name.startswith("cuda") and code != errors.number("CUDA_ERROR_NOT_READY"):
+        if name.startswith("cuda") and code != errors.code_of("CUDA_ERROR_NOT_READY"):
             caller.last_error = code
         return code
+
+
+def _own(name: str, code: str) -> str:
+    """An error as a function knows it."""
+    if name.startswith("cuda") or not code.startswith("cuda"):
+        return code
+    return _DRIVERS.get(code, "CUDA_ERROR_INVALID_VALUE")

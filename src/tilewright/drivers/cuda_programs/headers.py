@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ _KINDS: Mapping[str, str] = {
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _FUNCTION = re.compile(r"([\w\s*]+?)\b(?:CUDARTAPI|CUDAAPI)\s+(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*;")
 _DEFAULT = re.compile(r"__dv\([^()]*\)|=.*")
-_FIELD = re.compile(r"([\w\s]+?[\s*])(\w+)((?:\[\w+\])*)\s*;")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,43 +104,3 @@ def _split(declared: str) -> tuple[str, str]:
     kind = found[1].strip() + ("*" if found[3] else "")
     plain = kind.removeprefix("const ").removeprefix("enum ")
     return (kind if "*" in kind else plain), found[2]
-
-
-_CTYPES: Mapping[str, str] = {
-    "char": "c", "int": "i", "unsigned int": "I", "size_t": "Q", "cudaUUID_t": "16s", "long long": "q",
-    "unsigned long long": "Q", "unsigned char": "B",
-}  # fmt: skip
-
-
-def layout(header: Path, name: str) -> tuple[int, Mapping[str, tuple[int, str]]]:
-    """Bytes of a structure of plain fields, and of each field its place and `struct` format."""
-    body = re.search(rf"struct (?:__device_builtin__ )?{name}\s*\{{(.*?)\}}", _text(header), re.DOTALL)
-    assert body is not None, name
-    at, most, fields = 0, 1, {}
-    for kind, field, extents in _FIELD.findall(body[1]):
-        form = _CTYPES.get("size_t" if "*" in kind else " ".join(kind.split()), "i")  # an enumeration
-        count = 1
-        for extent in re.findall(r"\d+", extents):
-            count *= int(extent)
-        form = f"{count}s" if form == "c" and extents else form if count == 1 else f"{count}{form}"
-        align = {"i": 4, "I": 4, "Q": 8, "q": 8}.get(form[-1], 1)
-        at = -(-at // align) * align
-        fields[field] = at, form
-        at, most = at + struct.calcsize(f"<{form}"), max(most, align)
-    return -(-at // most) * most, fields
-
-
-def filled(header: Path, name: str, values: Mapping[str, Any]) -> bytes:
-    """The bytes of a structure with some fields set and the others zero; a field that it lacks is left out."""
-    size, fields = layout(header, name)
-    data = bytearray(size)
-    for field, value in values.items():
-        if field in fields:
-            at, form = fields[field]
-            struct.pack_into(
-                f"<{form}",
-                data,
-                at,
-                *(value if isinstance(value, Sequence) and not isinstance(value, bytes) else (value,)),
-            )
-    return bytes(data)

@@ -8,20 +8,31 @@ result.
 from __future__ import annotations
 
 import enum
+import mmap
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.host import Host, Registered
+from tilewright.drivers.launching import LaunchConfig, facts
+from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
 if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.runtime import Runtime
-    from tilewright.drivers.gpu import SimulatedGpu
+    from tilewright.drivers.libcuda.loading import Loaded
+    from tilewright.drivers.modules import Kernel
 
 _CALLED, _ANSWERED = 1, 2
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
+#: Errors after which a context answers nothing more.
+STICKY = frozenset(
+    "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
+)
 
 
 class Request(enum.IntEnum):
@@ -44,7 +55,7 @@ class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the pro
     """The program's side is gone."""
 
 
-class Caller:
+class Caller(Host):
     """One thread of a program; `answer` gives the result of a call by its number and words.
 
     Attributes
@@ -56,8 +67,10 @@ class Caller:
     """
 
     def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:
+        super().__init__()
         self.channel = channel
         self.runtime = runtime
+        self.registered = runtime.registered
         self.last_error = 0
         self._answer = answer
         self._out = bytearray()
@@ -66,6 +79,16 @@ class Caller:
     def gpu(self) -> SimulatedGpu:
         """The simulated GPU."""
         return self.runtime.gpu
+
+    @property
+    def code_gpu(self) -> SimulatedGpu:
+        """Where its code is loaded."""
+        return self.runtime.gpu
+
+    @property
+    def loaded(self) -> Loaded:
+        """The code that it loaded by the driver's calls."""
+        return self.runtime.loaded
 
     def serve(self) -> None:
         """Answer one call.
@@ -101,11 +124,6 @@ class Caller:
             at += size
         return parts
 
-    def unpacked(self, form: str, address: int) -> Any:
-        """Values at an address, by a format of `struct`; the one, where it is one."""
-        found = struct.unpack(f"<{form}", self.read(address, struct.calcsize(f"<{form}")))
-        return found[0] if len(found) == 1 else found
-
     def text(self, address: int) -> str:
         """A text at an address; "" at none."""
         if not address:
@@ -118,10 +136,6 @@ class Caller:
         if address and data:
             self._ask(Request.WRITE, address, len(data))
             self._out += data
-
-    def pack(self, form: str, address: int, *values: Any) -> None:
-        """Put values at an address, by a format of `struct`."""
-        self.write(address, struct.pack(f"<{form}", *values))
 
     def move(self, target: int, source: int, size_bytes: int) -> None:
         """Copy bytes between addresses of the program, device memory included."""
@@ -138,13 +152,41 @@ class Caller:
         if size_bytes:
             self._ask(Request.SET, address, value & 0xFF, size_bytes)
 
-    def share(self, address: int, offset: int, size_bytes: int) -> None:
-        """Let whole pages of the program's memory be those of device memory at an offset, with what they hold."""
-        self._ask(Request.SHARE, address, offset, size_bytes)
+    def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
+        """Where bytes stand that the program may read: in memory of both sides."""
+        known = self.runtime.kept
+        if data not in known or gpu.memory.extent(known[data]) is None:
+            known[data] = gpu.allocate(len(data), host_visible=True)
+            self.write(known[data], data)
+        return known[data]
 
-    def unshare(self, address: int, size_bytes: int) -> None:
+    def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
+        """Let whole pages of the program's be device memory, with what they hold."""
+        first, end = start // mmap.PAGESIZE, -(-(start + size_bytes) // mmap.PAGESIZE)
+        whole = (end - first) * mmap.PAGESIZE
+        allocation = gpu.allocate(whole + mmap.PAGESIZE, host_visible=True)
+        address = -(-allocation // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._ask(Request.SHARE, first * mmap.PAGESIZE, address - GLOBAL_BASE + SLACK_BYTES, whole)
+        self.registered[start] = Registered(size_bytes, address + start % mmap.PAGESIZE, allocation, is_copy=False)
+
+    def unregister(self, start: int) -> Registered | None:
         """Undo that."""
-        self._ask(Request.UNSHARE, address, size_bytes)
+        found = super().unregister(start)
+        if found is not None:
+            first, end = start // mmap.PAGESIZE, -(-(start + found.size_bytes) // mmap.PAGESIZE)
+            self._ask(Request.UNSHARE, first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
+            self.read(GLOBAL_BASE, 8)  # it is done before the memory is given back
+        return found
+
+    # -- files, code, functions ---------------------------------------------------------------------------------
+
+    def path(self, text: str) -> Path:
+        """A file that the program names."""
+        return Path(f"/proc/{self.runtime.process}/cwd", text)
+
+    def kernel(self, handle: int) -> Kernel:
+        """A kernel by its function in the program, or by its handle."""
+        return self.runtime.kernel(handle)
 
     def show(self, text: str, descriptor: int = 1) -> None:
         """Print what a kernel did, behind what the program printed before."""
@@ -162,10 +204,37 @@ class Caller:
                 return int.from_bytes(given[:8], "little")
             self._call(given)
 
-    def settle(self) -> None:
-        """Have everything done that was asked for, before a kernel uses memory."""
-        if self._out:
+    def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
+        """Call a function of the program: all that its stream was given is done."""
+        gpu.stream(stream)
+        self.invoke(function, *words)
+
+    def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
+        """Do work of a stream now, and say so, or note it where the stream is being captured."""
+        captured = stream in self.runtime.captures
+        where = 0 if captured else stream  # which may be gone when its graph is launched
+        self.runtime.submit(self, stream, lambda now: work(where), kind)
+        return not captured
+
+    def launch(
+        self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
+    ) -> None:
+        """Run a kernel; one that goes wrong shows in the next call.
+
+        Raises DriverError: the launch is refused.
+        """
+        if self._out:  # a graph may have copied just now
             self.read(GLOBAL_BASE, 8)
+        launcher = self.runtime.launcher(self.show)
+        launcher.note(lambda given: facts(gpu, given))
+        try:
+            launcher.launch(stream, config, kernel, *values)
+        except DriverError as error:
+            if error.code == "CUDA_ERROR_INVALID_VALUE":
+                raise DriverError("cudaErrorInvalidConfiguration", str(error)) from None
+            if error.code not in STICKY:
+                raise
+            self.runtime.failed(error)
 
     # -- bytes --------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.drivers.cuda_programs import fatbin
-from tilewright.drivers.cuda_programs.errors import STICKY, LaunchFailedError
+from tilewright.drivers.cuda_programs.protocol import STICKY
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.host import Registered
 from tilewright.drivers.launching import Launcher, code_of
-from tilewright.drivers.modules import Kernel, Library
-from tilewright.errors import CompileError, PtxError, TilewrightError
+from tilewright.drivers.libcuda.loading import Loaded, chosen
+from tilewright.drivers.linking import ObjectCode
+from tilewright.drivers.modules import Kernel
 from tilewright.ptx import parse, to_text
 from tilewright.ptx.joining import join
 
@@ -21,55 +22,8 @@ if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.graph import Graph, Work
     from tilewright.drivers.cuda_programs.protocol import Caller
 
-
-class Code:
-    """PTX of a program, loaded when it is first used."""
-
-    def __init__(self, gpu: SimulatedGpu, ptx: str, name: str = "") -> None:
-        self.gpu = gpu
-        self.ptx = ptx
-        self.name = name
-        self.code_type = "ptx"
-
-    @functools.cached_property
-    def library(self) -> Library:
-        """The code as it is on the GPU.
-
-        Raises DriverError: it is no PTX that can be read.
-        """
-        try:
-            return Library.of(self.gpu, self)
-        except TilewrightError as error:
-            raise LaunchFailedError(code_of(error), str(error)) from None
-
-
-def chosen(gpu: SimulatedGpu, data: bytes) -> Code:
-    """The PTX of a fat binary that a GPU runs: the newest that is not newer than it.
-
-    Raises DriverError: there is none.
-    """
-    try:
-        found = list(fatbin.images(data))
-    except CompileError as error:
-        raise LaunchFailedError("CUDA_ERROR_INVALID_IMAGE", str(error)) from None
-    major, minor = gpu.record.compute_capability
-    texts = [one for one in found if one.is_ptx]
-    fits = [one for one in texts if one.architecture <= 10 * major + minor]
-    if fits:
-        return Code(gpu, max(fits, key=lambda one: one.architecture).text + "\n")
-    if texts:
-        least = min(one.architecture for one in texts)
-        raise LaunchFailedError(
-            "CUDA_ERROR_NO_BINARY_FOR_GPU",
-            f"the program's PTX is for compute capability {least / 10} or newer, and {gpu.record.name} has "
-            f"{major}.{minor}; choose another GPU with --gpu",
-        )
-    machine = ", ".join(sorted({f"sm_{one.architecture}" for one in found})) or "nothing"
-    raise LaunchFailedError(
-        "CUDA_ERROR_NO_BINARY_FOR_GPU",
-        f"the program must hold PTX (it holds machine code alone: {machine}); build it with "
-        f"nvcc -gencode arch=compute_{major}{minor},code=compute_{major}{minor}",
-    )
+#: Errors by which programs find out what there is.
+_ASKED_FOR = frozenset({"CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_READY"})
 
 
 @dataclass
@@ -81,7 +35,7 @@ class Module:
     managed: dict[str, int] = field(default_factory=dict)  #: Variable -> where the program has its address.
 
     @functools.cached_property
-    def code(self) -> Code:
+    def code(self) -> ObjectCode:
         """Its PTX, linked.
 
         Raises DriverError: there is none, or two parts define one name.
@@ -90,16 +44,12 @@ class Module:
         for part in self.parts:
             try:
                 parts.append(chosen(self.gpu, part))
-            except LaunchFailedError as error:
+            except DriverError as error:
                 refused = error  # the vendor's own, that is linked in: a kernel that calls it says so
         if not parts and refused is not None:
             raise refused
-        if len(parts) == 1:
-            return parts[0]
-        try:
-            return Code(self.gpu, to_text(join([parse(part.ptx) for part in parts])))
-        except PtxError as error:
-            raise LaunchFailedError("CUDA_ERROR_INVALID_PTX", str(error)) from None
+        ptx = parts[0] if len(parts) == 1 else to_text(join([parse(part) for part in parts]))
+        return ObjectCode(ptx.encode(), "ptx", gpu=self.gpu)
 
 
 @dataclass
@@ -111,8 +61,9 @@ class Runtime:
     modules: dict[int, Module] = field(default_factory=dict)
     functions: dict[int, tuple[Module, str]] = field(default_factory=dict)  #: Host function -> kernel.
     variables: dict[int, tuple[Module, str, int]] = field(default_factory=dict)  #: Host variable -> name and bytes.
-    kernels: dict[int, Kernel] = field(default_factory=dict)  #: Handles that the driver's calls gave.
-    registered: dict[int, tuple[int, int, int]] = field(default_factory=dict)  #: Pages, device address, bytes.
+    loaded: Loaded = field(default_factory=Loaded)  #: What the driver's calls loaded.
+    registered: dict[int, Registered] = field(default_factory=dict)
+    kept: dict[bytes, int] = field(default_factory=dict)  #: Bytes that the program may read, and where they are.
     arrays: dict[int, Elements] = field(default_factory=dict)
     objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: What textures and surfaces were asked as.
     #: What graphs allocate, there for as long as a graph names it, and whether a launch has left it allocated.
@@ -120,7 +71,6 @@ class Runtime:
     graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
     captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
     captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.
-    pools: dict[int, dict[int, int]] = field(default_factory=dict)
     notes: dict[Any, Any] = field(default_factory=dict)  #: What calls remember, by names of their own.
     in_graph: bool = False  #: Whether a graph's work is being done.
     broken: str = ""  #: The code of an error after which nothing is answered.
@@ -157,8 +107,8 @@ class Runtime:
 
         Raises DriverError: it is none.
         """
-        if function in self.kernels:
-            return self.kernels[function]
+        if function in self.loaded.kernels:
+            return self.loaded.kernel(function)
         if function not in self.functions:
             raise DriverError("cudaErrorInvalidDeviceFunction")
         module, name = self.functions[function]
@@ -183,13 +133,13 @@ class Runtime:
     def launcher(self, show: Callable[[str], None]) -> Launcher:
         """What launches kernels; those of graphs are given no stream of their own."""
         return Launcher(
-            self.gpu, LaunchFailedError, lambda error: LaunchFailedError(code_of(error), str(error)), show, lambda: "",
+            self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show, lambda: "",
             streams_tell=not self.in_graph,
         )  # fmt: skip
 
     def failed(self, error: DriverError) -> None:
-        """Say why a call failed, where there is more to say than its code."""
+        """Say why a call failed, where there is more to say than its code, and programs do not ask for it."""
         if error.code in STICKY:
             self.broken = error.code
-        if isinstance(error, LaunchFailedError):
+        if str(error) != error.code and error.code not in _ASKED_FOR:
             self.tell(str(error))

@@ -20,6 +20,7 @@ from tilewright.drivers.libcuda import launches, loading
 from tilewright.drivers.libcuda.driver_calls import PROTOTYPES
 from tilewright.drivers.libcuda.errors import code_of
 from tilewright.drivers.libcuda.prototypes import Prototype, prototype
+from tilewright.drivers.libcuda.runtime_calls import OF_KERNELS
 from tilewright.drivers.libcuda.served import ANSWERS, Server
 from tilewright.drivers.libcuda.static_runtime import answers, in_context
 from tilewright.drivers.modules import Kernel
@@ -91,22 +92,20 @@ class HostCalls:
         own: tuple[tuple[str, _Answer], ...] = (
             ("cudaLibraryLoadData(cudaLibrary_t *library, const void *code, void *jit, void *jitValues, "
              "unsigned int jitCount, void *options, void *values, unsigned int count)", self._load),
-            ("cudaFuncSetAttribute(cudaFunction_t func, int attr, int value)", loading.cuFuncSetAttribute),
             ("cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attr, int value, int device)",
              lambda gpu, kernel, attribute, value, device: loading.cuFuncSetAttribute(gpu, kernel, attribute, value)),
-            ("cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cudaFunction_t func, int threads, "
-             "size_t dynamic)", ANSWERS["cuOccupancyMaxActiveBlocksPerMultiprocessor"]),
             ("cudaLaunchKernelEx(const void *config, cudaFunction_t func, void *args)", self._launch_configured),
             ("cudaLaunchKernel(cudaFunction_t func, int gridX, int gridY, int gridZ, int blockX, int blockY, "
              "int blockZ, void *args, size_t shared, cudaStream_t stream)", self._launch_extents),
         )  # fmt: skip
-        yield from ((prototype(text), in_context(answer), "") for text, answer in own)
+        of_kernels = ((text, ANSWERS[driver]) for text, driver in OF_KERNELS)
+        yield from ((prototype(text), in_context(answer), "") for text, answer in (*of_kernels, *own))
 
     def _load(self, gpu: SimulatedGpu, *_: int) -> int:
         return loading.load(gpu, self._thread.ptx.encode())
 
     def _launch_configured(self, gpu: SimulatedGpu, config: int, kernel: Kernel, given: int) -> None:
-        stream, made = launches.configured(config)
+        stream, made = launches.configured(gpu, config)
         self._launch(gpu, stream, made, kernel, given)
 
     def _launch_extents(self, gpu: SimulatedGpu, kernel: Kernel, *given: int) -> None:
@@ -115,7 +114,7 @@ class HostCalls:
         self._launch(gpu, stream, config, kernel, parameters)
 
     def _launch(self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, given: int) -> None:
-        values = [bytes(value) for value in launches.values_at(kernel, given)]
+        values = list(launches.values_at(gpu, kernel, given))
         facts = self._facts(kernel.name, values)
         for at, parameter in enumerate(kernel.program.parameters):
             if parameter.bytes == MAP_BYTES and parameter.align == MAP_ALIGN:

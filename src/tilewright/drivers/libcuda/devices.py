@@ -6,7 +6,6 @@ limits: CUDA Programming Guide, "Dynamic Global Memory Allocation and Operations
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -25,13 +24,13 @@ _LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: 1 << 20, 2: 8 << 20, 
 def cuDeviceGetName(gpu: SimulatedGpu, name: int, length: int, device: int) -> None:
     """The device's name, to a buffer."""
     text = contexts.cuDeviceGetName(gpu, length, device)
-    ctypes.memmove(name, text, len(text))
+    gpu.host.write(name, text)
 
 
 def cuDeviceGetUuid(gpu: SimulatedGpu, uuid: int, device: int) -> None:
     """The device's identifier, to 16 bytes."""
     text = Device(gpu, device).uuid.replace("-", "")
-    ctypes.memmove(uuid, bytes.fromhex(text), 16)
+    gpu.host.write(uuid, bytes.fromhex(text))
 
 
 def cuDeviceGetLuid(gpu: SimulatedGpu, luid: int, device: int) -> int:
@@ -49,12 +48,12 @@ def cuDeviceGetPCIBusId(gpu: SimulatedGpu, text: int, length: int, device: int) 
     contexts.cuDeviceGet(gpu, device)
     if length <= len(PCI):
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    ctypes.memmove(text, PCI + b"\0", len(PCI) + 1)
+    gpu.host.write(text, PCI + b"\0")
 
 
 def cuDeviceGetByPCIBusId(gpu: SimulatedGpu, text: int) -> int:
     """The device of a place."""
-    if ctypes.string_at(text).lower().removeprefix(b"0000:") != PCI.removeprefix(b"0000:"):
+    if gpu.host.text(text).lower().removeprefix("0000:") != PCI.decode().removeprefix("0000:"):
         raise DriverError("CUDA_ERROR_INVALID_DEVICE")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,6 +29,14 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 _MOST_TEXTS = 1000
+#: Codes that only the runtime has. Source: CUDA Runtime API, `cudaError_t` (driver_types.h).
+_RUNTIME: Mapping[str, int] = MappingProxyType(
+    {
+        "cudaErrorInvalidConfiguration": 9, "cudaErrorInvalidPitchValue": 12, "cudaErrorInvalidSymbol": 13,
+        "cudaErrorInvalidTexture": 18, "cudaErrorInvalidChannelDescriptor": 20, "cudaErrorInvalidMemcpyDirection": 21,
+        "cudaErrorInvalidFilterSetting": 26, "cudaErrorInvalidDeviceFunction": 98,
+    }
+)  # fmt: skip
 
 
 class Errors:
@@ -66,9 +75,10 @@ def errors() -> Errors:
     return Errors()
 
 
+@functools.cache
 def code_of(name: str) -> int:
-    """The number of a driver's error."""
-    return int(binding().CUresult.__members__[name])
+    """The number of an error: the driver's, or one that only the runtime has."""
+    return _RUNTIME[name] if name in _RUNTIME else int(binding().CUresult.__members__[name])
 
 
 def name_of(number: int) -> str:

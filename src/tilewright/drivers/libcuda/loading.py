@@ -8,20 +8,16 @@ Source: CUDA Driver API, "Module Management", "Library Management", "Execution C
 from __future__ import annotations
 
 import ctypes
-import struct
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tilewright.drivers import modules
 from tilewright.drivers.contexts import binding
-from tilewright.drivers.cuda_programs.fatbin import HEADER
-from tilewright.drivers.cuda_programs.runtime import chosen
+from tilewright.drivers.cuda_programs import fatbin
 from tilewright.drivers.gpu import DriverError, SimulatedGpu, device_addresses
 from tilewright.drivers.linking import Linker, ObjectCode
 from tilewright.drivers.modules import Kernel, KernelAttributes
-from tilewright.errors import TilewrightError
-from tilewright.native.once import once
+from tilewright.errors import CompileError, TilewrightError
 from tilewright.programs.listing import target
 
 _Kept = TypeVar("_Kept")
@@ -35,15 +31,6 @@ class Code:
     handle: int
     code: ObjectCode
     kernels: dict[str, int] = field(default_factory=dict)  #: Handles of those that were asked for.
-    path: str = ""
-
-
-@dataclass(eq=False)
-class Link:
-    """What a program is linking."""
-
-    inputs: list[ObjectCode] = field(default_factory=list)
-    linked: Any = None
 
 
 class Loaded:
@@ -52,8 +39,8 @@ class Loaded:
     def __init__(self) -> None:
         self.codes: dict[int, Code] = {}
         self.kernels: dict[int, tuple[Code, Kernel]] = {}
-        self.links: dict[int, Link] = {}
-        self.names: dict[int, Any] = {}
+        self.links: dict[int, list[ObjectCode]] = {}
+        self._kept: dict[bytes, Any] = {}
 
     def code(self, handle: int) -> Code:
         """A module by its handle."""
@@ -63,6 +50,10 @@ class Loaded:
         """A kernel by its handle."""
         return _found(self.kernels, handle)[1]
 
+    def kept(self, data: bytes) -> int:
+        """Where bytes stand, for good."""
+        return ctypes.addressof(self._kept.setdefault(data, ctypes.create_string_buffer(data, len(data))))
+
 
 def _found(known: dict[int, _Kept], handle: int) -> _Kept:
     if handle not in known:
@@ -70,50 +61,73 @@ def _found(known: dict[int, _Kept], handle: int) -> _Kept:
     return known[handle]
 
 
-@once
-def loaded() -> Loaded:
-    """The process's own."""
-    return Loaded()
-
-
 def image_at(gpu: SimulatedGpu, address: int) -> bytes:
-    """The text of PTX at an address, or in the fat binary there.
-
-    Raises DriverError: it is machine code of a GPU.
-    """
+    """PTX at an address, or the fat binary there."""
     if not address:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    begin = ctypes.string_at(address, 4)
+    host = gpu.host
+    begin = host.read(address, 4)
     if begin == _FATBIN_WRAPPER:
-        (address,) = struct.unpack("<Q", ctypes.string_at(address + 8, 8))
-        begin = ctypes.string_at(address, 4)
+        address = host.unpacked("Q", address + 8)
+        begin = host.read(address, 4)
     if begin == _FATBIN:
-        _, _, header, size = HEADER.unpack(ctypes.string_at(address, HEADER.size))
-        return _ptx(gpu, ctypes.string_at(address, header + size))
-    return _ptx(gpu, begin if begin == _MACHINE_CODE else ctypes.string_at(address))
+        return fatbin_at(gpu, address)
+    return begin if begin == _MACHINE_CODE else host.text(address).encode("utf-8", "surrogateescape")
 
 
-def _ptx(gpu: SimulatedGpu, image: bytes) -> bytes:
-    """PTX: text, or what a GPU runs of a fat binary."""
-    if image[:4] == _FATBIN:
-        return chosen(gpu, image).ptx.encode()
+def fatbin_at(gpu: SimulatedGpu, address: int) -> bytes:
+    """The bytes of a fat binary at an address."""
+    _, _, header, size = fatbin.HEADER.unpack(gpu.host.read(address, fatbin.HEADER.size))
+    return gpu.host.read(address, header + size)
+
+
+def chosen(gpu: SimulatedGpu, data: bytes) -> str:
+    """The PTX of a fat binary that a GPU runs: the newest that is not newer than it.
+
+    Raises DriverError: there is none.
+    """
+    try:
+        found = list(fatbin.images(data))
+    except CompileError as error:
+        raise DriverError("CUDA_ERROR_INVALID_IMAGE", str(error)) from None
+    major, minor = gpu.record.compute_capability
+    texts = [one for one in found if one.is_ptx]
+    fits = [one for one in texts if one.architecture <= 10 * major + minor]
+    if fits:
+        return max(fits, key=lambda one: one.architecture).text + "\n"
+    if texts:
+        least = min(one.architecture for one in texts)
+        raise DriverError(
+            "CUDA_ERROR_NO_BINARY_FOR_GPU",
+            f"the program's PTX is for compute capability {least / 10} or newer, and {gpu.record.name} has "
+            f"{major}.{minor}; choose another GPU with --gpu",
+        )
+    machine = ", ".join(sorted({f"sm_{one.architecture}" for one in found})) or "nothing"
+    raise DriverError(
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+        f"the program must hold PTX (it holds machine code alone: {machine}); build it with "
+        f"nvcc -gencode arch=compute_{major}{minor},code=compute_{major}{minor}",
+    )
+
+
+def load(gpu: SimulatedGpu, image: bytes) -> int:
+    """Load PTX, or what a GPU runs of a fat binary; the module's handle.
+
+    Raises DriverError: it is machine code of a GPU, or no code.
+    """
+    gpu.require_context()
     if image[:4] == _MACHINE_CODE:
         raise DriverError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             "the simulated GPU runs PTX (got machine code of a GPU); compile for `compute_90`, not `sm_90`",
         )
-    if b".version" not in image:
+    ptx = chosen(gpu, image).encode() if image[:4] == _FATBIN else image
+    if b".version" not in ptx:
         raise DriverError("CUDA_ERROR_INVALID_IMAGE", "a module must be PTX (got something else)")
-    return image
-
-
-def load(gpu: SimulatedGpu, ptx: bytes) -> int:
-    """Load PTX on a GPU; the module's handle."""
-    gpu.require_context()
-    code = ObjectCode(ptx, "ptx", "a module")
+    code = ObjectCode(ptx, "ptx", "a module", gpu=gpu.host.code_gpu)
     code.library  # noqa: B018  # refuses at once what the GPU cannot run
     handle = next(device_addresses().handles)
-    loaded().codes[handle] = Code(handle, code)
+    gpu.host.loaded.codes[handle] = Code(handle, code)
     return handle
 
 
@@ -124,21 +138,25 @@ def cuModuleLoadDataEx(gpu: SimulatedGpu, image: int, *options: int) -> int:
 
 def cuModuleLoad(gpu: SimulatedGpu, path: int, *options: int) -> int:
     """Load a file."""
-    file = Path(ctypes.string_at(path).decode())
+    return load(gpu, _file(gpu, path)[1])
+
+
+def _file(gpu: SimulatedGpu, path: int) -> tuple[str, bytes]:
+    """A file that is named at an address, and what it holds."""
+    name = gpu.host.text(path)
     try:
-        data = file.read_bytes()
+        return name, gpu.host.path(name).read_bytes()
     except OSError as error:
-        raise DriverError("CUDA_ERROR_FILE_NOT_FOUND", f"{file}: {error.strerror}") from None
-    return load(gpu, _ptx(gpu, data))
+        raise DriverError("CUDA_ERROR_FILE_NOT_FOUND", f"{name}: {error.strerror}") from None
 
 
 def cuModuleUnload(gpu: SimulatedGpu, handle: int) -> None:
     """Unload a module."""
-    found = loaded().code(handle)
+    loaded = gpu.host.loaded
+    found = loaded.code(handle)
     for kernel in found.kernels.values():
-        del loaded().kernels[kernel]
-        loaded().names.pop(kernel, None)
-    del loaded().codes[handle]
+        del loaded.kernels[kernel]
+    del loaded.codes[handle]
     for library in list(gpu.libraries.values()):
         if library.code is found.code:
             modules.cuLibraryUnload(gpu, library.handle)
@@ -151,46 +169,45 @@ def cuModuleGetLoadingMode(gpu: SimulatedGpu) -> int:
 
 def cuModuleGetFunction(gpu: SimulatedGpu, handle: int, name: int) -> int:
     """A kernel of a module; its handle."""
-    return kernel_of(handle, ctypes.string_at(name).decode())
+    return _kernel_of(gpu, handle, gpu.host.text(name))
 
 
-def kernel_of(handle: int, name: str) -> int:
+def _kernel_of(gpu: SimulatedGpu, handle: int, name: str) -> int:
     """The handle of a module's kernel."""
-    code = loaded().code(handle)
+    code = gpu.host.loaded.code(handle)
     if name not in code.kernels:
         if name not in {function.name for function in code.code.library.module.entries}:
             raise DriverError("CUDA_ERROR_NOT_FOUND", f"the module has no kernel {name!r}")
         made = next(device_addresses().handles)
-        loaded().kernels[made] = code, code.code.get_kernel(name)
+        gpu.host.loaded.kernels[made] = code, code.code.get_kernel(name)
         code.kernels[name] = made
     return code.kernels[name]
 
 
 def cuModuleGetFunctionCount(gpu: SimulatedGpu, handle: int) -> int:
     """How many kernels a module has."""
-    return len(loaded().code(handle).code.library.module.entries)
+    return len(gpu.host.loaded.code(handle).code.library.module.entries)
 
 
 def cuLibraryEnumerateKernels(gpu: SimulatedGpu, kernels: int, count: int, handle: int) -> None:
     """The kernels of a library, at most so many, to an array of handles."""
-    names = [function.name for function in loaded().code(handle).code.library.module.entries]
-    for at, name in enumerate(names[:count]):
-        ctypes.c_size_t.from_address(kernels + 8 * at).value = kernel_of(handle, name)
+    names = [function.name for function in gpu.host.loaded.code(handle).code.library.module.entries][:count]
+    gpu.host.pack(f"{len(names)}Q", kernels, *(_kernel_of(gpu, handle, name) for name in names))
 
 
 def cuLibraryGetModule(gpu: SimulatedGpu, handle: int) -> int:
     """A library's module, which has the same handle."""
-    return loaded().code(handle).handle
+    return gpu.host.loaded.code(handle).handle
 
 
 def cuKernelGetFunction(gpu: SimulatedGpu, kernel: Kernel) -> int:
     """A kernel's function, which has the same handle."""
-    return handle_of(kernel)[1]
+    return _handle_of(gpu, kernel)[1]
 
 
-def handle_of(kernel: Kernel) -> tuple[Code, int]:
+def _handle_of(gpu: SimulatedGpu, kernel: Kernel) -> tuple[Code, int]:
     """A kernel's module and handle."""
-    for handle, (code, found) in loaded().kernels.items():
+    for handle, (code, found) in gpu.host.loaded.kernels.items():
         if found is kernel:
             return code, handle
     raise DriverError("CUDA_ERROR_INVALID_HANDLE")
@@ -198,14 +215,12 @@ def handle_of(kernel: Kernel) -> tuple[Code, int]:
 
 def cuKernelGetLibrary(gpu: SimulatedGpu, kernel: Kernel) -> int:
     """The library that a kernel is in."""
-    return handle_of(kernel)[0].handle
+    return _handle_of(gpu, kernel)[0].handle
 
 
 def cuKernelGetName(gpu: SimulatedGpu, kernel: Kernel) -> int:
     """Where a kernel's name stands."""
-    handle = handle_of(kernel)[1]
-    kept = loaded().names.setdefault(handle, ctypes.create_string_buffer(kernel.name.encode()))
-    return ctypes.addressof(kept)
+    return gpu.host.kept(gpu, kernel.name.encode() + b"\0")
 
 
 def cuKernelGetParamInfo(gpu: SimulatedGpu, kernel: Kernel, index: int) -> tuple[int, int]:
@@ -290,49 +305,44 @@ def cuFuncLoad(gpu: SimulatedGpu, kernel: Kernel) -> None:
 
 def cuModuleGetGlobal(gpu: SimulatedGpu, handle: int, name: int) -> tuple[int, int]:
     """A variable's address and bytes."""
-    return loaded().code(handle).code.library.variable(ctypes.string_at(name).decode())
+    return gpu.host.loaded.code(handle).code.library.variable(gpu.host.text(name))
 
 
 def cuLinkCreate(gpu: SimulatedGpu, *options: int) -> int:
     """Begin linking."""
     handle = next(device_addresses().handles)
-    loaded().links[handle] = Link()
+    gpu.host.loaded.links[handle] = []
     return handle
 
 
 def cuLinkAddData(gpu: SimulatedGpu, state: int, kind: int, data: int, size: int, name: int, *options: int) -> None:
     """Add code in memory."""
-    _add(state, kind, ctypes.string_at(data, size), ctypes.string_at(name).decode() if name else "")
+    _add(gpu, state, gpu.host.text(name), gpu.host.read(data, size))
 
 
 def cuLinkAddFile(gpu: SimulatedGpu, state: int, kind: int, path: int, *options: int) -> None:
     """Add a file."""
-    file = Path(ctypes.string_at(path).decode())
-    try:
-        _add(state, kind, file.read_bytes(), str(file))
-    except OSError as error:
-        raise DriverError("CUDA_ERROR_FILE_NOT_FOUND", f"{file}: {error.strerror}") from None
+    _add(gpu, state, *_file(gpu, path))
 
 
-def _add(state: int, kind: int, data: bytes, name: str) -> None:
+def _add(gpu: SimulatedGpu, state: int, name: str, data: bytes) -> None:
     is_text = b".version" in data[:4096] and data[:4] != _MACHINE_CODE
-    _found(loaded().links, state).inputs.append(ObjectCode(data, "ptx" if is_text else "library", name))
+    code = ObjectCode(data, "ptx" if is_text else "library", name)
+    _found(gpu.host.loaded.links, state).append(code)
 
 
 def cuLinkComplete(gpu: SimulatedGpu, state: int) -> tuple[int, int]:
     """Link; where the code is, and its bytes."""
-    link = _found(loaded().links, state)
     try:
-        text = Linker(*link.inputs).link("ptx").code
+        text = Linker(*_found(gpu.host.loaded.links, state)).link("ptx").code
     except TilewrightError as error:
         raise DriverError("CUDA_ERROR_INVALID_PTX", str(error)) from error
-    link.linked = ctypes.create_string_buffer(text)
-    return ctypes.addressof(link.linked), len(text) + 1
+    return gpu.host.kept(gpu, text + b"\0"), len(text) + 1
 
 
 def cuLinkDestroy(gpu: SimulatedGpu, state: int) -> None:
     """End linking."""
-    loaded().links.pop(state, None)
+    gpu.host.loaded.links.pop(state, None)
 
 
 # A library is a module here, and a kernel of it the module's function, under the same handles.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tilewright.drivers import allocations, contexts, properties, streams
-from tilewright.drivers.gpu import DriverError, EndedError, SimulatedGpu
+from tilewright.drivers.gpu import EndedError, SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.libcuda import transfers
 from tilewright.drivers.outstanding import LEGACY
@@ -31,7 +31,7 @@ hostNativeAtomicSupported pageableMemoryAccess concurrentManagedAccess computePr
 canUseHostPointerForRegisteredMem cooperativeLaunch sharedMemPerBlockOptin:s pageableMemoryAccessUsesHostPageTables
 directManagedMemAccessFromHost maxBlocksPerMultiProcessor accessPolicyMaxWindowSize reservedSharedMemPerBlock:s
 """
-_DEVICE, _MANAGED, _PINNED, _UNREGISTERED = 2, 3, 1, 0  # cudaMemoryType
+_UNREGISTERED, _PINNED, _DEVICE, _MANAGED = range(4)  # cudaMemoryType
 
 
 @once
@@ -81,12 +81,13 @@ def cudaDeviceReset(gpu: SimulatedGpu) -> None:
 
 def cudaGetDeviceProperties(gpu: SimulatedGpu, address: int, device: int) -> None:
     """What the device is, to a structure."""
-    found = properties_type().from_address(address)
-    ctypes.memset(address, 0, ctypes.sizeof(found))
+    contexts.cuDeviceGet(gpu, device)
+    found = properties_type()()
     for name, value in properties.of(gpu).items():
         if hasattr(type(found), name):
             kind = type(getattr(found, name))
             setattr(found, name, kind(*value) if issubclass(kind, ctypes.Array) and name != "name" else value)
+    gpu.host.write(address, bytes(found))
 
 
 def cudaMalloc(gpu: SimulatedGpu, size: int) -> int:
@@ -105,8 +106,19 @@ def cudaMallocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int
 
 
 def cudaMallocPitch(gpu: SimulatedGpu, width: int, height: int) -> tuple[int, int]:
-    """Device memory of rows, and the bytes from each to the next."""
-    return transfers.cuMemAllocPitch(gpu, width, height, 4)
+    """Device memory of rows, and the bytes from each to the next; none is no error."""
+    pitch = transfers.row_bytes(width)
+    return cudaMalloc(gpu, pitch * height), pitch
+
+
+def cudaMallocHost(gpu: SimulatedGpu, size: int) -> int:
+    """Pinned host memory; none is no error."""
+    return cudaHostAlloc(gpu, size, 0)
+
+
+def cudaHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
+    """Pinned host memory; none is no error."""
+    return allocations.cuMemHostAlloc(gpu, size, flags) if size else 0
 
 
 def cudaFree(gpu: SimulatedGpu, address: int) -> None:
@@ -130,32 +142,34 @@ def cudaFreeHost(gpu: SimulatedGpu, address: int) -> None:
 
 def cudaPointerGetAttributes(gpu: SimulatedGpu, address: int, pointer: int) -> None:
     """What memory a pointer is of, to a structure."""
-    found = PointerAttributes.from_address(address)
-    extent = gpu.memory.extent(pointer)
-    shared = extent is not None and extent[0] in gpu.host_visible
-    kind = _UNREGISTERED if extent is None else _MANAGED if shared else _DEVICE
-    if shared and extent is not None and extent[0] in gpu.pinned:
+    extent, start = gpu.memory.extent(pointer), allocations.registered_at(gpu, pointer)
+    kind = _UNREGISTERED
+    if start is not None or (extent is not None and extent[0] in gpu.pinned):
         kind = _PINNED
-    found.type, found.device = kind, 0 if extent is not None else -2
-    found.device_pointer = pointer if extent is not None else 0
-    found.host_pointer = pointer if extent is None or shared else 0
+    elif extent is not None:
+        kind = _MANAGED if extent[0] in gpu.host_visible else _DEVICE
+    on_device = pointer if extent is not None else 0
+    if start is not None and gpu.registered[start].address:
+        on_device = allocations.device_address(gpu, pointer)
+    host = 0 if kind == _DEVICE else pointer
+    gpu.host.write(address, bytes(PointerAttributes(kind, 0 if kind else -2, on_device, host)))
 
 
 def cudaMemcpy(gpu: SimulatedGpu, target: int, source: int, size: int, kind: int) -> None:
-    """Copy; where from and to is asked of the addresses."""
-    transfers.cuMemcpy(gpu, target, source, size)
+    """Copy bytes."""
+    allocations.copy(gpu, target, source, size, kind)
 
 
 def cudaMemcpyAsync(gpu: SimulatedGpu, target: int, source: int, size: int, kind: int, stream: int) -> None:
-    """Copy, in a stream."""
-    transfers.cuMemcpyAsync(gpu, target, source, size, stream)
+    """Copy bytes, in a stream."""
+    allocations.copy_in(gpu, stream, target, source, size, kind)
 
 
 def cudaMemcpy2D(
     gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int
 ) -> None:
     """Copy rows."""
-    cudaMemcpy2DAsync(gpu, target, target_step, source, source_step, width, height, kind, LEGACY)
+    transfers.copy_rows_in(gpu, LEGACY, target, target_step, source, source_step, width, height, kind)
     gpu.outstanding.synchronised(LEGACY)
 
 
@@ -164,21 +178,7 @@ def cudaMemcpy2DAsync(
     stream: int,
 ) -> None:  # fmt: skip
     """Copy rows, in a stream."""
-    if width > min(target_step, source_step):
-        raise DriverError("CUDA_ERROR_INVALID_VALUE", "rows are longer than the distance between them")
-    transfers.copy_rows(gpu, target, target_step, source, source_step, width, height, stream)
-
-
-def cudaMemset(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
-    """Set bytes."""
-    if count:
-        allocations.cuMemsetD8(gpu, target, value, count)
-
-
-def cudaMemsetAsync(gpu: SimulatedGpu, target: int, value: int, count: int, stream: int) -> None:
-    """Set bytes, in a stream."""
-    if count:
-        allocations.cuMemsetD8Async(gpu, target, value, count, stream)
+    transfers.copy_rows_in(gpu, stream, target, target_step, source, source_step, width, height, kind)
 
 
 def cudaStreamCreate(gpu: SimulatedGpu) -> Any:

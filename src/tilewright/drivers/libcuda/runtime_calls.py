@@ -40,8 +40,8 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("cudaMalloc(void **devPtr, size_t size)", ""),
     ("cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height)", ""),
     ("cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)", "cuMemAllocManaged"),
-    ("cudaMallocHost(void **ptr, size_t size)", "cuMemAllocHost"),
-    ("cudaHostAlloc(void **pHost, size_t size, unsigned int flags)", "cuMemHostAlloc"),
+    ("cudaMallocHost(void **ptr, size_t size)", ""),
+    ("cudaHostAlloc(void **pHost, size_t size, unsigned int flags)", ""),
     ("cudaHostRegister(void *ptr, size_t size, unsigned int flags)", "cuMemHostRegister"),
     ("cudaHostUnregister(void *ptr)", "cuMemHostUnregister"),
     ("cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)", "cuMemHostGetDevicePointer"),
@@ -70,8 +70,8 @@ ROWS: tuple[tuple[str, str], ...] = (
      "cudaMemcpyKind kind)", ""),
     ("cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, "
      "cudaMemcpyKind kind, cudaStream_t stream)", ""),
-    ("cudaMemset(void *devPtr, int value, size_t count)", ""),
-    ("cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)", ""),
+    ("cudaMemset(void *devPtr, int value, size_t count)", "cuMemsetD8"),
+    ("cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)", "cuMemsetD8Async"),
     # Code
     ("cudaLibraryUnload(cudaLibrary_t library)", "cuLibraryUnload"),
     ("cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)", "cuLibraryGetKernel"),
@@ -106,4 +106,18 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)",
      "cuEventRecordWithFlags"),
     ("cudaEventSynchronize(cudaEvent_t event)", "cuEventSynchronize"),
+)  # fmt: skip
+
+#: Functions that take a kernel, for programs whose kernels are known here.
+OF_KERNELS: tuple[tuple[str, str], ...] = (
+    ("cudaFuncSetAttribute(cudaFunction_t func, cudaFuncAttribute attr, int value)", "cuFuncSetAttribute"),
+    ("cudaFuncSetCacheConfig(cudaFunction_t func, cudaFuncCache config)", "cuFuncSetCacheConfig"),
+    ("cudaFuncSetSharedMemConfig(cudaFunction_t func, cudaSharedMemConfig config)", "cuFuncSetSharedMemConfig"),
+    ("cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cudaFunction_t func, int threads, size_t dynamic)",
+     "cuOccupancyMaxActiveBlocksPerMultiprocessor"),
+    ("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cudaFunction_t func, int threads, "
+     "size_t dynamic, unsigned int flags)", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags"),
+    ("cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, cudaFunction_t func, int blocks, int threads)",
+     "cuOccupancyAvailableDynamicSMemPerBlock"),
+    ("cudaLaunchKernelExC(const void *config, cudaFunction_t func, void *args)", "cuLaunchKernelEx"),
 )  # fmt: skip

@@ -82,7 +82,7 @@ class Server:
                         return 0
                     if gpu is None and not any_time:
                         raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is in place")
-                    given = [_kernel(arguments[at]) if kernel else arguments[at] or 0 for at, kernel in takes]
+                    given = [gpu.host.kernel(arguments[at] or 0) if k else arguments[at] or 0 for at, k in takes]
                     found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
                 except BaseException as error:
                     code, message = _explained(error)
@@ -113,10 +113,6 @@ def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked
         return answer(gpu, *given)
     with gpu.call():
         return answer(gpu, *given)
-
-
-def _kernel(handle: int) -> Any:
-    return loading.loaded().kernel(handle or 0)
 
 
 def _explained(error: BaseException) -> tuple[str, str]:

@@ -5,8 +5,7 @@ Source: CUDA Driver API, "Tensor Map Object Management".
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+import struct
 
 import numpy as np
 
@@ -23,13 +22,7 @@ def cuTensorMapEncodeTiled(
     if not target or not 1 <= rank <= AXES_MOST or not (extents and box and steps and (strides or rank == 1)):
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "cuTensorMapEncodeTiled: the rank must be 1 to 5, no array null")
 
-    def numbers(kind: Any, at: int, count: int) -> list[int]:
-        return list((kind * count).from_address(at)) if count else []
-
-    longs, words = ctypes.c_uint64, ctypes.c_uint32
-    made = tensor_maps.cuTensorMapEncodeTiled(
-        gpu, type_, rank, address, numbers(longs, extents, rank), numbers(longs, strides, rank - 1),
-        numbers(words, box, rank), numbers(words, steps, rank), *modes,
-    )  # fmt: skip
-    encoded = np.array([int(word) for word in made.opaque], np.uint64).tobytes()
-    ctypes.memmove(target, encoded, len(encoded))
+    words = [gpu.host.words(count, at) for at, count in ((extents, rank), (strides, rank - 1))]
+    numbers = [struct.unpack(f"<{rank}I", gpu.host.read(at, 4 * rank)) for at in (box, steps)]
+    made = tensor_maps.cuTensorMapEncodeTiled(gpu, type_, rank, address, *words, *numbers, *modes)
+    gpu.host.write(target, np.array([int(word) for word in made.opaque], np.uint64).tobytes())

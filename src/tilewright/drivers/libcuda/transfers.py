@@ -9,28 +9,28 @@ Source: CUDA Driver API, "Memory Management", "Stream Ordered Memory Allocator",
 
 from __future__ import annotations
 
-import ctypes
-import struct
-
 from tilewright.drivers import allocations
 from tilewright.drivers.contexts import binding
-from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.gpu import POOL, DriverError, SimulatedGpu
 from tilewright.drivers.outstanding import LEGACY
 
 #: Bytes to whose multiple rows are padded. Source: as a driver's `cuMemAllocPitch` does on current GPUs.
 _PITCH_BYTES = 512
-#: The default pool's handle; others follow it.
-POOL = 0xB001
 #: `CUDA_MEMCPY2D`: of source and target each its offset, row, kind, host, device, array, pitch; then width and height.
-_COPY_2D = struct.Struct("<QQI4xQQQQ QQI4xQQQQ QQ".replace(" ", ""))
+_COPY_2D = "QQI4xQQQQ QQI4xQQQQ QQ"
 _HOST, _ARRAY = 1, 3  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_ARRAY
-_POOL_WORDS = 4  # attributes up to this number are `int`, the others 64 bits
+_POOL_WORDS = 4  # attributes below this number are `int`, the others 64 bits
 
 
 def cuMemAllocPitch(gpu: SimulatedGpu, width: int, height: int, element: int) -> tuple[int, int]:
     """Device memory of rows, and the bytes from each to the next."""
-    pitch = -(-int(width) // _PITCH_BYTES) * _PITCH_BYTES
+    pitch = row_bytes(width)
     return gpu.allocate(pitch * int(height)), pitch
+
+
+def row_bytes(width: int) -> int:
+    """From each row of so many bytes to the next one."""
+    return -(-int(width) // _PITCH_BYTES) * _PITCH_BYTES
 
 
 def cuMemAllocHost(gpu: SimulatedGpu, size: int) -> int:
@@ -42,7 +42,7 @@ def cuMemHostGetFlags(gpu: SimulatedGpu, address: int) -> int:
     """Flags of pinned host memory."""
     if (gpu.memory.extent(address) or (0, 0))[0] not in gpu.host_visible:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    return 3  # CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
+    return gpu.pinned.get(address, 0) | 3  # CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
 
 
 def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: int) -> int:
@@ -68,12 +68,13 @@ def cuDeviceGetDefaultMemPool(gpu: SimulatedGpu, device: int) -> int:
 
 
 def cuDeviceGetMemPool(gpu: SimulatedGpu, device: int) -> int:
-    """The device's pool."""
-    return POOL
+    """The pool that memory comes from."""
+    return gpu.pool
 
 
 def cuDeviceSetMemPool(gpu: SimulatedGpu, device: int, pool: int) -> None:
-    """Choose a pool."""
+    """Choose the pool that memory comes from, which is the device's all the same."""
+    gpu.pool = pool
 
 
 def cuMemPoolCreate(gpu: SimulatedGpu, properties: int) -> int:
@@ -90,7 +91,8 @@ def cuMemPoolTrimTo(gpu: SimulatedGpu, pool: int, keep: int) -> None:
 
 
 def cuMemPoolSetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:
-    """Set what a pool keeps, which changes nothing here."""
+    """Set an attribute, which is given again."""
+    gpu.pools[pool, attribute] = gpu.host.unpacked(_pool_word(attribute), value)
 
 
 def cuMemPoolSetAccess(gpu: SimulatedGpu, pool: int, accesses: int, count: int) -> None:
@@ -98,12 +100,13 @@ def cuMemPoolSetAccess(gpu: SimulatedGpu, pool: int, accesses: int, count: int) 
 
 
 def cuMemPoolGetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:
-    """A pool's attribute: the bytes reserved and used are those of all memory, a switch is on, a threshold 0."""
-    if attribute < _POOL_WORDS:
-        ctypes.c_int.from_address(value).value = 1
-    else:
-        used = attribute > _POOL_WORDS
-        ctypes.c_uint64.from_address(value).value = gpu.memory.allocated_bytes if used else 0
+    """An attribute as it was set; else the bytes reserved and used are those of all memory, and a switch is on."""
+    known = 1 if attribute < _POOL_WORDS else gpu.memory.allocated_bytes if attribute > _POOL_WORDS else 0
+    gpu.host.pack(_pool_word(attribute), value, gpu.pools.get((pool, attribute), known))
+
+
+def _pool_word(attribute: int) -> str:
+    return "Q" if attribute >= _POOL_WORDS else "i"
 
 
 def cuMemPrefetchAsync(gpu: SimulatedGpu, address: int, size: int, *where: int) -> None:
@@ -118,17 +121,16 @@ def cuMemAdvise(gpu: SimulatedGpu, address: int, size: int, *advice: int) -> Non
 
 def cuPointerGetAttributes(gpu: SimulatedGpu, count: int, attributes: int, data: int, address: int) -> None:
     """Several attributes of a pointer; what is not known of it is 0."""
-    for at in range(count):
-        asked = ctypes.c_int.from_address(attributes + 4 * at).value
-        place = ctypes.c_size_t.from_address(data + 8 * at).value
-        value, size = _attribute(gpu, asked, address)
-        ctypes.memmove(place, value.to_bytes(8, "little"), size)
+    host = gpu.host
+    for at, place in enumerate(host.words(count, data)):
+        value, size = _attribute(gpu, host.unpacked("i", attributes + 4 * at), address)
+        host.write(place, value.to_bytes(8, "little")[:size])
 
 
 def cuPointerGetAttribute(gpu: SimulatedGpu, data: int, attribute: int, address: int) -> None:
     """An attribute of a pointer, to memory."""
     value = int(allocations.cuPointerGetAttribute(gpu, attribute, address))
-    ctypes.memmove(data, value.to_bytes(8, "little"), _attribute_bytes(attribute))
+    gpu.host.write(data, value.to_bytes(8, "little")[: _attribute_bytes(attribute)])
 
 
 def _attribute(gpu: SimulatedGpu, attribute: int, address: int) -> tuple[int, int]:
@@ -151,27 +153,12 @@ def _attribute_bytes(attribute: int) -> int:
 
 def cuMemcpy(gpu: SimulatedGpu, target: int, source: int, size: int) -> None:
     """Copy from anywhere to anywhere."""
-    cuMemcpyAsync(gpu, target, source, size, LEGACY)
-    gpu.outstanding.synchronised(LEGACY)
+    allocations.copy(gpu, target, source, size, allocations.ANYWHERE)
 
 
 def cuMemcpyAsync(gpu: SimulatedGpu, target: int, source: int, size: int, stream: int) -> None:
     """Copy from anywhere to anywhere, in a stream."""
-    to_device, from_device = (gpu.memory.extent(address) is not None for address in (target, source))
-    if not size:
-        gpu.stream(stream)
-    elif to_device and from_device:
-        allocations.cuMemcpyDtoDAsync(gpu, target, source, size, stream)
-    elif to_device:
-        gpu.refuse_ended(source)
-        allocations.cuMemcpyHtoDAsync(gpu, target, source, size, stream)
-    elif from_device:
-        gpu.refuse_ended(target)
-        allocations.cuMemcpyDtoHAsync(gpu, target, source, size, stream)
-    else:
-        gpu.refuse_ended(source)
-        gpu.refuse_ended(target)
-        ctypes.memmove(target, source, size)
+    allocations.copy_in(gpu, stream, target, source, size, allocations.ANYWHERE)
 
 
 def cuMemcpyPeer(gpu: SimulatedGpu, target: int, to: int, source: int, from_: int, size: int) -> None:
@@ -184,34 +171,29 @@ def cuMemcpyPeerAsync(gpu: SimulatedGpu, target: int, to: int, source: int, from
     cuMemcpyAsync(gpu, target, source, size, stream)
 
 
-def copy_rows(
-    gpu: SimulatedGpu,
-    target: int,
-    target_step: int,
-    source: int,
-    source_step: int,
-    width: int,
-    height: int,
-    stream: int,
-) -> None:
-    """Copy rows of bytes, each so many bytes after the last."""
-    if width == target_step == source_step:
-        width, height = width * height, 1
-    for row in range(height):
-        cuMemcpyAsync(gpu, target + row * target_step, source + row * source_step, width, stream)
+def copy_rows_in(
+    gpu: SimulatedGpu, stream: int, target: int, target_step: int, source: int, source_step: int, width: int,
+    height: int, kind: int,
+) -> None:  # fmt: skip
+    """Copy rows of bytes, each so many bytes after the last, in a stream."""
+    gpu.require_context()
+    rows = target, target_step, source, source_step, width, height, kind
+    if gpu.host.submit(gpu, stream, lambda _: allocations.copied_rows(gpu, *rows), "copy"):
+        for row in range(height):
+            ends = target + row * target_step, source + row * source_step
+            allocations.copy_queued(gpu, stream, *ends, width, kind)
 
 
 def cuMemcpy2DAsync(gpu: SimulatedGpu, copy: int, stream: int) -> None:
     """Copy rows, in a stream."""
-    fields = _COPY_2D.unpack(ctypes.string_at(copy, _COPY_2D.size))
-    ends = []
-    for x, y, kind, host, device, _, pitch in (fields[:7], fields[7:14]):
+    fields = gpu.host.unpacked(_COPY_2D, copy)
+    ends: list[tuple[int, int]] = []
+    for x, y, kind, host, device, _, pitch in (fields[7:14], fields[:7]):
         if kind == _ARRAY:
             raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "copies of CUDA arrays are not implemented")
         step = pitch or fields[14]
         ends.append(((host if kind == _HOST else device) + y * step + x, step))
-    (source, source_step), (target, target_step) = ends
-    copy_rows(gpu, target, target_step, source, source_step, fields[14], fields[15], stream)
+    copy_rows_in(gpu, stream, *ends[0], *ends[1], fields[14], fields[15], allocations.ANYWHERE)
 
 
 def cuMemcpy2D(gpu: SimulatedGpu, copy: int) -> None:
@@ -225,27 +207,19 @@ cuMemcpy2DUnaligned = cuMemcpy2D
 
 def cuMemsetD16(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
     """Set 16-bit words on the device."""
-    set_words(gpu, target, value.to_bytes(2, "little"), count, LEGACY)
+    cuMemsetD16Async(gpu, target, value, count, LEGACY)
 
 
 def cuMemsetD32(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
     """Set 32-bit words on the device."""
-    set_words(gpu, target, value.to_bytes(4, "little"), count, LEGACY)
+    cuMemsetD32Async(gpu, target, value, count, LEGACY)
 
 
 def cuMemsetD16Async(gpu: SimulatedGpu, target: int, value: int, count: int, stream: int) -> None:
     """Set 16-bit words on the device, in a stream."""
-    set_words(gpu, target, value.to_bytes(2, "little"), count, stream)
+    allocations.set_in(gpu, stream, target, value.to_bytes(2, "little"), count)
 
 
 def cuMemsetD32Async(gpu: SimulatedGpu, target: int, value: int, count: int, stream: int) -> None:
     """Set 32-bit words on the device, in a stream."""
-    set_words(gpu, target, value.to_bytes(4, "little"), count, stream)
-
-
-def set_words(gpu: SimulatedGpu, target: int, word: bytes, count: int, stream: int) -> None:
-    """Set words of bytes on the device."""
-    allocations.cuMemsetD8Async(gpu, target, word[0], len(word) * count, stream)
-    if len(set(word)) > 1:
-        with gpu.mapped_in_step():
-            ctypes.memmove(target, word * count, len(word) * count)
+    allocations.set_in(gpu, stream, target, value.to_bytes(4, "little"), count)

@@ -1,5 +1,6 @@
 // Graphs, captured and made node by node, and the driver's API; the numbers printed are sums that can be done by hand.
 #include <cstdio>
+#include <cstring>
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -130,10 +131,44 @@ static void driver() {
     printf("driver: %d, variable of %zu bytes, %d threads, %s\n", values[31], size, threads, name);
 }
 
+// What libraries in a process ask of the driver too.
+static void libraries() {
+    CUlibrary library;
+    CUkernel kernel;
+    CUlinkState link;
+    CUmodule module;
+    CUfunction function;
+    unsigned kernels = 0;
+    const char *name = "";
+    void *pinned, *code;
+    size_t bytes;
+    unsigned short words[4];
+    cuLibraryLoadData(&library, PTX, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    cuLibraryGetKernelCount(&kernels, library);
+    cuLibraryGetKernel(&kernel, library, "times");
+    cuKernelGetName(&name, kernel);
+    cuLinkCreate(0, nullptr, nullptr, &link);
+    cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)PTX, strlen(PTX) + 1, "one", 0, nullptr, nullptr);
+    cuLinkComplete(link, &code, &bytes);
+    cuModuleLoadData(&module, code);
+    int found = cuModuleGetFunction(&function, module, "times");
+    cudaMallocHost(&pinned, 64);
+    cudaPointerAttributes of;
+    cudaPointerGetAttributes(&of, pinned);
+    cuMemsetD16((CUdeviceptr)pinned, 0x1234, 4);
+    CUDA_MEMCPY2D rows = {};
+    rows.srcMemoryType = CU_MEMORYTYPE_DEVICE, rows.srcDevice = (CUdeviceptr)pinned, rows.srcPitch = 4;
+    rows.dstMemoryType = CU_MEMORYTYPE_HOST, rows.dstHost = words, rows.dstPitch = 2;
+    rows.WidthInBytes = 2, rows.Height = 2;
+    int copied = cuMemcpy2D(&rows);
+    printf("%u kernel %s, linked %d, memory %d, rows %d %x\n", kernels, name, found, of.type, copied, words[1]);
+}
+
 int main() {
     int *x;
     cudaMalloc(&x, 128);
     cudaMemset(x, 0, 128);
     graphs(x);
     driver();
+    libraries();
 }

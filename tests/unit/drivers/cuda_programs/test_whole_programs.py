@@ -101,6 +101,7 @@ def test_graphs_and_the_driver_do_what_they_are_reported_in_order() -> None:
         "kept: 128 0 128 0",
         "no such kernel: 1",
         "driver: 84, variable of 4 bytes, 1024 threads, CUDA_ERROR_INVALID_VALUE",
+        "1 kernel times, linked 0, memory 1, rows 0 1234",
     ]
     assert (ran.returncode, ran.stderr) == (0, "")
 

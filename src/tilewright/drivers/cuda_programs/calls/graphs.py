@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 
-from tilewright.drivers.cuda_programs.calls.launches import prepared
-from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemset2D, memory_left, moved_3d
+from tilewright.drivers.allocations import copied, filled
+from tilewright.drivers.cuda_programs.calls.memory import memory_left, moved_3d
 from tilewright.drivers.cuda_programs.graph import Graph, Node, Work
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
 from tilewright.drivers.launching import LaunchConfig
+from tilewright.drivers.libcuda.launches import values_at
 
 #: `cudaKernelNodeParams`, `cudaMemsetParams`, `cudaMemcpy3DParms`.
 _KERNEL, _MEMSET, _COPY = "Q3I3II4xQQ", "2Q2I2Q", "Q3Q4QQ3Q4Q3Qi4x"
@@ -116,7 +117,7 @@ def cudaGraphAddMemcpyNode1D(
     call: Caller, node: int, graph: int, before: int, count: int, target: int, source: int, size: int, kind: int
 ) -> None:
     """A copy of bytes."""
-    _added(call, node, graph, before, count, "copy", lambda now: copied(now, target, source, size, kind))
+    _added(call, node, graph, before, count, "copy", lambda now: copied(now.gpu, target, source, size, kind))
 
 
 def cudaGraphAddMemcpyNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
@@ -131,13 +132,8 @@ def cudaGraphAddMemsetNode(call: Caller, node: int, graph: int, before: int, cou
     data = value.to_bytes(4, "little")[:element]
 
     def work(now: Caller) -> None:
-        if len(set(data)) == 1:
-            cudaMemset2D(now, target, step, data[0], width * element, height)
-            return
         for row in range(height):
-            now.gpu.check_range(target + row * step, width * element)
-            now.write(target + row * step, data * width)
-            now.gpu.wrote(target + row * step, width * element)
+            filled(now.gpu, target + row * step, data, width)
 
     _added(call, node, graph, before, count, "set", work)
 
@@ -240,7 +236,9 @@ def cudaGraphLaunch(call: Caller, executable: int, stream: int) -> None:
 
 def _launch(call: Caller, parameters: int) -> Work:
     function, *extents, shared, arguments, _ = call.unpacked(_KERNEL, parameters)
-    return prepared(call, function, LaunchConfig(tuple(extents[:3]), tuple(extents[3:]), None, shared), arguments, 0)
+    config, kernel = LaunchConfig(tuple(extents[:3]), tuple(extents[3:]), None, shared), call.kernel(function)
+    values = values_at(call.gpu, kernel, arguments)
+    return lambda now: now.launch(now.gpu, 0, config, kernel, values)
 
 
 def _added(call: Caller, node: int, graph: int, before: int, count: int, kind: str, work: Work) -> None:
@@ -255,8 +253,7 @@ def _added(call: Caller, node: int, graph: int, before: int, count: int, kind: s
 
 
 def _list(call: Caller, address: int, count: int) -> tuple[int, ...]:
-    found = call.unpacked(f"{count}Q", address) if address and count else ()
-    return found if isinstance(found, tuple) else (found,)
+    return call.words(count, address) if address else ()
 
 
 def _named(call: Caller, graph: Graph) -> int:

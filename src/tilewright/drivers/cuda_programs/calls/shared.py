@@ -1,7 +1,6 @@
 """Calls that have the answers which libraries in a process get too (`drivers/libcuda`), by the same prototypes.
 
-They are those that touch no memory of the program's but where a result goes, and that graphs do not note: memory is
-reached through the program's connection here, and where it lies there.
+They reach the program through `gpu.host`, which is the caller while its call is answered.
 """
 
 from __future__ import annotations
@@ -15,32 +14,14 @@ from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.libcuda import runtime
 from tilewright.drivers.libcuda.driver_calls import PROTOTYPES
 from tilewright.drivers.libcuda.prototypes import Prototype, prototype
-from tilewright.drivers.libcuda.runtime_calls import ROWS
+from tilewright.drivers.libcuda.runtime_calls import OF_KERNELS, ROWS
 from tilewright.drivers.libcuda.served import ANSWERS, KERNELS
-
-_NAMES = frozenset(
-    """
-cuInit cuDriverGetVersion cuDeviceGet cuDeviceGetCount cuDeviceTotalMem cuDeviceGetAttribute cuDeviceCanAccessPeer
-cuDeviceComputeCapability cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease
-cuCtxDestroy cuCtxSetCurrent cuCtxGetCurrent cuCtxPushCurrent cuCtxPopCurrent cuCtxGetDevice cuCtxSynchronize
-cuCtxGetLimit cuCtxSetLimit cuMemAlloc cuMemAllocManaged cuMemGetInfo cuFuncGetAttribute cuFuncSetAttribute
-cuFuncSetCacheConfig cuOccupancyMaxActiveBlocksPerMultiprocessor
-cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy cuStreamQuery cuStreamSynchronize cuStreamGetPriority
-cuStreamGetFlags cuStreamGetId cuStreamGetDevice cuEventCreate cuEventQuery cuEventSynchronize cuEventElapsedTime
-cudaDriverGetVersion cudaRuntimeGetVersion cudaGetDeviceCount cudaGetDevice cudaSetDevice cudaInitDevice
-cudaDeviceGetAttribute cudaDeviceCanAccessPeer cudaDeviceGetLimit cudaDeviceSetLimit cudaDeviceGetStreamPriorityRange
-cudaDeviceSynchronize cudaProfilerStart cudaProfilerStop cudaMalloc cudaMallocManaged cudaMemGetInfo cudaMemPoolDestroy
-cudaMemPoolTrimTo cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority cudaStreamDestroy
-cudaStreamQuery cudaStreamSynchronize cudaStreamGetFlags cudaStreamGetPriority cudaStreamGetId cudaStreamGetDevice
-cudaEventCreate cudaEventCreateWithFlags cudaEventQuery cudaEventSynchronize cudaEventElapsedTime
-""".split()
-)
 
 #: Calls that change nothing here: caches and banks have no settings, one device reaches all, graphs keep no memory, and
 #: captures are as strict as can be.
 _NOTHING = frozenset(
     """
-cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaFuncSetSharedMemConfig cudaFuncSetCacheConfig
+cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig
 cudaCtxResetPersistingL2Cache cudaMemPoolSetAccess cudaStreamAttachMemAsync cudaDeviceGraphMemTrim
 cudaThreadExchangeStreamCaptureMode
 """.split()
@@ -57,7 +38,7 @@ def _answer(wanted: Prototype, answer: Callable[..., Any]) -> Callable[..., None
     takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
 
     def call(caller: Caller, *words: int) -> None:
-        taken = [caller.runtime.kernel(words[at]) if kernel else words[at] for at, kernel in takes]
+        taken = [caller.kernel(words[at]) if kernel else words[at] for at, kernel in takes]
         found = answer(caller.gpu, *taken)
         values = found if isinstance(found, tuple) else (found,) * len(gives)
         for (at, kind), value in zip(gives, values, strict=True):
@@ -70,12 +51,13 @@ def _answers() -> Iterator[tuple[str, Callable[..., None]]]:
     for text in reversed(PROTOTYPES):  # versions stand in their order, and the first is the headers'
         one = prototype(text)
         plain = one.name.partition("_v")[0]
-        if plain in _NAMES:
+        if plain in ANSWERS:
             yield plain, _answer(one, ANSWERS[plain])
-    for text, driver in ROWS:
+    for text, driver in (*ROWS, *OF_KERNELS):
         one = prototype(text)
-        if one.name in _NAMES:
-            yield one.name, _answer(one, ANSWERS[driver] if driver else getattr(runtime, one.name))
+        answer = ANSWERS[driver] if driver else getattr(runtime, one.name, None)
+        if answer is not None:
+            yield one.name, _answer(one, answer)
 
 
 #: Name -> what answers it.

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewright.drivers.allocations import copied, copied_rows
 from tilewright.drivers.cuda_programs.arrays import Elements, array_of
-from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemcpy2D
-from tilewright.drivers.cuda_programs.errors import LaunchFailedError
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
 from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
@@ -69,7 +68,7 @@ def cudaMemcpy2DToArray(
 ) -> None:
     """Copy rows into an array, from a byte of a row on."""
     to = array_of(call, target)
-    cudaMemcpy2D(call, _place(to, x, y, width, height), to.row_bytes, source, step, width, height, kind)
+    copied_rows(call.gpu, _place(to, x, y, width, height), to.row_bytes, source, step, width, height, kind)
 
 
 def cudaMemcpy2DFromArray(
@@ -77,7 +76,7 @@ def cudaMemcpy2DFromArray(
 ) -> None:
     """Copy rows out of an array."""
     of = array_of(call, source)
-    cudaMemcpy2D(call, target, step, _place(of, x, y, width, height), of.row_bytes, width, height, kind)
+    copied_rows(call.gpu, target, step, _place(of, x, y, width, height), of.row_bytes, width, height, kind)
 
 
 def cudaMemcpy2DToArrayAsync(
@@ -101,13 +100,13 @@ def cudaMemcpy2DFromArrayAsync(
 def cudaMemcpyToArray(call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int) -> None:
     """Copy bytes into an array, row after row."""
     to = array_of(call, target)
-    copied(call, _place(to, x, y, 0, -(-(x + size) // to.row_bytes)), source, size, kind)
+    copied(call.gpu, _place(to, x, y, 0, -(-(x + size) // to.row_bytes)), source, size, kind)
 
 
 def cudaMemcpyFromArray(call: Caller, target: int, source: int, x: int, y: int, size: int, kind: int) -> None:
     """Copy bytes out of an array, row after row."""
     of = array_of(call, source)
-    copied(call, target, _place(of, x, y, 0, -(-(x + size) // of.row_bytes)), size, kind)
+    copied(call.gpu, target, _place(of, x, y, 0, -(-(x + size) // of.row_bytes)), size, kind)
 
 
 def cudaMemcpyToArrayAsync(
@@ -145,18 +144,18 @@ def _place(array: Elements, x: int, y: int, width: int, height: int) -> int:
 def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int, view: int) -> None:
     """A texture of an array or of memory."""
     if view:
-        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not answered")
+        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not answered")
     data = call.read(resource, _RESOURCE_BYTES)
     elements = _elements(call, resource)
     *modes, linear, fractions, curved, b0, b1, b2, b3, normalized = call.unpacked(_TEXTURE, texture)
     if curved:
-        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not answered")
+        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not answered")
     floats = elements.format[4] == TEXTURES["elements_float"]
     does = TEXTURE_NUMBERS["normalized"] * bool(normalized)
     fractions = bool(fractions) and not floats and max(elements.format[:4]) <= _MOST_FRACTION_BITS
     linear = bool(linear) and call.unpacked("i", resource) != _LINEAR
     if linear and not (floats or fractions):
-        raise LaunchFailedError(
+        raise DriverError(
             "cudaErrorInvalidFilterSetting",
             "cudaCreateTextureObject: linear filtering needs elements that are floats or are read as fractions "
             "(cudaReadModeNormalizedFloat, of 8 and 16 bits)",
@@ -233,4 +232,4 @@ def _elements(call: Caller, resource: int) -> Elements:
     if kind == _PITCHED:
         width, height, step = call.unpacked("3Q", resource + 40)
         return Elements(address, form, (width, height, 0), step)
-    raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "mipmapped arrays are not answered")
+    raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "mipmapped arrays are not answered")

@@ -1,0 +1,184 @@
+"""What makes driver calls, as their answers see it: its memory, its functions, and the code that it loaded.
+
+A `Host` is the process that the simulated GPU is in. A program that is another process reaches the simulated GPU
+through a connection, and what stands for it (`cuda_programs/protocol.py`) does the same through that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.native.once import once
+
+if TYPE_CHECKING:
+    from tilewright.drivers.gpu import SimulatedGpu
+    from tilewright.drivers.launching import LaunchConfig
+    from tilewright.drivers.libcuda.loading import Loaded
+    from tilewright.drivers.modules import Kernel
+
+
+@dataclass(slots=True)
+class Registered:
+    """Host memory that was registered."""
+
+    size_bytes: int
+    address: int  #: Where the device reaches it; 0 where it is not mapped.
+    allocation: int  #: The device memory that it takes; 0 for none.
+    is_copy: bool = True  #: Whether the device has a copy, which is brought into step around all that uses it.
+
+
+class Host:
+    """The process that the simulated GPU is in.
+
+    >>> buffer = ctypes.create_string_buffer(16)
+    >>> host = Host()
+    >>> host.pack("2Q", ctypes.addressof(buffer), 3, 4)
+    >>> host.unpacked("2Q", ctypes.addressof(buffer))
+    (3, 4)
+    """
+
+    def __init__(self) -> None:
+        self.registered: dict[int, Registered] = {}  #: By its address.
+
+    @property
+    def loaded(self) -> Loaded:
+        """The code that it loaded."""
+        return _loaded()
+
+    @property
+    def code_gpu(self) -> SimulatedGpu | None:
+        """Where its code is loaded: on the GPU that is in place when it is used."""
+        return None
+
+    # -- memory -------------------------------------------------------------------------------------------------
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Bytes at an address."""
+        return ctypes.string_at(address, size_bytes)
+
+    def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Bytes at several addresses."""
+        return [self.read(address, size) for address, size in ranges]
+
+    def unpacked(self, form: str, address: int) -> Any:
+        """Values at an address, by a format of `struct`; the one, where it is one."""
+        found = struct.unpack(f"<{form}", self.read(address, struct.calcsize(f"<{form}")))
+        return found[0] if len(found) == 1 else found
+
+    def words(self, count: int, address: int) -> tuple[int, ...]:
+        """So many words of 8 bytes at an address."""
+        return struct.unpack(f"<{count}Q", self.read(address, 8 * count)) if count else ()
+
+    def text(self, address: int) -> str:
+        """A text at an address; "" at none."""
+        return ctypes.string_at(address).decode("utf-8", "surrogateescape") if address else ""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put bytes at an address; nothing at none."""
+        if address:
+            ctypes.memmove(address, data, len(data))
+
+    def pack(self, form: str, address: int, *values: Any) -> None:
+        """Put values at an address, by a format of `struct`."""
+        self.write(address, struct.pack(f"<{form}", *values))
+
+    def move(self, target: int, source: int, size_bytes: int) -> None:
+        """Copy bytes between addresses of either side."""
+        ctypes.memmove(target, source, size_bytes)
+
+    def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
+        """Copy rows of bytes."""
+        for row in range(rows):
+            self.move(target + row * target_step, source + row * source_step, width)
+
+    def fill(self, address: int, value: int, size_bytes: int) -> None:
+        """Set bytes."""
+        ctypes.memset(address, value & 0xFF, size_bytes)
+
+    def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
+        """Where bytes stand, for as long as it may read them."""
+        return self.loaded.kept(data)
+
+    def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
+        """Register memory of its own."""
+        address = gpu.allocate(size_bytes, host_visible=True) if mapped else 0
+        self.registered[start] = Registered(size_bytes, address, address)
+
+    def unregister(self, start: int) -> Registered | None:
+        """Undo that; None where it was not registered."""
+        return self.registered.pop(start, None)
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Device memory is used meanwhile: mapped memory is what its copy is, before and after."""
+        mapped = [(at, found) for at, found in self.registered.copy().items() if found.address and found.is_copy]
+        for at, found in mapped:
+            ctypes.memmove(found.address, at, found.size_bytes)
+        try:
+            yield
+        finally:
+            for at, found in mapped:
+                ctypes.memmove(at, found.address, found.size_bytes)
+
+    # -- files, code, functions ---------------------------------------------------------------------------------
+
+    def path(self, text: str) -> Path:
+        """A file that it names."""
+        return Path(text)
+
+    def kernel(self, handle: int) -> Kernel:
+        """A kernel by its handle.
+
+        Raises DriverError: it is none.
+        """
+        return self.loaded.kernel(handle)
+
+    def invoke(self, function: int, *words: int) -> int:
+        """Call a function of it."""
+        kind = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * len(words))
+        return int(kind(function)(*words) or 0)
+
+    def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
+        """Call a function of it when a stream's work is done."""
+        found, before = gpu.stream(stream), gpu.outstanding.before(stream)
+
+        def work() -> None:
+            gpu.outstanding.known_done(before)
+            self.invoke(function, *words)
+
+        gpu.call_back(found, work)
+
+    def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
+        """Do work of a stream now, and say so, or note it where the stream is being captured.
+
+        Work is told the stream that it is in; in a graph, that is the default one.
+
+        Raises DriverError: there is no such stream, or the work fails.
+        """
+        gpu.stream(stream)
+        work(stream)
+        return True
+
+    def launch(
+        self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
+    ) -> None:
+        """Run a kernel with parameters of such bytes."""
+        from tilewright.drivers.launching import Launcher, facts
+
+        launcher = Launcher(gpu)
+        launcher.note(lambda packed: facts(gpu, packed))
+        launcher.launch(stream, config, kernel, *values)
+
+
+@once
+def _loaded() -> Loaded:
+    """What this process has loaded, on whichever simulated GPU."""
+    from tilewright.drivers.libcuda.loading import Loaded
+
+    return Loaded()
