@@ -78,7 +78,7 @@ def check(
     ['TW101']
     """
     suppressions.checked(ignore)
-    asked = Asked(kernel, grid, block, args, **options)
+    asked = Asked.by("check", kernel, grid, block, args, options)
     checks = Checks(gpu=asked.gpu, ignore=ignore)
     checked(asked, checks)
     return Findings(checks.findings)

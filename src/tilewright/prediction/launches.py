@@ -88,7 +88,7 @@ def predict(
     >>> found.kernel, 1e-6 < found.seconds < 1e-4
     ('several_results<float, 32, 8>', True)
     """
-    asked = Asked(kernel, grid, block, args, **options)
+    asked = Asked.by("predict", kernel, grid, block, args, options)
     target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
         raise ArgumentValueError(

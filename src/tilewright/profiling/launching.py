@@ -61,7 +61,7 @@ def profile(
     >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request
     (2, 4.0)
     """
-    asked = Asked(kernel, grid, block, args, **options)
+    asked = Asked.by("profile", kernel, grid, block, args, options)
     return of_run(launched(asked, instruments()), asked.target, shared_bytes=asked.shared_bytes)
 
 

@@ -51,6 +51,18 @@ class Asked:
     cooperative: bool = False
     cluster: Extents | None = None
 
+    @classmethod
+    def by(
+        cls, call: str, kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], options: LaunchOptions
+    ) -> Asked:
+        """What a call asks for that takes a launch's options.
+
+        Raises TypeError: it was given others.
+        """
+        if unknown := options.keys() - LaunchOptions.__annotations__:
+            raise TypeError(f"{call}() got an unexpected keyword argument {min(unknown)!r}")
+        return cls(kernel, grid, block, args, **options)
+
     @property
     def target(self) -> machine.Gpu:
         """The GPU whose limits apply."""

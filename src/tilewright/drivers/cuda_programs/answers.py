@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.cuda_programs.calls import devices, graphs, launches, memory, shared, streams, textures
@@ -25,16 +26,39 @@ _SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
         "cuEventRecordWithFlags": streams.cudaEventRecordWithFlags,
     }
 )  # fmt: skip
-#: Every function that is answered, by name.
-CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
-    dict(shared.ANSWERED)
-    | {
+#: Calls whose twins, which end with `Async`, take a stream besides; and what graphs call them.
+_WORK: Mapping[str, str] = MappingProxyType(
+    {
+        "cudaMemcpyToSymbol": "copy", "cudaMemcpyFromSymbol": "copy", "cudaMemcpyToArray": "copy",
+        "cudaMemcpyFromArray": "copy", "cudaMemcpy2DToArray": "copy", "cudaMemcpy2DFromArray": "copy",
+        "cudaMemset2D": "set",
+    }
+)  # fmt: skip
+
+
+def _in_stream(call: Callable[..., Any], kind: str) -> Callable[..., None]:
+    """The same as work of a stream, which comes last."""
+
+    def answer(caller: Caller, *words: Any) -> None:
+        *given, stream = words
+        caller.runtime.submit(caller, stream, lambda now: call(now, *given), kind)
+
+    return answer
+
+
+#: Answers that know only a program as their caller.
+_OWN: Mapping[str, Callable[..., int | None]] = MappingProxyType(
+    {
         name: function
         for subject in (devices, graphs, launches, memory, streams, textures)
         for name, function in vars(subject).items()
         if name.removeprefix("__").startswith("cu") and getattr(function, "__module__", "") == subject.__name__
     }
     | dict(_SAME)
+)
+#: Every function that is answered, by name.
+CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
+    {**shared.ANSWERED, **_OWN, **{f"{name}Async": _in_stream(_OWN[name], kind) for name, kind in _WORK.items()}}
 )
 #: Errors of the runtime's alone -> the driver's; others are values that are wrong.
 _DRIVERS: Mapping[str, str] = MappingProxyType({"cudaErrorInvalidDeviceFunction": "CUDA_ERROR_INVALID_HANDLE"})

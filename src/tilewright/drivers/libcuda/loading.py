@@ -121,10 +121,10 @@ def load(gpu: SimulatedGpu, image: bytes) -> int:
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             "the simulated GPU runs PTX (got machine code of a GPU); compile for `compute_90`, not `sm_90`",
         )
-    ptx = chosen(gpu, image).encode() if image[:4] == _FATBIN else image
-    if b".version" not in ptx:
+    image = chosen(gpu, image).encode() if image[:4] == _FATBIN else image
+    if b".version" not in image:
         raise DriverError("CUDA_ERROR_INVALID_IMAGE", "a module must be PTX (got something else)")
-    code = ObjectCode(ptx, "ptx", "a module", gpu=gpu.host.code_gpu)
+    code = ObjectCode(image, "ptx", "a module", gpu=gpu.host.code_gpu)
     code.library  # noqa: B018  # refuses at once what the GPU cannot run
     handle = next(device_addresses().handles)
     gpu.host.loaded.codes[handle] = Code(handle, code)

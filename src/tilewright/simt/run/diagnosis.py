@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,23 @@ def number_of(place: _Extent, extents: _Extent) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """What a thread did wrong, and where."""
+
+    site: Site
+    at: str  #: Its block, thread and line.
+    about: dict[str, Any]  #: What the error says as data.
+    field: Callable[[str], int]  #: Of the context.
+    printed: Iterator[traps.PrintRecord]
+
+    def error(self, text: str, fault: str, kind: type[KernelError] = KernelError) -> KernelError:
+        """The error of an instruction that broke a rule; `fault` is what that is called."""
+        opcode = f"`{self.site.opcode}`"
+        about = self.about | {"fault": fault, "summary": f"{opcode}: {text}"}
+        return kind(f"{about['kernel']}: {opcode} {self.at}: {text}", **about)
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What the errors of one launch are made of."""
 
@@ -83,49 +100,26 @@ class Diagnosis:
             return int(context[state.CONTEXT[name] // 8])
 
         block = place_of(field("fault_block"), self.launch.grid)
-        name, threads = self.launch.program.name, math.prod(self.launch.block)
         if code == state.DEADLOCK:
             return self._stuck(block, records, field)
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self.stopped(field("fault_block"), context)
         site, where = self.translation.sites[field("fault_site")], self._where(field("fault_site"))
         thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
-        kind, address = field("fault_kind"), field("fault_address")
         inner = self._inner(site)
         at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
         about: dict[str, Any] = {
-            "kernel": name, "line": where, "inner": inner, "block": block, "thread": thread,
+            "kernel": self.launch.program.name, "line": where, "inner": inner, "block": block, "thread": thread,
             "opcode": site.opcode, "ptx_line": site.ptx_line,
         }  # fmt: skip
-        if kind == state.TRAP:
-            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.launch.program.module, site, inner)
-            return traps.error(name, self._assertion(printed, about), about, at_grid_barrier=at_barrier)
-        if kind == state.CALL_DEPTH:
-            return LimitError(f"{name}: calls went deeper than {self.launch.limits.call_depth} {at}", **about)
-        if kind in _STACK_RULES:
-            return _stack_error(name, site, at, kind, about)
-        if kind == state.BAD_CALL:
-            return KernelError(f"{name}: indirect call to no function {at}", **about)
-        if kind in barrier_faults.RULES:
-            rule = barrier_faults.RULES[kind]
-            text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), threads)
-            about |= {"fault": rule.fault, "summary": f"`{site.opcode}`: {text}"}
-            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
-        if kind in mbarrier_faults.RULES:
-            found = Mbarrier.of(field("fault_object"), address)
-            text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
-            about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
-            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
-        if (wrong := tensor_faults.found(kind, field("fault_got"), field("fault_other"))) is not None:
-            text, fault = wrong
-            about |= {"fault": fault, "summary": f"`{site.opcode}`: {text}"}
-            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
-        if kind == state.TENSOR_MAP:
-            text = _tensor_map_text(site.opcode, field("fault_got"), field("fault_other"))
-            about |= {"fault": "tensor map", "summary": f"`{site.opcode}`: {text}"}
-            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
-        lanes = field("fault_lanes").bit_count()
-        return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
+        return _ERRORS[field("fault_kind")](self, Fault(site, at, about, field, printed))
+
+    def trapped(self, fault: Fault) -> KernelError:
+        """`trap`, or an assertion that failed."""
+        module, name = self.launch.program.module, self.launch.program.name
+        at_barrier = self.grid_barrier is None and traps.at_grid_barrier(module, fault.site, fault.about["inner"])
+        failed = self._assertion(fault.printed, fault.about)
+        return traps.error(name, failed, fault.about, at_grid_barrier=at_barrier)
 
     def _assertion(self, printed: Iterator[traps.PrintRecord], about: dict[str, Any]) -> traps.Assertion | None:
         """The assertion that the thread which trapped had failed."""
@@ -217,31 +211,67 @@ class Diagnosis:
         return inner if site.source and inner != site.source else ""
 
 
-def _tensor_map_text(opcode: str, got: int, rank: int) -> str:
+def _called_too_deep(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    depth = diagnosis.launch.limits.call_depth
+    return LimitError(f"{fault.about['kernel']}: calls went deeper than {depth} {fault.at}", **fault.about)
+
+
+def _called_nothing(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    return KernelError(f"{fault.about['kernel']}: indirect call to no function {fault.at}", **fault.about)
+
+
+def _tensor_map(diagnosis: Diagnosis, fault: Fault) -> KernelError:
     """The rule that a tensor map broke, and which map came."""
-    images = " of images" if "im2col" in opcode else ""
+    images = " of images" if "im2col" in fault.site.opcode else ""
+    rank, got = fault.field("fault_other"), fault.field("fault_got")
     came = ("other bytes", f"one of {rank}", f"one of images, of {rank}", "elements of a type without the operation")
     made = "as tilewright.gpu.tensor_maps makes it"
-    return f"the tensor map must be one{images} of as many dimensions, {made} (got {came[got]})"
+    return fault.error(
+        f"the tensor map must be one{images} of as many dimensions, {made} (got {came[got]})", "tensor map"
+    )
 
 
-def _stack_error(name: str, site: Site, at: str, kind: int, about: dict[str, Any]) -> MemoryAccessError:
-    """The error of an instruction that no stack has room for, or that restores a pointer of another."""
-    about |= {"fault": "stack", "summary": f"`{site.opcode}`: {_STACK_RULES[kind]}"}
-    return MemoryAccessError(f"{name}: `{site.opcode}` {at}: {_STACK_RULES[kind]}", **about)
+def _stack(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    """An instruction that no stack has room for, or that restores a pointer of another."""
+    return fault.error(_STACK_RULES[fault.field("fault_kind")], "stack", MemoryAccessError)
 
 
-def _access_error(
-    name: str, site: Site, at: str, lanes: int, address: int, *, misaligned: bool, about: dict[str, Any]
-) -> MemoryAccessError:
-    """The error of an access by so many lanes of a warp."""
-    if misaligned:
-        what, fault = "misaligned", "misaligned"
+def _barrier(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    rule, threads = barrier_faults.RULES[fault.field("fault_kind")], math.prod(diagnosis.launch.block)
+    text = barrier_faults.rule_text(rule, fault.field("fault_got"), fault.field("fault_other"), threads)
+    return fault.error(text, rule.fault, rule.error)
+
+
+def _mbarrier(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    kind, found = fault.field("fault_kind"), Mbarrier.of(fault.field("fault_object"), fault.field("fault_address"))
+    text = mbarrier_faults.rule_text(kind, fault.field("fault_got"), fault.field("fault_other"), found)
+    return fault.error(text, mbarrier_faults.fault_of(kind))
+
+
+def _tensor_memory(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    got, other = fault.field("fault_got"), fault.field("fault_other")
+    return fault.error(*tensor_faults.found(fault.field("fault_kind"), got, other))
+
+
+def _access(diagnosis: Diagnosis, fault: Fault) -> KernelError:
+    """An access by some lanes of a warp."""
+    site, address, lanes = fault.site, fault.field("fault_address"), fault.field("fault_lanes").bit_count()
+    if fault.field("fault_kind") == state.MISALIGNED:
+        what = name = "misaligned"
         reason = f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
     else:
-        what, fault = "out of bounds", f"bounds {site.space}"
+        what, name = "out of bounds", f"bounds {site.space}"
         reason = f"it lies outside the {site.space} memory in use"
     access = f"{what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x}"
     lanes_text = f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}"
-    about |= {"address": address, "fault": fault, "summary": f"{access} {lanes_text}"}
-    return MemoryAccessError(f"{name}: {access} {at} {lanes_text}", **about)
+    about = fault.about | {"address": address, "fault": name, "summary": f"{access} {lanes_text}"}
+    return MemoryAccessError(f"{about['kernel']}: {access} {fault.at} {lanes_text}", **about)
+
+
+#: What a thread did wrong, by `state` -> what makes the error of it.
+_ERRORS: Mapping[int, Callable[[Diagnosis, Fault], KernelError]] = {
+    state.TRAP: Diagnosis.trapped, state.CALL_DEPTH: _called_too_deep, state.BAD_CALL: _called_nothing,
+    state.TENSOR_MAP: _tensor_map, state.OUT_OF_BOUNDS: _access, state.MISALIGNED: _access,
+    **dict.fromkeys(_STACK_RULES, _stack), **dict.fromkeys(barrier_faults.RULES, _barrier),
+    **dict.fromkeys(mbarrier_faults.RULES, _mbarrier), **dict.fromkeys(tensor_faults.KINDS, _tensor_memory),
+}  # fmt: skip

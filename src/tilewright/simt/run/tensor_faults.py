@@ -73,11 +73,12 @@ _DESCRIPTORS: Final = {
 }
 
 
-def found(kind: int, got: int, other: int) -> tuple[str, str] | None:
-    """What was wrong, and what the fault is called; None where it is none of tensor memory."""
+KINDS: Final = frozenset({*RULES, state.TENSOR_DESCRIPTOR})
+
+
+def found(kind: int, got: int, other: int) -> tuple[str, str]:
+    """What was wrong, and what the fault is called, of one of `KINDS`."""
     if kind == state.TENSOR_DESCRIPTOR:
         return _DESCRIPTORS[other].format(got=got), "tensor product"
-    if kind not in RULES:
-        return None
     text, fault = RULES[kind]
     return text.format(got=got, other=other), fault

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel
 
+import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, PtxError, TilewrightError
 from tilewright.instruments import Banks
 from tilewright.programs import Program
@@ -72,6 +73,12 @@ def test_shared_bytes(shared_bytes):
 def test_options_of_another_kind(options, message):
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match=message):
         launch(kernel(""), 1, 32, (OUT,), **options)
+
+
+@pytest.mark.parametrize("call", [tw.check, tw.profile, tw.predict])
+def test_options_that_there_are_not(call):
+    with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) got an unexpected keyword argument 'shared'"):
+        call(kernel("ret;"), 1, 32, (), shared=4)
 
 
 def test_arrays_on_the_device_are_read_by_numpy():

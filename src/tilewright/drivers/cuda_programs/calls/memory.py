@@ -123,11 +123,6 @@ def cudaMemset2D(call: Caller, pointer: int, step: int, value: int, width: int, 
         filled(call.gpu, pointer + row * step, bytes([value & 0xFF]), width)
 
 
-def cudaMemset2DAsync(call: Caller, pointer: int, step: int, value: int, width: int, height: int, stream: int) -> None:
-    """Set bytes of rows, in a stream."""
-    call.runtime.submit(call, stream, lambda now: cudaMemset2D(now, pointer, step, value, width, height), "set")
-
-
 def cudaMemset3D(call: Caller, pitched: tuple[int, ...], value: int, extent: tuple[int, int, int]) -> None:
     """Set bytes of planes."""
     address, step, _, rows = pitched
@@ -154,23 +149,9 @@ def cudaMemcpyToSymbol(call: Caller, symbol: int, source: int, size: int, offset
     copied(call.gpu, _part(call, symbol, offset, size), source, size, kind)
 
 
-def cudaMemcpyToSymbolAsync(
-    call: Caller, symbol: int, source: int, size: int, offset: int, kind: int, stream: int
-) -> None:
-    """Copy bytes into a variable, in a stream."""
-    call.runtime.submit(call, stream, lambda now: cudaMemcpyToSymbol(now, symbol, source, size, offset, kind), "copy")
-
-
 def cudaMemcpyFromSymbol(call: Caller, target: int, symbol: int, size: int, offset: int, kind: int) -> None:
     """Copy bytes from a variable."""
     copied(call.gpu, target, _part(call, symbol, offset, size), size, kind)
-
-
-def cudaMemcpyFromSymbolAsync(
-    call: Caller, target: int, symbol: int, size: int, offset: int, kind: int, stream: int
-) -> None:
-    """Copy bytes from a variable, in a stream."""
-    call.runtime.submit(call, stream, lambda now: cudaMemcpyFromSymbol(now, target, symbol, size, offset, kind), "copy")
 
 
 def _part(call: Caller, symbol: int, offset: int, size: int) -> int:

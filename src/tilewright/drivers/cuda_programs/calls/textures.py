@@ -79,24 +79,6 @@ def cudaMemcpy2DFromArray(
     copied_rows(call.gpu, target, step, _place(of, x, y, width, height), of.row_bytes, width, height, kind)
 
 
-def cudaMemcpy2DToArrayAsync(
-    call: Caller, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int, stream: int
-) -> None:
-    """Copy rows into an array, in a stream."""
-    call.runtime.submit(
-        call, stream, lambda now: cudaMemcpy2DToArray(now, target, x, y, source, step, width, height, kind), "copy"
-    )
-
-
-def cudaMemcpy2DFromArrayAsync(
-    call: Caller, target: int, step: int, source: int, x: int, y: int, width: int, height: int, kind: int, stream: int
-) -> None:
-    """Copy rows out of an array, in a stream."""
-    call.runtime.submit(
-        call, stream, lambda now: cudaMemcpy2DFromArray(now, target, step, source, x, y, width, height, kind), "copy"
-    )
-
-
 def cudaMemcpyToArray(call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int) -> None:
     """Copy bytes into an array, row after row."""
     to = array_of(call, target)
@@ -107,20 +89,6 @@ def cudaMemcpyFromArray(call: Caller, target: int, source: int, x: int, y: int, 
     """Copy bytes out of an array, row after row."""
     of = array_of(call, source)
     copied(call.gpu, target, _place(of, x, y, 0, -(-(x + size) // of.row_bytes)), size, kind)
-
-
-def cudaMemcpyToArrayAsync(
-    call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int, stream: int
-) -> None:
-    """Copy bytes into an array, in a stream."""
-    call.runtime.submit(call, stream, lambda now: cudaMemcpyToArray(now, target, x, y, source, size, kind), "copy")
-
-
-def cudaMemcpyFromArrayAsync(
-    call: Caller, target: int, source: int, x: int, y: int, size: int, kind: int, stream: int
-) -> None:
-    """Copy bytes out of an array, in a stream."""
-    call.runtime.submit(call, stream, lambda now: cudaMemcpyFromArray(now, target, source, x, y, size, kind), "copy")
 
 
 def cudaMemcpy2DArrayToArray(
