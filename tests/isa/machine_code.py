@@ -33,7 +33,7 @@ def listing(text: str, target: str, folder: Path) -> str:
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr + made.stdout
     printer = Path(assembler).with_name("nvdisasm")
-    return subprocess.run([printer, binary], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([printer, "--no-dataflow", binary], capture_output=True, text=True, check=True).stdout
 
 
 def _signed(value: int, bits: int = 32) -> int:
