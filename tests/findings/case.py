@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,6 +19,11 @@ from tilewright.simt import DeviceArray, Memory
 Arguments = Callable[[np.random.Generator], tuple[Any, ...]]
 #: The arguments before the launch -> what the arrays at these positions hold after it.
 Reference = Callable[..., dict[int, Any]]
+
+
+#: Text, options and instance of a template -> what was made of it. All kernels of a text are compiled together:
+#: headers alone take NVRTC two seconds.
+_COMPILED: dict[tuple[str, tuple[str, ...], str], Program] = {}
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,15 @@ class Text:
     def program(self) -> Program:
         if self.language == "ptx":
             return Program.from_ptx(self.text, self.entry)
-        return Program.from_cuda(self.text, self.entry, options=self.options, path=str(self.path))
+        key = (self.text, self.options, self.entry if "<" in self.entry else "")
+        if key not in _COMPILED:
+            _COMPILED[key] = Program.from_cuda(self.text, self.entry, options=self.options, path=str(self.path))
+        found = _COMPILED[key]
+        if found.name == self.entry:
+            return found
+        mangled = f"_Z{len(self.entry)}{self.entry}"
+        lowered = [one.name for one in found.module.entries if one.name == self.entry or one.name.startswith(mangled)]
+        return dataclasses.replace(Program.from_ptx(found.ptx, *lowered), name=self.entry)
 
 
 def _placed(file: str, text: str) -> tuple[Path, str]:

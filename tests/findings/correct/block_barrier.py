@@ -2,8 +2,10 @@
 
 from case import Case, backwards, cuda_cpp, given
 
-FIRST = r"""
+SOURCE = r"""
 #include <cuda/barrier>
+#include <cuda/std/utility>
+
 __global__ void rounds_of_a_barrier(const int *x, int *out, int n) {
     __shared__ cuda::barrier<cuda::thread_scope_block> bar;
     __shared__ int tile[128];
@@ -19,10 +21,7 @@ __global__ void rounds_of_a_barrier(const int *x, int *out, int n) {
     }
     out[threadIdx.x] = s;
 }
-"""
-SECOND = r"""
-#include <cuda/barrier>
-#include <cuda/std/utility>
+
 __global__ void arrive_then_wait(const int *x, int *out, int n) {
     using B = cuda::barrier<cuda::thread_scope_block>;
     __shared__ B bar;
@@ -41,11 +40,11 @@ __global__ void arrive_then_wait(const int *x, int *out, int n) {
 
 CASES = (
     Case(
-        "rounds_of_a_barrier", cuda_cpp(__file__, FIRST, "rounds_of_a_barrier", "-std=c++17"),
+        "rounds_of_a_barrier", cuda_cpp(__file__, SOURCE, "rounds_of_a_barrier", "-std=c++17"),
         1, 128, given(128, 128), lambda x, out, size: {1: 4 * x[::-1] + 6},
     ),
     Case(
-        "arrive_then_wait", cuda_cpp(__file__, SECOND, "arrive_then_wait", "-std=c++17"),
+        "arrive_then_wait", cuda_cpp(__file__, SOURCE, "arrive_then_wait", "-std=c++17"),
         1, 128, given(128, 128), backwards,
     ),
 )  # fmt: skip

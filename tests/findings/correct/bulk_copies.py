@@ -2,10 +2,11 @@
 
 from case import Case, backwards, cuda_cpp, given
 
-FIRST = r"""
+SOURCE = r"""
 #include <cuda/barrier>
 #include <cuda/ptx>
 namespace ptx = cuda::ptx;
+
 __global__ void bulk_in_and_out(const int *x, int *out, int n) {
     using B = cuda::barrier<cuda::thread_scope_block>;
     __shared__ alignas(16) int tile[1024];
@@ -29,10 +30,7 @@ __global__ void bulk_in_and_out(const int *x, int *out, int n) {
         ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
     }
 }
-"""
-SECOND = r"""
-#include <cuda/barrier>
-#include <cuda/ptx>
+
 __global__ void bulk_with_expected_bytes(const int *x, int *out, int n) {
     using B = cuda::barrier<cuda::thread_scope_block>;
     __shared__ alignas(16) int tile[1024];
@@ -57,11 +55,11 @@ __global__ void bulk_with_expected_bytes(const int *x, int *out, int n) {
 
 CASES = (
     Case(
-        "bulk_in_and_out", cuda_cpp(__file__, FIRST, "bulk_in_and_out", "-std=c++17"),
+        "bulk_in_and_out", cuda_cpp(__file__, SOURCE, "bulk_in_and_out", "-std=c++17"),
         1, 128, given(1024, 1024), lambda x, out, size: {1: x + 1},
     ),
     Case(
-        "bulk_with_expected_bytes", cuda_cpp(__file__, SECOND, "bulk_with_expected_bytes", "-std=c++17"),
+        "bulk_with_expected_bytes", cuda_cpp(__file__, SOURCE, "bulk_with_expected_bytes", "-std=c++17"),
         1, 128, given(1024, 1024), backwards,
     ),
 )  # fmt: skip

@@ -2,11 +2,12 @@
 
 from case import Case, backwards, cuda_cpp, given
 
-FIRST = r"""
+SOURCE = r"""
 #include <cooperative_groups.h>
-
 #include <cuda/barrier>
+#include <cooperative_groups/memcpy_async.h>
 namespace cg = cooperative_groups;
+
 __global__ void copies_at_a_barrier(const int *x, int *out, int n) {
     using B = cuda::barrier<cuda::thread_scope_block>;
     __shared__ B bar;
@@ -20,11 +21,7 @@ __global__ void copies_at_a_barrier(const int *x, int *out, int n) {
     for (int i = threadIdx.x; i < 1024; i += blockDim.x)
         out[i] = tile[1023 - i];
 }
-"""
-SECOND = r"""
-#include <cooperative_groups.h>
-#include <cooperative_groups/memcpy_async.h>
-namespace cg = cooperative_groups;
+
 __global__ void copies_of_a_group(const int *x, int *out, int n) {
     __shared__ alignas(128) int tile[1024];
     auto block = cg::this_thread_block();
@@ -38,11 +35,11 @@ __global__ void copies_of_a_group(const int *x, int *out, int n) {
 
 CASES = (
     Case(
-        "copies_at_a_barrier", cuda_cpp(__file__, FIRST, "copies_at_a_barrier", "-std=c++17"),
+        "copies_at_a_barrier", cuda_cpp(__file__, SOURCE, "copies_at_a_barrier", "-std=c++17"),
         1, 128, given(1024, 1024), backwards,
     ),
     Case(
-        "copies_of_a_group", cuda_cpp(__file__, SECOND, "copies_of_a_group", "-std=c++17"),
+        "copies_of_a_group", cuda_cpp(__file__, SOURCE, "copies_of_a_group", "-std=c++17"),
         1, 128, given(1024, 1024), backwards,
     ),
 )  # fmt: skip

@@ -2,11 +2,11 @@
 
 from case import Case, cuda_cpp, given
 
-FIRST = r"""
+SOURCE = r"""
 #include <cooperative_groups.h>
-
 #include <cuda/pipeline>
 namespace cg = cooperative_groups;
+
 __global__ void pipeline_of_all(const int *x, int *out, int n) {
     constexpr int S = 2;
     __shared__ alignas(128) int tile[S][128];
@@ -28,12 +28,7 @@ __global__ void pipeline_of_all(const int *x, int *out, int n) {
     }
     out[threadIdx.x] = s;
 }
-"""
-SECOND = r"""
-#include <cooperative_groups.h>
 
-#include <cuda/pipeline>
-namespace cg = cooperative_groups;
 __global__ void pipeline_of_two_roles(const int *x, int *out, int n) {
     constexpr int S = 2;
     __shared__ alignas(128) int tile[S][64];
@@ -64,11 +59,11 @@ __global__ void pipeline_of_two_roles(const int *x, int *out, int n) {
 
 CASES = (
     Case(
-        "pipeline_of_all", cuda_cpp(__file__, FIRST, "pipeline_of_all", "-std=c++17"),
+        "pipeline_of_all", cuda_cpp(__file__, SOURCE, "pipeline_of_all", "-std=c++17"),
         1, 128, given(1024, 128), lambda x, out, size: {1: x.reshape(8, 128).sum(0)[::-1]},
     ),
     Case(
-        "pipeline_of_two_roles", cuda_cpp(__file__, SECOND, "pipeline_of_two_roles", "-std=c++17"),
+        "pipeline_of_two_roles", cuda_cpp(__file__, SOURCE, "pipeline_of_two_roles", "-std=c++17"),
         1, 128, given(1024, 64), lambda x, out, size: {1: x.reshape(16, 64).sum(0)[::-1]},
     ),
 )  # fmt: skip

@@ -1,12 +1,12 @@
-// Two kernels on two streams write one buffer; words say what orders them.
+// Two kernels on two streams write one buffer; words say what orders them, each with streams and a buffer of its own.
 #include <cstdio>
 #include <cstring>
 
 __global__ void first(int *x) { x[threadIdx.x] = threadIdx.x; }
 __global__ void second(int *x) { x[threadIdx.x] += 1; }
 
-int main(int, char **words) {
-    auto is = [&](const char *word) { return !strcmp(words[1], word); };
+static void run(const char *order) {
+    auto is = [&](const char *word) { return !strcmp(order, word); };
     int *x, host[32];
     cudaStream_t one, other;
     cudaEvent_t event;
@@ -35,4 +35,8 @@ int main(int, char **words) {
     cudaDeviceSynchronize();
     cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
     printf("%d\n", host[31]);
+}
+
+int main(int, char **words) {
+    while (*++words) run(*words);
 }
