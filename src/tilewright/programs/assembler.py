@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import asdict, dataclass
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
@@ -40,44 +41,51 @@ def find_assembler() -> Path:
 
 
 def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
-    """Assemble PTX and read a kernel's resources; cached in memory and on disk.
+    """Assemble PTX and read what a kernel needs; remembered in memory and on disk.
 
-    Raises MissingExtraError: the assembler is not installed; CompileError: the assembler rejected the text.
+    Raises MissingExtraError: the assembler is not installed; CompileError: the assembler refused the text.
     """
-    return _resources(ptx, entry, cc, find_assembler())
-
-
-@bounded(512)
-def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path) -> Resources:
-    cache = store.room(upkeep.RESOURCES)
-    key = store.digest(ptx, entry, str(cc), version(ptxas))
-    kept = store.read(cache, key, lambda header: Resources(**header))
-    if kept is not None:
-        return kept[0]
-    with private.working_folder() as folder:
-        result = _read_report(_assemble(ptxas, ptx, entry, cc, folder / "kernel.cubin"), entry)
-    store.write(cache, key, asdict(result), b"")
-    return result
+    return _read_report(_asked(ptx, entry, cc)[0], entry)
 
 
 def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
-    """Assemble PTX to machine code for a GPU; parameters and errors are those of :func:`resources`."""
+    """Assemble PTX to machine code for a GPU; parameters, errors and what is remembered are those of `resources`."""
+    return zlib.decompress(_asked(ptx, entry, cc)[1])
+
+
+def _asked(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[str, bytes]:
+    ptxas = find_assembler()
+    try:
+        return _assembled(ptx, cc, ptxas)
+    except CompileError as error:
+        raise CompileError(f"{entry}: {error}") from error
+
+
+@bounded(512)
+def _assembled(ptx: str, cc: tuple[int, int], ptxas: Path) -> tuple[str, bytes]:
+    """The assembler's report of all kernels of a text, and its machine code, compressed."""
+    cache = store.room(upkeep.RESOURCES)
+    key = store.digest("assembled", ptx, str(cc), version(ptxas))
+    kept = store.read(cache, key, lambda header: str(header["report"]))
+    if kept is not None:
+        return kept
     with private.working_folder() as folder:
         output = folder / "kernel.cubin"
-        _assemble(find_assembler(), ptx, entry, cc, output)
-        return output.read_bytes()
+        report, code = _assemble(ptxas, ptx, cc, output), zlib.compress(output.read_bytes())
+    store.write(cache, key, {"report": report}, code)
+    return report, code
 
 
 @bounded(8)
 def version(program: Path) -> str:
     """The version that the assembler, or another of the vendor's programs, reports."""
-    done = _run([str(program), "--version"], "its version")
+    done = _run([str(program), "--version"])
     if done.returncode:
         raise CompileError(f"{program} --version failed ({done.stderr.strip() or done.returncode}); install it again")
     return done.stdout
 
 
-def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run the assembler, with a time limit.
 
     Raises CompileError: it takes longer, or cannot be run.
@@ -85,31 +93,24 @@ def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
     except subprocess.TimeoutExpired as error:
-        raise CompileError(f"{wanted}: the assembler did not finish within {_SECONDS} s; unroll less") from error
+        raise CompileError(f"the assembler did not finish within {_SECONDS} s; unroll less") from error
     except OSError as error:
-        raise CompileError(f"{wanted}: {command[0]} cannot be run ({error.strerror}); install it again") from error
+        raise CompileError(f"{command[0]} cannot be run ({error.strerror}); install it again") from error
 
 
-def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Path) -> str:
+def _assemble(ptxas: Path, ptx: str, cc: tuple[int, int], output: Path) -> str:
     """Run the assembler and return its report."""
     source = output.with_suffix(".ptx")
     private.write(source, ptx.encode())
-    command = [
-        str(ptxas),
-        "-v",
-        f"-arch={listing.architecture(listing.parsed(ptx), cc)}",
-        "-lineinfo",
-        str(source),
-        "-o",
-        str(output),
-    ]
-    done = _run(command, entry)
+    target = listing.architecture(listing.parsed(ptx), cc)
+    command = [str(ptxas), "-v", f"-arch={target}", "-lineinfo", str(source), "-o", str(output)]
+    done = _run(command)
     if done.returncode and _UNRESOLVED in done.stderr:  # a device-runtime function, which a linker adds
         private.write(source, device_runtime.with_grid_barrier(ptx).encode())
-        done = _run(command, entry)
+        done = _run(command)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
-        raise CompileError(f"{entry}: the assembler rejected it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())
+        raise CompileError(f"the assembler rejected it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())
     return done.stderr + done.stdout
 
 

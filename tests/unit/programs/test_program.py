@@ -301,13 +301,16 @@ class TestResources:
         monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
         program = Program.from_cuda(CUDA, "plain", options=["-DWIDTH=17"])
         first = program.resources()
+        code = assembler.cubin(program.ptx, program.entry, program.cc)
+        assert code.startswith(b"\x7fELF")
         (file,) = (tmp_path / "resources").iterdir()
-        assembler._resources.cache_clear()
+        assembler._assembled.cache_clear()
         with monkeypatch.context() as patch:
             patch.setattr(assembler, "_assemble", None)
             assert program.resources() == first
+            assert assembler.cubin(program.ptx, program.entry, program.cc) == code
         file.write_text("{half")
-        assembler._resources.cache_clear()
+        assembler._assembled.cache_clear()
         with pytest.warns(TilewrightWarning, match="damaged"):
             assert program.resources() == first
 
