@@ -117,8 +117,8 @@ class Watched:
     def _deeds(self) -> Iterator[tuple[Deed, int]]:
         """What each role did, with the number of its warps."""
         for role in self.roles:
-            for told in role.deeds.values():
-                yield from ((deed, len(role.warps)) for deed in itertools.chain(*told))
+            for done in role.deeds.values():
+                yield from ((deed, len(role.warps)) for deed in itertools.chain(*done))
 
 
 def watched(alone: Alone) -> Watched | None:
@@ -158,12 +158,12 @@ def _deeds(
     A predicated instruction does nothing if the machine saw its line act only after later waits.
     """
     may = np.array([bool(opcodes.row(one.name).deed) for one in code])
-    left = {line: list(reversed(told)) for line, told in role.deeds.items()}
+    left = {line: list(reversed(done)) for line, done in role.deeds.items()}
     nothing = (Deed(Does.OTHER, NOWHERE, 0, 0),)
     waited, found = 0, []
     for number in path[may[path]].tolist():
-        told = left.get(code[number].ptx_line)
-        done = told.pop() if told and told[-1][0].after <= waited else nothing
+        coming = left.get(code[number].ptx_line)
+        done = coming.pop() if coming and coming[-1][0].after <= waited else nothing
         waited += done[0].does is Does.WAITS
         for n, deed in enumerate(done, 1):
             found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes, n < len(done)))

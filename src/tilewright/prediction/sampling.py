@@ -124,8 +124,8 @@ class _Ran:
         """The blocks of a part, run together; earlier results are reused."""
         if part not in self._known:
             launch, run = self._alone.launch, self._alone.run(part, instruments())
-            told: dict[str, Any] = {"launch": launch.index, "launched_at": launch.source_line}
-            counts = of_run(run, self.gpu, shared_bytes=launch.shared_bytes, **told) if counted else None
+            which: dict[str, Any] = {"launch": launch.index, "launched_at": launch.source_line}
+            counts = of_run(run, self.gpu, shared_bytes=launch.shared_bytes, **which) if counted else None
             asked: CoalescingResult = run.results["coalescing"]
             assert asked.requests is not None
             atomics, blocks = asked.total("atomic", "requests"), caching.blocks_of(part, run.grid)
