@@ -1,7 +1,8 @@
-"""Driver calls about memory: device, managed, pinned and mapped, copies between them, and questions about pointers.
+"""Driver calls for memory: device, managed, pinned and mapped; copies; attributes of pointers.
 
-Managed and pinned memory lie in the device's arena, at one address for both sides. Registered host memory has a copy
-there, which is brought into step around everything that uses device memory.
+Managed and pinned memory is in the device's arena, at one address for host and device. Registered host memory has a
+copy there, which is synchronised before and after each use of device memory.
+
 
 Source: CUDA Driver API, "Memory Management" and "Unified Addressing".
 """
@@ -15,12 +16,12 @@ from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.outstanding import LEGACY, Task, UsedBytes
 
-#: Where a copy is from and to. Source: CUDA Runtime API, `cudaMemcpyKind`.
+#: Directions of a copy. Source: CUDA Runtime API, `cudaMemcpyKind`.
 TO_DEVICE, TO_HOST, ON_DEVICE, ANYWHERE = range(1, 5)
 
 
 def cuMemGetInfo(gpu: SimulatedGpu) -> tuple[int, int]:
-    """Free and all bytes."""
+    """Free and total bytes."""
     gpu.require_context()
     return gpu.memory.capacity_bytes - gpu.memory.allocated_bytes, gpu.memory.capacity_bytes
 
@@ -36,7 +37,7 @@ def cuMemAllocManaged(gpu: SimulatedGpu, size: int, flags: int) -> Any:
 
 
 def cuMemFree(gpu: SimulatedGpu, pointer: Any) -> None:
-    """Give device or managed memory back; 0 is nothing."""
+    """Free device or managed memory; 0 has no effect."""
     if int(pointer):
         gpu.free(int(pointer))
 
@@ -48,25 +49,25 @@ def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: Any) -> Any:
 
 
 def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
-    """Give device memory back, in a stream."""
+    """Free device memory, in a stream."""
     gpu.stream(int(stream))
     cuMemFree(gpu, pointer)
 
 
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
-    """Pinned host memory, which the device reaches at the same address."""
+    """Pinned host memory, which the device accesses at the same address."""
     address = gpu.allocate(int(size), host_visible=True)
     gpu.pinned[address] = int(flags)
     return address
 
 
 def cuMemFreeHost(gpu: SimulatedGpu, pointer: Any) -> None:
-    """Give pinned host memory back."""
+    """Free pinned host memory."""
     gpu.free(int(pointer))
 
 
 def cuMemHostRegister(gpu: SimulatedGpu, pointer: Any, size: int, flags: int) -> None:
-    """Pin host memory of one's own, and map it where that is asked for."""
+    """Pin existing host memory, and map it if requested."""
     gpu.require_context()
     start, end = int(pointer), int(pointer) + int(size)
     if not start or start == end:
@@ -86,14 +87,15 @@ def cuMemHostUnregister(gpu: SimulatedGpu, pointer: Any) -> None:
 
 
 def cuMemHostGetDevicePointer(gpu: SimulatedGpu, pointer: Any, flags: int) -> Any:
-    """Where the device reaches host memory."""
+    """The device address of host memory."""
     return binding().CUdeviceptr(device_address(gpu, int(pointer)))
 
 
 def device_address(gpu: SimulatedGpu, address: int) -> int:
-    """Where the device reaches an address of either side.
+    """The device address for an address of host or device memory.
 
-    Raises DriverError: nowhere.
+    Raises DriverError: the device cannot access it.
+
     """
     if gpu.memory.extent(address):
         return address
@@ -104,7 +106,7 @@ def device_address(gpu: SimulatedGpu, address: int) -> int:
 
 
 def registered_at(gpu: SimulatedGpu, address: int) -> int | None:
-    """Where the registered memory of the host begins that an address lies in; None for none."""
+    """The start of the registered host memory that contains an address; None if none does."""
     known = gpu.registered.copy().items()
     return next((host for host, found in known if host <= address < host + found.size_bytes), None)
 
@@ -119,7 +121,7 @@ def cuMemGetAddressRange(gpu: SimulatedGpu, pointer: Any) -> tuple[Any, int]:
 
 
 def cuPointerGetAttribute(gpu: SimulatedGpu, attribute: Any, pointer: Any) -> Any:
-    """What is known of a pointer."""
+    """An attribute of a pointer."""
     address = int(pointer)
     gpu.refuse_ended(address)
     names = binding().CUpointer_attribute
@@ -154,12 +156,12 @@ def cuMemcpyDtoH(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None
 
 
 def cuMemcpyDtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
-    """Copy on the device, for which the host does not wait."""
+    """Copy on the device; the host does not wait."""
     copy_in(gpu, LEGACY, target, source, size, ON_DEVICE)
 
 
 def cuMemsetD8(gpu: SimulatedGpu, target: Any, value: int, count: int) -> None:
-    """Set bytes on the device; the host waits where they are its own too."""
+    """Set bytes on the device; the host waits if it shares them."""
     cuMemsetD8Async(gpu, target, value, count, LEGACY)
     if _pinned(gpu, int(target)):
         gpu.outstanding.synchronised(LEGACY)
@@ -186,20 +188,20 @@ def cuMemsetD8Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stre
 
 
 def copy(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
-    """Copy bytes, and wait for it."""
+    """Copy bytes, and wait."""
     copy_in(gpu, LEGACY, target, source, size, kind)
     gpu.outstanding.synchronised(LEGACY)
 
 
 def copy_in(gpu: SimulatedGpu, stream: Any, target: Any, source: Any, size: int, kind: int) -> None:
-    """Copy bytes in a stream; the host waits where they go to memory of its own that is not pinned."""
+    """Copy bytes in a stream; the host waits if the target is its own memory and not pinned."""
     gpu.require_context()
     if gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
         copy_queued(gpu, int(stream), int(target), int(source), size, kind)
 
 
 def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: int, kind: int) -> None:
-    """Note that a stream got a copy."""
+    """Record a copy as a new task of a stream."""
     if not gpu.outstanding.pending and not gpu.host_races:
         return
     to_device, from_device = (gpu.memory.extent(address) is not None for address in (target, source))
@@ -218,9 +220,9 @@ def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int)
 
 
 def copied(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
-    """Copy bytes, of which each end may be the device's; those of NumPy's arrays no further than these reach.
+    """Copy bytes between host and device memory; a copy of a NumPy array stays within the array.
 
-    Raises DriverError: a range goes beyond its allocation, or the direction names device memory that is none.
+    Raises DriverError: a range leaves its allocation, or the direction requires device memory and the address has none.
     """
     if not size:
         return
@@ -235,9 +237,10 @@ def copied(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) ->
 def copied_rows(
     gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, kind: int
 ) -> None:
-    """Copy rows of bytes, each so many bytes after the last.
+    """Copy rows of bytes; the steps are distances between rows.
 
-    Raises DriverError: as `copied` does, or rows are longer than the distance between them.
+    Raises DriverError: as `copied`, or rows are longer than the distance between them.
+
     """
     if width > min(target_step, source_step):
         raise DriverError("cudaErrorInvalidPitchValue", "rows are longer than the distance between them")
@@ -254,7 +257,7 @@ def copied_rows(
 def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
     """Set words on the device.
 
-    Raises DriverError: they do not lie in one allocation.
+    Raises DriverError: they are not inside one allocation.
     """
     if not count:
         return
@@ -270,7 +273,7 @@ def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
 
 
 def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: int, kind: int) -> bool:
-    """Refuse the ends of a copy that should be device memory and are not; whether it goes to the device."""
+    """Reject ends of a copy that must be device memory and are not; return whether the target is on the device."""
     if not 0 <= kind <= ANYWHERE:
         raise DriverError("cudaErrorInvalidMemcpyDirection")
     ends = ("source", source, source_size, (TO_HOST, ON_DEVICE)), ("target", target, size, (TO_DEVICE, ON_DEVICE))
@@ -284,17 +287,17 @@ def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: i
 
 
 def _shared(gpu: SimulatedGpu, address: int) -> bool:
-    """Whether an address is of memory of both sides."""
+    """Whether an address is in memory that host and device share."""
     return (gpu.memory.extent(address) or (0, 0))[0] in gpu.host_visible
 
 
 def _pinned(gpu: SimulatedGpu, address: int) -> bool:
-    """Whether copies to an address of the host return before they are done, as those of other memory do not."""
+    """Whether a copy to a host address returns before it is done, which only holds for pinned memory."""
     return _shared(gpu, address) or registered_at(gpu, address) is not None
 
 
 def _queued(gpu: SimulatedGpu, stream: Any, what: str, reads: tuple[int, int] | None, writes: tuple[int, int]) -> None:
-    """Note that a stream got a task; of each range its address and bytes."""
+    """Record a new task of a stream; each range is an address and a size."""
     if not gpu.host_races:
         return
     read, written = (

@@ -39,7 +39,7 @@ QUARANTINE_BYTES = 256 << 20
 #: Handles of the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
-#: The default pool's handle; others follow it.
+#: The default pool's handle; later ones count up from it.
 POOL = 0xB001
 _Thing = TypeVar("_Thing")
 
@@ -166,12 +166,12 @@ class SimulatedGpu:
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
         self.libraries: dict[int, Library] = {}
-        self.host = Host()  # who makes the call at hand
-        self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
-        self.pinned: dict[int, int] = {}  # address of pinned memory -> its flags
-        self.pool = POOL  # the pool that memory comes from
-        self.pools: dict[tuple[int, int], int] = {}  # pool and attribute -> what was set
-        self.tensors: set[int] = set()  # addresses of tensors that maps were made of
+        self.host = Host()  # the maker of the current call
+        self.host_visible: dict[int, int] = {}  # address -> size of pinned and managed memory
+        self.pinned: dict[int, int] = {}  # address of pinned memory -> flags
+        self.pool = POOL  # the pool for new memory
+        self.pools: dict[tuple[int, int], int] = {}  # (pool, attribute) -> value that was set
+        self.tensors: set[int] = set()  # addresses of tensors that have a tensor map
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
@@ -390,11 +390,11 @@ class SimulatedGpu:
 
     @property
     def registered(self) -> dict[int, Registered]:
-        """Memory that the host registered, by its address."""
+        """Registered host memory, by host address."""
         return self.host.registered
 
     def check_range(self, address: int, size_bytes: int, what: str = "memory") -> None:
-        """Refuse a range that does not lie in one allocation."""
+        """Reject a range that is not inside one allocation."""
         self.refuse_ended(address)
         extent = self.memory.extent(address)
         if not size_bytes:

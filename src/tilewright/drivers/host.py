@@ -1,7 +1,7 @@
-"""What makes driver calls, as their answers see it: its memory, its functions, and the code that it loaded.
+"""The maker of driver calls, as their implementations see it: its memory, its functions, and its loaded code.
 
-A `Host` is the process that the simulated GPU is in. A program that is another process reaches the simulated GPU
-through a connection, and what stands for it (`cuda_programs/protocol.py`) does the same through that.
+A `Host` is the simulated GPU's own process. A program in another process reaches the simulated GPU through a
+connection; `Caller` in `cuda_programs/protocol.py` does the same for it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Registered:
     """Host memory that was registered."""
 
     size_bytes: int
-    address: int  #: Where the device reaches it; 0 where it is not mapped.
-    allocation: int  #: The device memory that it takes; 0 for none.
-    is_copy: bool = True  #: Whether the device has a copy, which is brought into step around all that uses it.
+    address: int  #: Its device address; 0 if it is not mapped.
+    allocation: int  #: The device memory that it uses; 0 for none.
+    is_copy: bool = True  #: Whether the device has a copy, which is synchronised before and after each use.
 
 
 class Host:
-    """The process that the simulated GPU is in.
+    """The simulated GPU's own process.
 
     >>> buffer = ctypes.create_string_buffer(16)
     >>> host = Host()
@@ -44,16 +44,16 @@ class Host:
     """
 
     def __init__(self) -> None:
-        self.registered: dict[int, Registered] = {}  #: By its address.
+        self.registered: dict[int, Registered] = {}  #: By host address.
 
     @property
     def loaded(self) -> Loaded:
-        """The code that it loaded."""
+        """The code that the process loaded."""
         return _loaded()
 
     @property
     def code_gpu(self) -> SimulatedGpu | None:
-        """Where its code is loaded: on the GPU that is in place when it is used."""
+        """The GPU that its code is loaded on; None for the one installed at the time of use."""
         return None
 
     # -- memory -------------------------------------------------------------------------------------------------
@@ -67,29 +67,29 @@ class Host:
         return [self.read(address, size) for address, size in ranges]
 
     def unpacked(self, form: str, address: int) -> Any:
-        """Values at an address, by a format of `struct`; the one, where it is one."""
+        """Values at an address, in a format of `struct`; a single value if there is one."""
         found = struct.unpack(f"<{form}", self.read(address, struct.calcsize(f"<{form}")))
         return found[0] if len(found) == 1 else found
 
     def words(self, count: int, address: int) -> tuple[int, ...]:
-        """So many words of 8 bytes at an address."""
+        """`count` words of 8 bytes at an address."""
         return struct.unpack(f"<{count}Q", self.read(address, 8 * count)) if count else ()
 
     def text(self, address: int) -> str:
-        """A text at an address; "" at none."""
+        """The text at an address; "" for address 0."""
         return ctypes.string_at(address).decode("utf-8", "surrogateescape") if address else ""
 
     def write(self, address: int, data: bytes) -> None:
-        """Put bytes at an address; nothing at none."""
+        """Write bytes to an address; no effect for address 0."""
         if address:
             ctypes.memmove(address, data, len(data))
 
     def pack(self, form: str, address: int, *values: Any) -> None:
-        """Put values at an address, by a format of `struct`."""
+        """Write values to an address, in a format of `struct`."""
         self.write(address, struct.pack(f"<{form}", *values))
 
     def move(self, target: int, source: int, size_bytes: int) -> None:
-        """Copy bytes between addresses of either side."""
+        """Copy bytes between host or device addresses."""
         ctypes.memmove(target, source, size_bytes)
 
     def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
@@ -102,21 +102,21 @@ class Host:
         ctypes.memset(address, value & 0xFF, size_bytes)
 
     def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
-        """Where bytes stand, for as long as it may read them."""
+        """The address of a copy of these bytes, which lives as long as the host may read it."""
         return self.loaded.kept(data)
 
     def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
-        """Register memory of its own."""
+        """Register host memory."""
         address = gpu.allocate(size_bytes, host_visible=True) if mapped else 0
         self.registered[start] = Registered(size_bytes, address, address)
 
     def unregister(self, start: int) -> Registered | None:
-        """Undo that; None where it was not registered."""
+        """Remove a registration; None if there is none."""
         return self.registered.pop(start, None)
 
     @contextmanager
     def in_step(self) -> Iterator[None]:
-        """Device memory is used meanwhile: mapped memory is what its copy is, before and after."""
+        """Device memory is used in the body: mapped memory and its copy are synchronised before and after."""
         mapped = [(at, found) for at, found in self.registered.copy().items() if found.address and found.is_copy]
         for at, found in mapped:
             ctypes.memmove(found.address, at, found.size_bytes)
@@ -129,23 +129,24 @@ class Host:
     # -- files, code, functions ---------------------------------------------------------------------------------
 
     def path(self, text: str) -> Path:
-        """A file that it names."""
+        """A file by the host's name for it."""
         return Path(text)
 
     def kernel(self, handle: int) -> Kernel:
         """A kernel by its handle.
 
-        Raises DriverError: it is none.
+        Raises DriverError: there is no such kernel.
+
         """
         return self.loaded.kernel(handle)
 
     def invoke(self, function: int, *words: int) -> int:
-        """Call a function of it."""
+        """Call a function of the host."""
         kind = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * len(words))
         return int(kind(function)(*words) or 0)
 
     def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
-        """Call a function of it when a stream's work is done."""
+        """Call a function of the host when a stream's work is done."""
         found, before = gpu.stream(stream), gpu.outstanding.before(stream)
 
         def work() -> None:
@@ -155,9 +156,9 @@ class Host:
         gpu.call_back(found, work)
 
     def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
-        """Do work of a stream now, and say so, or note it where the stream is being captured.
+        """Do a stream's work now and return True, or record it in a graph if the stream is being captured.
 
-        Work is told the stream that it is in; in a graph, that is the default one.
+        The work gets its stream; in a graph, that is the default one.
 
         Raises DriverError: there is no such stream, or the work fails.
         """
@@ -168,7 +169,7 @@ class Host:
     def launch(
         self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
     ) -> None:
-        """Run a kernel with parameters of such bytes."""
+        """Run a kernel with the bytes of its parameters."""
         from tilewright.drivers.launching import Launcher, facts
 
         launcher = Launcher(gpu)
@@ -178,7 +179,7 @@ class Host:
 
 @once
 def _loaded() -> Loaded:
-    """What this process has loaded, on whichever simulated GPU."""
+    """The code that this process has loaded, on any simulated GPU."""
     from tilewright.drivers.libcuda.loading import Loaded
 
     return Loaded()

@@ -89,7 +89,7 @@ class Launcher:
 
     A rejected launch raises the result of `refused`, which gets a code and a message; a failed one raises that of
     `failed`, which gets the machine's error. `show` gets what kernels print; `line` gives the program's launching line.
-    `streams_tell`: whether all ordering between streams is known, so that races between their launches can be
+    `streams_known`: whether all ordering between streams is known, so that races between their launches can be
     detected.
     """
 
@@ -101,14 +101,14 @@ class Launcher:
         show: Callable[[str], None] | None = None,
         line: Callable[[], str] = source_line,
         *,
-        streams_tell: bool = True,
+        streams_known: bool = True,
     ) -> None:
         self.gpu = gpu
         self._refusal = refused or driver_error
         self._failure = failed or kernel_error
         self._show = show or _print
         self._line = line
-        self._streams_tell = streams_tell
+        self._streams_known = streams_known
         self._noted = threading.local()
 
     def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
@@ -206,7 +206,7 @@ class Launcher:
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """The memory of a launch that the host or other streams use too; None if no observer needs it."""
-        at_once = self._streams_tell and self.gpu.streams_at_once
+        at_once = self._streams_known and self.gpu.streams_at_once
         places = self.gpu.memory.allocations() if at_once else self.gpu.host_visible.items()
         used = [
             (address, observer.used(run, address, size))

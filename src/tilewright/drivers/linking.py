@@ -1,7 +1,7 @@
-"""Compiling and linking device code with no driver: NVRTC, nvJitLink and the joining of PTX.
+"""Compiles and links device code without a driver: NVRTC, nvJitLink and the joining of PTX.
 
-These classes stand for `cuda.core`'s of the same name. What is linked is PTX and stays PTX, for that is what the
-machine runs; machine code of a GPU can be linked by none of them.
+These classes replace `cuda.core`'s of the same name. Linked code stays PTX, because the machine runs PTX; none of them
+links machine code of a GPU.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from tilewright.programs.nvrtc import log, output
 from tilewright.ptx import parse, to_text
 from tilewright.ptx.joining import join
 
-#: The static library of the device runtime; what a kernel uses of it is defined where the machine reads the kernel.
+#: The device runtime's static library; the machine defines its functions when it reads a kernel.
 _RUNTIME_LIBRARY = "cudadevrt"
-#: Options of NVRTC with which its code names source lines.
-TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
+#: Options of NVRTC that make its code name source lines.
+WITH_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
 
 
 class ObjectCode:
-    """Device code: what a compiler made, or what a linker joined, which can be loaded on `gpu`, or the one in place."""
+    """Device code from a compiler or linker, which can be loaded on `gpu`, or else on the installed GPU."""
 
     def __init__(
         self, code: bytes | str, code_type: str, name: str = "", ptx: str = "", gpu: SimulatedGpu | None = None
     ) -> None:
         self._code: Any = code
         self._gpu = gpu
-        self.code_type = code_type  #: `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
+        self.code_type = code_type  #: `ptx`, `ltoir`, `cubin` and so on; `cubin` for linked code.
         self.name = name
-        #: What the machine runs; empty where that is not known.
+        #: The PTX that the machine runs; empty if unknown.
         self.ptx = ptx or (_text(self.code) if code_type == "ptx" else "")
 
     @property
     def code(self) -> bytes:
-        """The code's bytes; for what the linker made they are assembled when they are first asked for."""
+        """The code's bytes; linked code is assembled at the first use."""
         if not self._code and self.ptx:
             self._code = assembler.cubin(self.ptx, self.name, listing.target(listing.parsed(self.ptx)))
         elif isinstance(self._code, str):
@@ -51,7 +51,7 @@ class ObjectCode:
 
     @property
     def library(self) -> Library:
-        """The code as it is loaded on its GPU."""
+        """The code as loaded on its GPU."""
         return Library.of(self._gpu or current_gpu(), self)
 
     @property
@@ -81,16 +81,16 @@ for _kind in ("ptx", "cubin", "ltoir", "fatbin", "object", "library"):
 
 
 class Linker:
-    """Joins device code. Options are `cuda.core.LinkerOptions`."""
+    """Links device code. Options are `cuda.core.LinkerOptions`."""
 
     def __init__(self, *objects: Any, options: Any = None) -> None:
         self._objects = objects
         self._options = options
 
     def link(self, target_type: str) -> ObjectCode:
-        """Link to `ptx` or to what can be loaded.
+        """Link to `ptx` or to loadable code.
 
-        Raises cuda.core CUDAError: some code is a GPU's own and not PTX.
+        Raises cuda.core CUDAError: some code is machine code of a GPU.
         """
         texts: list[str] = []
         intermediate = []
@@ -110,19 +110,19 @@ class Linker:
         return ObjectCode(ptx.encode(), "ptx") if target_type == "ptx" else ObjectCode(b"", "cubin", ptx=ptx)
 
     def get_info_log(self) -> str:
-        """What the linker has to say."""
+        """The linker's messages."""
         return ""
 
     def get_error_log(self) -> str:
-        """What went wrong."""
+        """The linker's errors."""
         return ""
 
     def close(self) -> None:
-        """End the linker."""
+        """Close the linker."""
 
 
 def no_binary(message: str) -> Exception:
-    """The error of code that the device cannot run."""
+    """The error for code that the device cannot run."""
     from cuda.core._utils.cuda_utils import CUDAError
 
     error: Exception = CUDAError(f"CUDA_ERROR_NO_BINARY_FOR_GPU: {message}")
@@ -130,8 +130,8 @@ def no_binary(message: str) -> Exception:
 
 
 def machine_code(code: Any) -> Exception:
-    """The error of code that is no PTX and cannot be made into it."""
-    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, and the simulated GPU runs PTX")
+    """The error for machine code, which cannot be converted to PTX."""
+    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, but the simulated GPU runs PTX")
 
 
 def _text(code: bytes | str) -> str:
@@ -139,7 +139,7 @@ def _text(code: bytes | str) -> str:
 
 
 def _optimised(objects: list[Any], options: Any) -> str:
-    """PTX of intermediate code, by nvJitLink."""
+    """PTX of LTO IR, from nvJitLink."""
     from cuda.bindings import nvjitlink
 
     flags = [flag.decode() for flag in options.as_bytes("nvjitlink")] if options is not None else ["-lto"]
@@ -163,7 +163,7 @@ def _optimised(objects: list[Any], options: Any) -> str:
 
 
 class Program:
-    """CUDA C++ on its way through NVRTC. Options are `cuda.core.ProgramOptions`."""
+    """CUDA C++ to be compiled by NVRTC. Options are `cuda.core.ProgramOptions`."""
 
     def __init__(self, code: str, code_type: str, options: Any = None) -> None:
         self._code = code
@@ -172,11 +172,11 @@ class Program:
     def compile(self, target_type: str, name_expressions: Any = (), logs: Any = None) -> ObjectCode:
         """Compile to `ptx` or `ltoir`.
 
-        Raises cuda.core NVRTCError: NVRTC refused the source; the message holds its text.
+        Raises cuda.core NVRTCError: NVRTC rejected the source; the message has its log.
         """
         name = self._options.name or ""
         flags = [*self._options.as_bytes("nvrtc", target_type)]
-        if target_type == "ptx" and not TELLS_LINES & set(flags):
+        if target_type == "ptx" and not WITH_LINES & set(flags):
             flags.append(b"-lineinfo")
         code, log = _compiled(self._code, target_type, name, tuple(flags))
         if logs is not None and log:
@@ -186,7 +186,7 @@ class Program:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(source: str, target_type: str, name: str, flags: tuple[bytes, ...]) -> tuple[bytes, str]:
-    """What NVRTC makes of a source, and its log; numba-cuda compiles its own sources anew for every kernel."""
+    """NVRTC's output for a source, and its log; cached: numba-cuda compiles its own sources for every kernel."""
     from cuda.bindings import nvrtc
     from cuda.core._utils.cuda_utils import NVRTCError
 

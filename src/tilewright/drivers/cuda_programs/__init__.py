@@ -1,1 +1,1 @@
-"""Whole CUDA programs: their source or binary, run in a process of its own beside the simulated GPU."""
+"""Whole CUDA programs: their source or binary runs in its own process, next to that of the simulated GPU."""

@@ -1,4 +1,4 @@
-"""All calls that the simulated GPU answers, and how an answer becomes the result that the program gets."""
+"""All calls that the simulated GPU implements, and how their results and errors reach the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.drivers.libcuda import errors
 from tilewright.drivers.outstanding import LEGACY
 from tilewright.errors import TilewrightError
 
-#: Driver's call -> the runtime's with the same parameters.
+#: Driver call -> the runtime call with the same parameters.
 _SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     {
         "cuMemFree": memory.cudaFree, "cuMemFreeHost": memory.cudaFreeHost, "cuMemFreeAsync": memory.cudaFreeAsync,
@@ -26,7 +26,7 @@ _SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
         "cuEventRecordWithFlags": streams.cudaEventRecordWithFlags,
     }
 )  # fmt: skip
-#: Calls whose twins, which end with `Async`, take a stream besides; and what graphs call them.
+#: Calls that have an `Async` variant with a stream as the last parameter; with their names in graphs.
 _WORK: Mapping[str, str] = MappingProxyType(
     {
         "cudaMemcpyToSymbol": "copy", "cudaMemcpyFromSymbol": "copy", "cudaMemcpyToArray": "copy",
@@ -37,7 +37,7 @@ _WORK: Mapping[str, str] = MappingProxyType(
 
 
 def _in_stream(call: Callable[..., Any], kind: str) -> Callable[..., None]:
-    """The same as work of a stream, which comes last."""
+    """The same call as work of a stream, which is the last parameter."""
 
     def answer(caller: Caller, *words: Any) -> None:
         *given, stream = words
@@ -46,7 +46,7 @@ def _in_stream(call: Callable[..., Any], kind: str) -> Callable[..., None]:
     return answer
 
 
-#: Answers that know only a program as their caller.
+#: Calls that only a program makes.
 _OWN: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     {
         name: function
@@ -56,24 +56,24 @@ _OWN: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     }
     | dict(_SAME)
 )
-#: Every function that is answered, by name.
+#: Every implemented function, by name.
 CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
     {**shared.ANSWERED, **_OWN, **{f"{name}Async": _in_stream(_OWN[name], kind) for name, kind in _WORK.items()}}
 )
-#: Errors of the runtime's alone -> the driver's; others are values that are wrong.
+#: Errors that only the runtime has -> the driver's; all others mean an invalid value.
 _DRIVERS: Mapping[str, str] = MappingProxyType({"cudaErrorInvalidDeviceFunction": "CUDA_ERROR_INVALID_HANDLE"})
-#: Calls that a broken context answers all the same.
+#: Calls that also work in a broken context.
 _ALWAYS = frozenset("cudaGetLastError cudaPeekAtLastError cudaDeviceReset".split())
 _RESULTS = ("cudaError_t", "CUresult")
-#: How names begin of calls that order what streams do before and after them, where these do not end with `Async`:
-#: allocations wait for all; copies and settings are the default stream's, and the host waits for most copies.
+#: Name prefixes of calls that order the work of streams before and after them, unless the name ends with `Async`:
+#: allocations wait for all streams; copies and fills use the default stream, and the host waits for most copies.
 #: Source: CUDA C++ Programming Guide, "Implicit Synchronization"; CUDA Runtime API, "API synchronization behavior".
 _WAIT_FOR_ALL = ("cudaMalloc", "cudaFree", "cudaHost", "cuMemAlloc", "cuMemFree", "cuMemHost")
 _OF_DEFAULT_STREAM = ("cudaMemcpy", "cuMemcpy", "cudaMemset", "cuMemset")
 
 
 def _in_order(caller: Caller, name: str) -> None:
-    """What a call orders besides what it does."""
+    """Apply the ordering that a call implies."""
     if name.endswith("Async") or not caller.gpu.outstanding.pending:
         return
     if name.startswith(_WAIT_FOR_ALL):
@@ -85,7 +85,7 @@ def _in_order(caller: Caller, name: str) -> None:
 
 
 class Answers:
-    """Answers calls by the numbers that the library's functions have."""
+    """Runs calls by the function numbers of the library."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         self._functions = functions
@@ -104,7 +104,7 @@ class Answers:
                 gpu.host = outer
 
     def _result(self, caller: Caller, function: Function, words: bytes) -> int:
-        """What a call gives: its error, where it has one; the compiler's own calls know none."""
+        """The value that a call returns: an error, except for the compiler's own calls."""
         runtime, name = caller.runtime, function.name
         has_error = function.returns in _RESULTS
         if has_error and runtime.broken and name not in _ALWAYS:
@@ -119,14 +119,14 @@ class Answers:
             return self._kept(caller, name, errors.code_of(_own(name, failed.code))) if has_error else 0
 
     def _kept(self, caller: Caller, name: str, code: int) -> int:
-        """Remember an error of the runtime's for `cudaGetLastError`."""
+        """Store an error of a runtime call for `cudaGetLastError`."""
         if name.startswith("cuda") and code != errors.code_of("CUDA_ERROR_NOT_READY"):
             caller.last_error = code
         return code
 
 
 def _own(name: str, code: str) -> str:
-    """An error as a function knows it."""
+    """The name of an error in the API of the called function."""
     if name.startswith("cuda") or not code.startswith("cuda"):
         return code
     return _DRIVERS.get(code, "CUDA_ERROR_INVALID_VALUE")

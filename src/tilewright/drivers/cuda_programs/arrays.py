@@ -1,4 +1,4 @@
-"""Arrays: elements of device memory, row by row, which textures and surfaces read and copies name.
+"""CUDA arrays: elements in device memory, row by row, for textures, surfaces and copies.
 
 Source: CUDA Runtime API, `cudaChannelFormatDesc`, `cudaExtent`.
 """
@@ -21,18 +21,18 @@ _KINDS = tuple(TEXTURES[f"elements_{name}"] for name in ("signed", "unsigned", "
 
 @dataclass(frozen=True)
 class Elements:
-    """Elements in device memory: of an array, or of memory that a texture is made of."""
+    """Elements in device memory: those of an array, or of the memory of a texture."""
 
     address: int
     format: tuple[int, ...]  #: `cudaChannelFormatDesc`.
-    extent: tuple[int, int, int]  #: Elements along each axis; 0 along those that an array has not.
+    extent: tuple[int, int, int]  #: Elements along each axis; 0 for an axis that the array does not have.
     row_bytes: int
     flags: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no format: channels of several widths, or of none that textures have.
+        """Reject an invalid format: channels of different widths, or of a width that textures do not have.
 
-        Raises DriverError.
+        Raises DriverError: the format is invalid.
         """
         *channels, kind = self.format
         widths = {bits for bits in channels if bits}
@@ -46,11 +46,11 @@ class Elements:
 
     @property
     def plane_bytes(self) -> int:
-        """From one plane or layer to the next."""
+        """Bytes from one plane or layer to the next."""
         return self.row_bytes * max(self.extent[1], 1)
 
     def record(self, **how: Any) -> bytes:
-        """The record of an object."""
+        """The record of a texture or surface object."""
         record = np.zeros(1, TEXTURE_RECORD)
         channels = [bits for bits in self.format[:4] if bits]
         fields = {
@@ -66,7 +66,7 @@ class Elements:
 def array_of(call: Caller, handle: int) -> Elements:
     """An array by its handle.
 
-    Raises DriverError: there is none.
+    Raises DriverError: there is no such array.
     """
     found = call.runtime.arrays.get(handle)
     if found is None:

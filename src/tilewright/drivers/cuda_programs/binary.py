@@ -1,4 +1,4 @@
-"""Programs that were built before: what their file says of the CUDA in them.
+"""Built CUDA programs: what their file says about the CUDA in them.
 
 Source: System V ABI, "Object Files" (ELF); names of sections by the vendor's `fatbinary_section.h`.
 """
@@ -21,9 +21,9 @@ _FATBIN = ".nv_fatbin"
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file is a program of machine code, which the system can run."""
+    """Whether a file is an executable of the host."""
     try:
-        if not path.is_file():  # what is read of a pipe is gone
+        if not path.is_file():  # reading a pipe would consume its data
             return False
         with path.open("rb") as file:
             return file.read(4) == _MAGIC
@@ -32,14 +32,15 @@ def is_binary(path: Path) -> bool:
 
 
 def check(path: Path) -> None:
-    """Refuse a program that cannot run on a simulated GPU.
+    """Reject a program that cannot run on a simulated GPU.
 
-    Raises NoProgramError: it has machine code for GPUs alone, or a runtime of its own that nothing can stand for.
+    Raises NoProgramError: it has only machine code for GPUs, or it contains a runtime that cannot be replaced.
+
     """
     data = path.read_bytes()
     sections = _sections(data)
     if _FATBIN not in sections:
-        return  # it may load its kernels, or have them in libraries
+        return  # it may load its kernels, or they are in libraries
     start, size = sections[_FATBIN][1:]
     try:
         images = list(fatbin.images(data[start : start + size]))
@@ -48,7 +49,7 @@ def check(path: Path) -> None:
     if images and not any(image.is_ptx for image in images):
         kinds = ", ".join(sorted({f"sm_{image.architecture}" for image in images}))
         raise NoProgramError(
-            f"{path} must hold PTX, which the simulated GPU runs (got machine code alone: {kinds}); build it with "
+            f"{path} must hold PTX, which the simulated GPU runs (got only machine code: {kinds}); build it with "
             "nvcc -arch=compute_90, or give `tilewright run` its .cu file"
         )
     static = b"libcudart.so" not in data
@@ -60,7 +61,7 @@ def check(path: Path) -> None:
 
 
 def _sections(data: bytes) -> Mapping[str, tuple[int, int, int]]:
-    """Of each section by name its type, place and bytes."""
+    """For each section name: type, offset and size."""
     head = _HEADER.unpack_from(data)
     offset, size, count, names = head[6], head[11], head[12], head[13]
     found = [_SECTION.unpack_from(data, offset + at * size) for at in range(count)]

@@ -1,7 +1,7 @@
-"""What a fat binary holds: PTX, which the simulated GPU runs, and machine code, which it does not.
+"""Reads fat binaries: their PTX, which the simulated GPU runs, and their machine code, which it does not.
 
-Source: the layout as the vendor's compiler writes it, of which `fatbinary_section.h` has the wrapper; the rest is read
-from files it made, and agrees with what public readers of the format state.
+Source: the layout that the vendor's compiler writes. `fatbinary_section.h` has the wrapper; the rest was read from
+files that the compiler made, and agrees with public readers of the format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Image:
     """One image of a fat binary."""
 
     kind: int
-    architecture: int  #: 90 of sm_90.
+    architecture: int  #: 90 for sm_90.
     data: bytes
 
     @property
@@ -41,9 +41,10 @@ class Image:
 
 
 def images(data: bytes) -> Iterator[Image]:
-    """The images of a fat binary, or of several one after another.
+    """The images of one or several consecutive fat binaries.
 
-    Raises CompileError: it is none, or holds what cannot be decompressed.
+    Raises CompileError: the data are no fat binary, or cannot be decompressed.
+
     """
     at = 0
     while at + HEADER.size <= len(data):
@@ -117,7 +118,7 @@ def _zstd(body: bytes, whole: int) -> bytes:
         library = ctypes.CDLL(name)
     except OSError:
         raise CompileError(
-            "the program's PTX is compressed by zstd, and libzstd.so.1 is not there; install the system's package "
+            "the program's PTX is compressed by zstd, but libzstd.so.1 is missing; install the system's package "
             "libzstd1, or build the program with nvcc --no-compress"
         ) from None
     library.ZSTD_decompress.restype = ctypes.c_size_t

@@ -1,4 +1,4 @@
-"""Running a CUDA program, from source or as it was built, with observers."""
+"""Runs a CUDA program, from source or as a binary, with observers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.simt.run.limits import Limits
 
 
 def is_cuda(text: str) -> bool:
-    """Whether a path names a CUDA program: source by its name, a binary by its first bytes.
+    """Whether a path is a CUDA program: source by its name, a binary by its first bytes.
 
     >>> is_cuda("saxpy.cu"), is_cuda("saxpy.py")
     (True, False)
@@ -31,9 +31,10 @@ def run_followed(
     seed: int | None = None,
     limits: Limits | None = None,
 ) -> Ended:
-    """Run a program on a simulated GPU of its own, and wait for it.
+    """Run a program on its own simulated GPU, and wait for it.
 
     Raises NoProgramError: it cannot be read, or cannot run here; MissingExtraError, CompileError: it cannot be
+    compiled.
     compiled.
     """
     path = Path(text)

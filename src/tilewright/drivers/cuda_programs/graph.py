@@ -1,4 +1,4 @@
-"""A graph of work: nodes, and which are done before which."""
+"""A graph of work: nodes and their dependencies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.drivers.cuda_programs.protocol import Caller
 
-#: Does a node's work for a thread of the program.
+#: Does the work of a node, for a thread of the program.
 Work = Callable[[Caller], None]
 
 
 @dataclass(eq=False)
 class Node:
-    """A piece of work, and the nodes that come before it."""
+    """A piece of work, and the nodes that must run before it."""
 
     work: Work
     kind: str
@@ -22,23 +22,23 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes by their handles, in the order in which they came."""
+    """Nodes by handle, in the order of their creation."""
 
-    stream: int  #: The stream whose capture it is; 0 for none.
+    stream: int  #: The stream that is captured in it; 0 for none.
     nodes: dict[int, Node] = field(default_factory=dict)
-    memory: set[int] = field(default_factory=set)  #: Addresses that its nodes allocate or give back.
+    memory: set[int] = field(default_factory=set)  #: Addresses that its nodes allocate or free.
 
     def note(self, handle: int, work: Work, kind: str) -> None:
-        """One more piece of work, after all before."""
+        """Add work that runs after all earlier nodes."""
         self.nodes[handle] = Node(work, kind)
 
     def copy(self) -> Graph:
-        """The same work under the same handles."""
+        """A copy with the same nodes and handles."""
         nodes = {handle: replace(node, after=set(node.after)) for handle, node in self.nodes.items()}
         return Graph(0, nodes, set(self.memory))
 
     def order(self) -> list[int]:
-        """Handles in an order that dependencies allow: that of coming, but for those that must wait.
+        """Handles in an order that dependencies allow: creation order, except for nodes that must wait.
 
         >>> graph = Graph(0, {1: Node(print, "empty", {2}), 2: Node(print, "empty")})
         >>> graph.order()

@@ -1,7 +1,7 @@
-"""What the vendor's headers declare: functions with their parameters, structures with their fields.
+"""Reads the vendor's headers: functions with their parameters.
 
-They are the one table of the API. The library that stands for the vendor's is generated from it (`library.py`), and the
-words of a call are read by it (`protocol.py`).
+They are the only table of the API. `library.py` generates the library that replaces the vendor's from them, and
+`protocol.py` reads the words of a call by them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from tilewright.programs.optional import missing
 
-#: How a parameter's words are read, where they are no unsigned number. Structures go by value, in whole words.
+#: Formats of parameters that are not unsigned numbers. Structures are passed by value, in whole words.
 _KINDS: Mapping[str, str] = {
     "int": "i4x", "long": "q", "float": "f4x", "double": "d", "CUdevice": "i4x", "cudaError_t": "i4x",
     "dim3": "3I4x", "struct cudaExtent": "3Q", "struct cudaPitchedPtr": "4Q", "struct cudaMemLocation": "2i",
@@ -32,12 +32,12 @@ class Function:
     """A function of the API."""
 
     name: str
-    returns: str  #: The type, as C has it.
-    parameters: tuple[tuple[str, str], ...]  #: Of each its type and name.
+    returns: str  #: The type in C.
+    parameters: tuple[tuple[str, str], ...]  #: Type and name of each.
 
     @property
     def layout(self) -> struct.Struct:
-        """How the words of its arguments are read."""
+        """The format of its argument words."""
         return struct.Struct("<" + "".join(_KINDS.get(kind, "Q") for kind, _ in self.parameters))
 
     def arguments(self, words: bytes) -> list[Any]:
@@ -51,9 +51,10 @@ class Function:
 
 
 def folder() -> Path:
-    """Where the vendor's headers of the runtime lie.
+    """The folder of the vendor's runtime headers.
 
     Raises MissingExtraError: they are not installed.
+
     """
     from importlib import metadata
 
@@ -70,7 +71,7 @@ def folder() -> Path:
 
 @functools.lru_cache(maxsize=8)
 def functions(header: Path) -> Mapping[str, Function]:
-    """What a header declares, by name; of several declarations of one name the first."""
+    """The declarations of a header, by name; the first one if a name has several."""
     found: dict[str, Function] = {}
     for returns, name, parameters in _FUNCTION.findall(_text(header)):
         found.setdefault(name, Function(name, _returned(returns), tuple(_parameters(parameters))))

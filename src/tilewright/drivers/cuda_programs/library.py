@@ -1,7 +1,7 @@
-"""The library that stands in a program for `libcudart` and `libcuda`: generated from the headers, compiled once.
+"""The library that replaces `libcudart` and `libcuda` in a program: generated from the headers, compiled once.
 
-Each function that is answered (`calls/`) sends its arguments to the process with the simulated GPU; any other function
-of the headers is refused by its name. The host's C++ compiler makes the library when it is first needed.
+Each implemented function (`calls/`) sends its arguments to the simulated GPU's process; any other function of the
+headers prints its name and returns an error. The host's C++ compiler builds the library at its first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.errors import CompileError, MissingExtraError
 from tilewright.native import private, store, upkeep
 from tilewright.waiting import announced
 
-#: File names under which programs look for the libraries; each is the same one.
+#: File names of the libraries in programs; all are this library.
 NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1")
 _ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
 #: Functions that `local.hpp` defines.
@@ -31,19 +31,19 @@ _PER_THREAD = re.compile(r"#define\s+(cuda\w+|cu\w+)\s+_{1,2}CUD\w*_API_(PT[DS][
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The library as it is on disk."""
+    """The library on disk."""
 
     file: Path
-    functions: tuple[Function, ...]  #: The functions that calls name by their number.
+    functions: tuple[Function, ...]  #: The functions, indexed by the number in a call.
 
     def placed(self, folder: Path) -> None:
-        """Put it into a folder, under each of `NAMES`."""
+        """Copy it into a folder, under each of `NAMES`."""
         for name in NAMES:
             (folder / name).symlink_to(self.file)
 
 
 def answered(names: Sequence[str]) -> tuple[Function, ...]:
-    """The functions of these names, as the headers declare them."""
+    """The functions of these names, as declared in the headers."""
     folder = headers.folder()
     own = resources.files(__package__)
     with resources.as_file(own / "registration.hpp") as registration:
@@ -55,9 +55,11 @@ def answered(names: Sequence[str]) -> tuple[Function, ...]:
 
 
 def built(names: Sequence[str]) -> Library:
-    """The library in the cache, compiled where it is not there yet.
+    """The library from the cache, compiled at its first use.
 
-    Raises MissingExtraError: the vendor's headers or the host's compiler are missing; CompileError: that refused it.
+    Raises MissingExtraError: the vendor's headers or the host's compiler are missing; CompileError: the compiler
+    failed.
+
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions)}
@@ -75,7 +77,8 @@ def built(names: Sequence[str]) -> Library:
 def compiler() -> str:
     """The host's C++ compiler.
 
-    Raises MissingExtraError: there is none.
+    Raises MissingExtraError: it is not installed.
+
     """
     found = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
     if found is None:
@@ -101,7 +104,8 @@ def _compiled(sources: dict[str, str]) -> bytes:
 def run(command: Sequence[str], folder: Path) -> None:
     """Run a compiler.
 
-    Raises CompileError: with what it says.
+    Raises CompileError: it failed; the message has its output.
+
     """
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -109,7 +113,7 @@ def run(command: Sequence[str], folder: Path) -> None:
 
 
 def _answered(functions: Sequence[Function]) -> str:
-    """C++ of the functions that are answered, checked by the vendor's own declarations."""
+    """C++ code of the implemented functions, checked against the vendor's declarations."""
     lines = [
         "#define CUDART_API_PER_THREAD 0",
         "#include <cuda_runtime_api.h>",
@@ -143,7 +147,7 @@ def _stub(number: int, function: Function) -> str:
 
 
 def _errors() -> Iterator[str]:
-    """Tables of error codes: names by the headers, texts by the vendor's own runtime."""
+    """Tables of error codes: names from the headers, texts from the vendor's runtime."""
     folder = headers.folder()
     said = _texts(folder)
     tables = (
@@ -167,7 +171,7 @@ def _texts(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def _per_thread(names: set[str]) -> Iterator[str]:
-    """Each runtime function's name for default streams of threads: the same function."""
+    """For each runtime function, its name for per-thread default streams: an alias."""
     text = (headers.folder() / "cuda_runtime_api.h").read_text("utf-8", "replace")
     for name, form in dict.fromkeys(_PER_THREAD.findall(text)):
         if name in names:
@@ -175,14 +179,14 @@ def _per_thread(names: set[str]) -> Iterator[str]:
 
 
 def _refused(functions: Sequence[Function]) -> str:
-    """C of all other functions of the headers, which say their name and fail."""
+    """C code of all other functions of the headers: they print their name and fail."""
     folder = headers.folder()
     local = set(_LOCAL.findall(resources.files(__package__).joinpath("local.hpp").read_text("utf-8")))
     there = {function.name for function in functions} | local
     lines = [
         "#include <stdio.h>",
         "static int refused(const char *name) {",
-        '    fprintf(stderr, "tilewright: %s is not answered by the simulated GPU: not supported, error 801\\n",',
+        '    fprintf(stderr, "tilewright: %s is not implemented by the simulated GPU: not supported, error 801\\n",',
         "            name);",
         "    return 801;",
         "}",

@@ -1,7 +1,7 @@
-"""Runs a program in a process of its own, and answers its calls until it ends.
+"""Runs a program in its own process, and answers its calls until it ends.
 
-The program is given one end of a pair of sockets, by which its threads ask for connections; device memory is anonymous
-and shared with it. Neither has a name: nothing of either is left when the processes end, however they end.
+The program inherits one end of a socket pair, through which its threads request connections; it shares the anonymous
+device memory. Neither has a name, so nothing remains when the processes end, however they end.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from tilewright.native import private
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
-#: By `client.hpp`.
+#: As in `client.hpp`.
 _DESCRIPTOR = "TILEWRIGHT_PROGRAM"
 _ARENA = struct.Struct("<2Q")
-#: Seconds that a program has to end after Ctrl-C.
+#: Seconds in which a program must end after Ctrl-C.
 _GRACE_SECONDS = 2.0
 
 
 def library() -> Library:
-    """The library that programs run with, for all that is answered."""
+    """The library for programs, with all implemented functions."""
     return built(tuple(CALLS))
 
 
 def shared_addresses() -> DeviceAddresses:
-    """Addresses of device memory that can be mapped by a program."""
+    """Device addresses that a program can map."""
     return DeviceAddresses(largest(lambda size: Arena(size, shared=True)))
 
 
 class Served:
-    """A running program and the threads of it that have asked for connections."""
+    """A running program, with its threads' connections."""
 
     def __init__(self, gpu: SimulatedGpu, answers: Answers) -> None:
         self._gpu = gpu
@@ -66,7 +66,7 @@ class Served:
         self.theirs.close()
 
     def until_end(self, process: subprocess.Popen[bytes]) -> int:
-        """Answer calls until the program ends; gives its status."""
+        """Answer calls until the program ends; return its status."""
         watch = os.pidfd_open(process.pid)
         self._selector.register(watch, selectors.EVENT_READ)
         try:
@@ -83,7 +83,7 @@ class Served:
             os.close(watch)
 
     def _connect(self) -> None:
-        """Give a thread of the program a connection, and device memory with it."""
+        """Connect a thread of the program, and send it the device memory."""
         _, controls, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(struct.calcsize("i")))
         for level, kind, data in controls:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -99,7 +99,7 @@ class Served:
         credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process = struct.unpack("3i", credentials)[0]
         if process not in self._runtimes:
-            self._runtimes[process] = Runtime(self._gpu, process, tell=_tell)
+            self._runtimes[process] = Runtime(self._gpu, process, report=_report)
         return self._runtimes[process]
 
     def _answer(self, caller: Caller) -> None:
@@ -110,14 +110,15 @@ class Served:
             caller.channel.close()
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     print(f"tilewright: {text}", file=sys.stderr, flush=True)
 
 
 def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, name: str) -> Ended:
     """Run a program with its arguments, and wait for it.
 
-    `name` is what it finds as its own, `argv[0]`.
+    `name` is its `argv[0]`.
+
     """
     with ExitStack() as stack:
         folder = stack.enter_context(private.working_folder())
@@ -141,7 +142,7 @@ def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, na
 
 
 def _environment(folder: Path, descriptor: int) -> Mapping[str, str]:
-    """The program's: ours, and where it finds the library first."""
+    """The program's environment: ours, with the library first in the search path."""
     before = os.environ
     preload = [str(folder / NAMES[0]), before.get("LD_PRELOAD", "")]
     path = [str(folder), before.get("LD_LIBRARY_PATH", "")]
@@ -158,7 +159,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _by_signal(number: int) -> Ended:
-    """How a program ended that a signal did: as the shell has it, and a line about it."""
+    """The result for a program that a signal ended, as in a shell; prints a line about it."""
     if number == signal.SIGINT:
         return Ended(INTERRUPTED, KeyboardInterrupt())
     print(f"tilewright: the program was ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)

@@ -1,8 +1,7 @@
-"""Calls of a program as they come: one connection a thread, words in, requests and a result out.
+"""Calls of a program: one connection per thread; a call arrives as words, and requests and a result go back.
 
-`client.hpp` has the other side. While a call is answered, the program's own memory is read and written through its
-connection: it waits for the result, and does meanwhile what is asked. What needs no answer is sent together with the
-result.
+`client.hpp` is the program's side. During a call, the program's memory is read and written through its connection:
+while it waits for the result, it serves requests. Requests without an answer are sent together with the result.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _CALLED, _ANSWERED = 1, 2
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
-#: Errors after which a context answers nothing more.
+#: Errors after which a context is broken.
 STICKY = frozenset(
     "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
     "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
@@ -36,7 +35,7 @@ STICKY = frozenset(
 
 
 class Request(enum.IntEnum):
-    """What the program's side does, by `client.hpp`."""
+    """Requests that the program's side serves, as in `client.hpp`."""
 
     RETURN = 0
     READ = 1
@@ -52,18 +51,18 @@ class Request(enum.IntEnum):
 
 
 class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the program has ended
-    """The program's side is gone."""
+    """The program's side of the connection is closed."""
 
 
 class Caller(Host):
-    """One thread of a program; `answer` gives the result of a call by its number and words.
+    """One thread of a program; `answer` computes the result of a call from its number and words.
 
     Attributes
     ----------
     runtime : Runtime
-        What its process has on the simulated GPU.
+            State of its process on the simulated GPU.
     last_error : int
-        The error that `cudaGetLastError` gives next; 0 for none.
+            The error that `cudaGetLastError` returns next; 0 for none.
     """
 
     def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:
@@ -82,18 +81,19 @@ class Caller(Host):
 
     @property
     def code_gpu(self) -> SimulatedGpu:
-        """Where its code is loaded."""
+        """The GPU that its code is loaded on."""
         return self.runtime.gpu
 
     @property
     def loaded(self) -> Loaded:
-        """The code that it loaded by the driver's calls."""
+        """The code loaded by its driver calls."""
         return self.runtime.loaded
 
     def serve(self) -> None:
         """Answer one call.
 
-        Raises EndedConnection: there is none any more.
+        Raises EndedConnection: the thread has ended.
+
         """
         message, words = self._message()
         if message == _CALLED:
@@ -114,7 +114,7 @@ class Caller(Host):
         return self._given(size_bytes)
 
     def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Bytes at several addresses, asked for together."""
+        """Bytes at several addresses, in one request."""
         for address, size in ranges:
             self._ask(Request.READ, address, size)
         whole = self._given(sum(size for _, size in ranges))
@@ -125,20 +125,20 @@ class Caller(Host):
         return parts
 
     def text(self, address: int) -> str:
-        """A text at an address; "" at none."""
+        """The text at an address; "" for address 0."""
         if not address:
             return ""
         self._ask(Request.TEXT, address)
         return self._given(int.from_bytes(self._given(8), "little")).decode("utf-8", "surrogateescape")
 
     def write(self, address: int, data: bytes) -> None:
-        """Put bytes into the program's memory; nothing at no address."""
+        """Write bytes to the program's memory; no effect for address 0."""
         if address and data:
             self._ask(Request.WRITE, address, len(data))
             self._out += data
 
     def move(self, target: int, source: int, size_bytes: int) -> None:
-        """Copy bytes between addresses of the program, device memory included."""
+        """Copy bytes between addresses of the program, also in device memory."""
         if size_bytes:
             self._ask(Request.MOVE, target, source, size_bytes)
 
@@ -153,7 +153,7 @@ class Caller(Host):
             self._ask(Request.SET, address, value & 0xFF, size_bytes)
 
     def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
-        """Where bytes stand that the program may read: in memory of both sides."""
+        """The address of a copy of these bytes that the program can read, in shared memory."""
         known = self.runtime.kept
         if data not in known or gpu.memory.extent(known[data]) is None:
             known[data] = gpu.allocate(len(data), host_visible=True)
@@ -161,7 +161,7 @@ class Caller(Host):
         return known[data]
 
     def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
-        """Let whole pages of the program's be device memory, with what they hold."""
+        """Turn whole pages of the program into device memory, with their contents."""
         first, end = start // mmap.PAGESIZE, -(-(start + size_bytes) // mmap.PAGESIZE)
         whole = (end - first) * mmap.PAGESIZE
         allocation = gpu.allocate(whole + mmap.PAGESIZE, host_visible=True)
@@ -170,18 +170,18 @@ class Caller(Host):
         self.registered[start] = Registered(size_bytes, address + start % mmap.PAGESIZE, allocation, is_copy=False)
 
     def unregister(self, start: int) -> Registered | None:
-        """Undo that."""
+        """Undo a registration."""
         found = super().unregister(start)
         if found is not None:
             first, end = start // mmap.PAGESIZE, -(-(start + found.size_bytes) // mmap.PAGESIZE)
             self._ask(Request.UNSHARE, first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
-            self.read(GLOBAL_BASE, 8)  # it is done before the memory is given back
+            self.read(GLOBAL_BASE, 8)  # it must finish before the memory is freed
         return found
 
     # -- files, code, functions ---------------------------------------------------------------------------------
 
     def path(self, text: str) -> Path:
-        """A file that the program names."""
+        """A file by the program's name for it."""
         return Path(f"/proc/{self.runtime.process}/cwd", text)
 
     def kernel(self, handle: int) -> Kernel:
@@ -189,7 +189,7 @@ class Caller(Host):
         return self.runtime.kernel(handle)
 
     def show(self, text: str, descriptor: int = 1) -> None:
-        """Print what a kernel did, behind what the program printed before."""
+        """Print a kernel's output, after what the program printed before."""
         data = text.encode("utf-8", "surrogateescape")
         self._ask(Request.PRINT, descriptor, len(data))
         self._out += data
@@ -205,25 +205,26 @@ class Caller(Host):
             self._call(given)
 
     def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
-        """Call a function of the program: all that its stream was given is done."""
+        """Call a function of the program: the earlier work of its stream is done."""
         gpu.stream(stream)
         self.invoke(function, *words)
 
     def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
-        """Do work of a stream now, and say so, or note it where the stream is being captured."""
+        """Do a stream's work now and return True, or record it in a graph if the stream is being captured."""
         captured = stream in self.runtime.captures
-        where = 0 if captured else stream  # which may be gone when its graph is launched
+        where = 0 if captured else stream  # it may not exist when its graph is launched
         self.runtime.submit(self, stream, lambda now: work(where), kind)
         return not captured
 
     def launch(
         self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
     ) -> None:
-        """Run a kernel; one that goes wrong shows in the next call.
+        """Run a kernel; the next call reports its failure.
 
-        Raises DriverError: the launch is refused.
+        Raises DriverError: the launch is rejected.
+
         """
-        if self._out:  # a graph may have copied just now
+        if self._out:  # a graph may have copied before this
             self.read(GLOBAL_BASE, 8)
         launcher = self.runtime.launcher(self.show)
         launcher.note(lambda given: facts(gpu, given))

@@ -1,4 +1,4 @@
-"""What one process of a program has on the simulated GPU: its modules with their kernels and variables, its errors."""
+"""The state of one process of a program on the simulated GPU: modules with kernels and variables, graphs, errors."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.graph import Graph, Work
     from tilewright.drivers.cuda_programs.protocol import Caller
 
-#: Errors by which programs find out what there is.
+#: Errors that programs use to find out what exists.
 _ASKED_FOR = frozenset({"CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_READY"})
 
 
 @dataclass
 class Module:
-    """A module that the program registered before `main`; what is wrong with it shows when it is used."""
+    """A module that the program registered before `main`; its errors are reported at its first use."""
 
-    parts: list[bytes] = field(repr=False)  #: Fat binaries; several where device code was compiled apart.
+    parts: list[bytes] = field(repr=False)  #: Fat binaries; several with separate compilation.
     gpu: SimulatedGpu
-    managed: dict[str, int] = field(default_factory=dict)  #: Variable -> where the program has its address.
+    managed: dict[str, int] = field(default_factory=dict)  #: Variable -> where the program keeps its address.
 
     @functools.cached_property
     def code(self) -> ObjectCode:
         """Its PTX, linked.
 
         Raises DriverError: there is none, or two parts define one name.
+
         """
         parts, refused = [], None
         for part in self.parts:
             try:
                 parts.append(chosen(self.gpu, part))
             except DriverError as error:
-                refused = error  # the vendor's own, that is linked in: a kernel that calls it says so
+                refused = error  # the vendor's code that is linked in; a kernel that calls it reports it
         if not parts and refused is not None:
             raise refused
         ptx = parts[0] if len(parts) == 1 else to_text(join([parse(part) for part in parts]))
@@ -54,49 +55,50 @@ class Module:
 
 @dataclass
 class Runtime:
-    """One process's state; device memory and streams are the GPU's, which its processes share."""
+    """The state of one process; its processes share the GPU's device memory and streams."""
 
     gpu: SimulatedGpu
-    process: int = 0  #: Its number.
+    process: int = 0  #: Process id.
     modules: dict[int, Module] = field(default_factory=dict)
     functions: dict[int, tuple[Module, str]] = field(default_factory=dict)  #: Host function -> kernel.
     variables: dict[int, tuple[Module, str, int]] = field(default_factory=dict)  #: Host variable -> name and bytes.
-    loaded: Loaded = field(default_factory=Loaded)  #: What the driver's calls loaded.
+    loaded: Loaded = field(default_factory=Loaded)  #: Code loaded by driver calls.
     registered: dict[int, Registered] = field(default_factory=dict)
-    kept: dict[bytes, int] = field(default_factory=dict)  #: Bytes that the program may read, and where they are.
+    kept: dict[bytes, int] = field(default_factory=dict)  #: Bytes that the program can read, with their addresses.
     arrays: dict[int, Elements] = field(default_factory=dict)
-    objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: What textures and surfaces were asked as.
-    #: What graphs allocate, there for as long as a graph names it, and whether a launch has left it allocated.
+    objects: dict[int, tuple[bytes, ...]] = field(default_factory=dict)  #: Descriptors of textures and surfaces.
+    #: Memory that graphs allocate, kept as long as a graph uses it; whether a launch left it allocated.
     graph_memory: dict[int, bool] = field(default_factory=dict)
-    graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
-    captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
-    captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.
-    notes: dict[Any, Any] = field(default_factory=dict)  #: What calls remember, by names of their own.
-    in_graph: bool = False  #: Whether a graph's work is being done.
-    broken: str = ""  #: The code of an error after which nothing is answered.
-    tell: Callable[[str], None] = print  #: Takes what is to be said of failures.
+    graphs: dict[int, Graph] = field(default_factory=dict)  #: By handle, instantiated ones too.
+    captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that it is captured in.
+    captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph that it was last recorded in.
+    notes: dict[Any, Any] = field(default_factory=dict)  #: State of calls, under keys of their own.
+    in_graph: bool = False  #: Whether the work of a graph is running.
+    broken: str = ""  #: The error code that broke the context; "" for none.
+    report: Callable[[str], None] = print  #: Takes the message of a failure.
 
     def submit(self, caller: Caller, stream: int, work: Work, kind: str) -> None:
-        """Do work of a stream now, or note it where the stream is being captured.
+        """Do a stream's work now, or record it in a graph if the stream is being captured.
 
         Raises DriverError: there is no such stream, or the work fails.
+
         """
         self.gpu.stream(stream)
         graph = self.captures.get(stream)
         if graph is not None:
             graph.note(self.gpu.new_handle(), work, kind)
         else:
-            self.gpu.outstanding.queued(stream)  # what the default stream waits for, and who waits for it
+            self.gpu.outstanding.queued(stream)  # for the synchronisation with the default stream
             work(caller)
 
     def graph_ended(self, handle: int) -> None:
-        """Forget a graph, and free memory that no other one names and that no launch has left allocated."""
+        """Forget a graph, and free memory that no other graph uses and no launch left allocated."""
         ended = self.graphs.pop(handle, None)
         for address in ended.memory if ended is not None else ():
             self.graph_memory_unused(address)
 
     def graph_memory_unused(self, address: int) -> None:
-        """Free memory of graphs where none of them names it any more and no launch has left it allocated."""
+        """Free graph memory if no graph uses it and no launch left it allocated."""
         named = any(address in graph.memory for graph in self.graphs.values())
         if not named and self.graph_memory.get(address) is False:
             del self.graph_memory[address]
@@ -105,7 +107,8 @@ class Runtime:
     def kernel(self, function: int) -> Kernel:
         """A kernel by its function in the program, or by a driver's handle.
 
-        Raises DriverError: it is none.
+        Raises DriverError: there is no such kernel.
+
         """
         if function in self.loaded.kernels:
             return self.loaded.kernel(function)
@@ -118,9 +121,10 @@ class Runtime:
         return Kernel(module.code, name)
 
     def variable(self, symbol: int) -> tuple[int, int]:
-        """Device address and bytes of a variable, by its place in the program.
+        """Device address and size of a variable, by its address in the program.
 
-        Raises DriverError: it is none.
+        Raises DriverError: there is no such variable.
+
         """
         if symbol not in self.variables:
             raise DriverError("cudaErrorInvalidSymbol")
@@ -131,15 +135,15 @@ class Runtime:
             raise DriverError("cudaErrorInvalidSymbol") from None
 
     def launcher(self, show: Callable[[str], None]) -> Launcher:
-        """What launches kernels; those of graphs are given no stream of their own."""
+        """The launcher of kernels; launches in a graph have no stream of their own."""
         return Launcher(
             self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show, lambda: "",
-            streams_tell=not self.in_graph,
+            streams_known=not self.in_graph,
         )  # fmt: skip
 
     def failed(self, error: DriverError) -> None:
-        """Say why a call failed, where there is more to say than its code, and programs do not ask for it."""
+        """Print why a call failed, if there is a message, and the error is not one that programs provoke."""
         if error.code in STICKY:
             self.broken = error.code
         if str(error) != error.code and error.code not in _ASKED_FOR:
-            self.tell(str(error))
+            self.report(str(error))

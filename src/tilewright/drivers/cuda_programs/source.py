@@ -1,4 +1,4 @@
-"""CUDA C++ source -> an executable, by the vendor's compiler: device code stays PTX, the runtime is found later."""
+"""Compiles CUDA C++ to an executable with the vendor's compiler: device code stays PTX, the runtime is loaded later."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from tilewright.programs.program import OLDEST_CC
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA programs"
-#: Headers of libraries whose code is closed, and the libraries' names.
+#: Headers of closed libraries, with the libraries' names.
 _CLOSED = {
     "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE",
     "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
 }  # fmt: skip
-#: Options by which the compiler finds the headers that its wheels lack.
+#: Compiler options for the headers that its wheels lack.
 HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
 _NO_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
 
 
 def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Sequence[str] = ()) -> Path:
-    """Compile a program into a folder; gives the executable.
+    """Compile a program into a folder; return the executable.
 
-    The environment's NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS hold, as the compiler documents them.
+    NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS of the environment apply, as the compiler documents them.
 
-    Raises MissingExtraError: a compiler is missing; CompileError: one refused the source.
+    Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
+
     """
     nvcc = vendor_program("nvcc", "NVIDIA's compiler", _PURPOSE)
     library.placed(folder)
@@ -49,7 +50,7 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
 
 
 def architecture(gpu: Gpu) -> str:
-    """The virtual architecture that PTX is made for: the GPU's own, with what only it has."""
+    """The virtual architecture of the PTX: that of the GPU, with its architecture-specific features."""
     major, minor = max(gpu.compute_capability, OLDEST_CC)
     return f"compute_{major}{minor}" + ("a" if (major, minor) >= (9, 0) else "")
 
@@ -59,7 +60,7 @@ def _why(source: Path, said: str) -> str:
     closed = next((n for key, n in _CLOSED.items() if header and Path(header[1]).name.startswith(key)), None)
     if closed is not None and header is not None:
         return (
-            f"{source}: includes {header[1]}, of {closed}: a library whose machine code no simulated GPU runs; "
-            "take the calls of it out, or replace them by kernels"
+            f"{source}: includes {header[1]}, of {closed}, a library in machine code, which no simulated GPU runs; "
+            "remove its calls, or replace them by kernels"
         )
     return f"nvcc refused {source}:\n{said.strip()}"

@@ -15,7 +15,7 @@ from cuda.bindings import nvrtc
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.internal_code import internal_folders
 from tilewright.drivers.kernel_sources import at_its_lines
-from tilewright.drivers.linking import TELLS_LINES
+from tilewright.drivers.linking import WITH_LINES
 from tilewright.programs.numba_names import Row
 
 
@@ -32,7 +32,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     @functools.wraps(compile_)
     def with_lines(program: Any, count: int, options: Any) -> Any:
         flags = list(options or ())[:count]
-        if not _ours() and not TELLS_LINES & set(flags):
+        if not _ours() and not WITH_LINES & set(flags):
             flags.append(b"-lineinfo")
         return compile_(program, len(flags), flags)
 

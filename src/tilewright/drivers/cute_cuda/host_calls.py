@@ -119,7 +119,7 @@ class HostCalls:
         for at, parameter in enumerate(kernel.program.parameters):
             if parameter.bytes == MAP_BYTES and parameter.align == MAP_ALIGN:
                 values[at] = translated(values[at])
-        launcher = Launcher(gpu, streams_tell=False)
+        launcher = Launcher(gpu, streams_known=False)
         launcher.note(lambda _: facts)
         launcher.launch(stream, config, kernel, *values)
 

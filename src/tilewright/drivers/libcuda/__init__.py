@@ -1,1 +1,1 @@
-"""The vendor's driver library, for programs that call it in C: our driver calls under its name and its symbols."""
+"""A replacement for the vendor's driver library, for code that calls it in C: our driver calls under its symbols."""

@@ -1,4 +1,4 @@
-"""Driver calls about devices, contexts, streams and errors that programs in C make and numba-cuda does not.
+"""Driver calls for devices, contexts, streams and errors that code in C makes, but not numba-cuda.
 
 Source: CUDA Driver API, "Device Management", "Context Management", "Stream Management", "Error Handling"; the values of
 limits: CUDA Programming Guide, "Dynamic Global Memory Allocation and Operations", "Formatted Output".
@@ -17,24 +17,24 @@ from tilewright.drivers.launching import PENDING_LIMIT
 from tilewright.drivers.properties import PCI
 from tilewright.simt.run.nested import PENDING_MAX
 
-#: CUlimit -> its value: the stack of a thread, what printf and malloc have, and what device runtimes may hold back.
+#: CUlimit -> value: a thread's stack, buffers of printf and malloc, and limits of the device runtime.
 _LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0})
 
 
 def cuDeviceGetName(gpu: SimulatedGpu, name: int, length: int, device: int) -> None:
-    """The device's name, to a buffer."""
+    """Write the device's name to a buffer."""
     text = contexts.cuDeviceGetName(gpu, length, device)
     gpu.host.write(name, text)
 
 
 def cuDeviceGetUuid(gpu: SimulatedGpu, uuid: int, device: int) -> None:
-    """The device's identifier, to 16 bytes."""
+    """Write the device's UUID to 16 bytes."""
     text = Device(gpu, device).uuid.replace("-", "")
     gpu.host.write(uuid, bytes.fromhex(text))
 
 
 def cuDeviceGetLuid(gpu: SimulatedGpu, luid: int, device: int) -> int:
-    """An identifier that other systems have."""
+    """An identifier of other operating systems."""
     raise DriverError("CUDA_ERROR_NOT_SUPPORTED")
 
 
@@ -44,7 +44,7 @@ def cuDeviceComputeCapability(gpu: SimulatedGpu, device: int) -> tuple[int, int]
 
 
 def cuDeviceGetPCIBusId(gpu: SimulatedGpu, text: int, length: int, device: int) -> None:
-    """Where the device is, to a buffer."""
+    """Write the device's bus address to a buffer."""
     contexts.cuDeviceGet(gpu, device)
     if length <= len(PCI):
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -52,7 +52,7 @@ def cuDeviceGetPCIBusId(gpu: SimulatedGpu, text: int, length: int, device: int) 
 
 
 def cuDeviceGetByPCIBusId(gpu: SimulatedGpu, text: int) -> int:
-    """The device of a place."""
+    """The device with a bus address."""
     if gpu.host.text(text).lower().removeprefix("0000:") != PCI.decode().removeprefix("0000:"):
         raise DriverError("CUDA_ERROR_INVALID_DEVICE")
     return 0
@@ -64,7 +64,7 @@ def cuCtxGetDevice_v2(gpu: SimulatedGpu, context: int) -> int:
 
 
 def cuDevicePrimaryCtxSetFlags(gpu: SimulatedGpu, device: int, flags: int) -> None:
-    """Say how the host waits, which changes nothing here."""
+    """Set how the host waits; no effect here."""
 
 
 def cuCtxGetFlags(gpu: SimulatedGpu) -> int:
@@ -74,17 +74,17 @@ def cuCtxGetFlags(gpu: SimulatedGpu) -> int:
 
 
 def cuCtxGetId(gpu: SimulatedGpu, context: int) -> int:
-    """The context's number."""
+    """The context's id."""
     return context or PRIMARY
 
 
 def cuCtxGetApiVersion(gpu: SimulatedGpu, context: int) -> int:
-    """The version of the driver's functions that a context is for."""
+    """The API version of a context."""
     return contexts.cuDriverGetVersion(gpu)
 
 
 def cuCtxGetLimit(gpu: SimulatedGpu, limit: int) -> int:
-    """A limit of the device's runtime."""
+    """A limit of the device runtime."""
     gpu.require_context()
     if limit not in _LIMITS:
         raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
@@ -92,16 +92,17 @@ def cuCtxGetLimit(gpu: SimulatedGpu, limit: int) -> int:
 
 
 def cuCtxSetLimit(gpu: SimulatedGpu, limit: int, value: int) -> None:
-    """Set a limit of the device's runtime.
+    """Set a limit of the device runtime.
 
-    Kept is what was set. Two limits have an effect here: that of a thread's stack, and that of launches by kernels that
-    may wait, of which more than there can be memory for are refused.
+    All values are stored, and two have an effect: the stack of a thread, and the number of pending launches by kernels,
+    which is rejected if there cannot be memory for it.
+
     """
     cuCtxGetLimit(gpu, limit)
     if limit == PENDING_LIMIT and value > PENDING_MAX:
         raise DriverError(
             "CUDA_ERROR_OUT_OF_MEMORY",
-            f"CUDA_ERROR_OUT_OF_MEMORY: at most {PENDING_MAX:,} launches by kernels may wait (got {value:,})",
+            f"CUDA_ERROR_OUT_OF_MEMORY: at most {PENDING_MAX:,} launches by kernels may be pending (got {value:,})",
         )
     gpu.set_limits[limit] = value
 
@@ -112,14 +113,14 @@ def cuCtxGetStreamPriorityRange(gpu: SimulatedGpu) -> tuple[int, int]:
 
 
 def cuStreamCreateWithPriority(gpu: SimulatedGpu, flags: int, priority: int) -> int:
-    """A stream; work is done when it is asked for, whatever the priority."""
+    """A stream; work is done when it is submitted, so the priority has no effect."""
     handle = int(streams.cuStreamCreate(gpu, flags))
     gpu.streams[handle].priority = max(min(priority, 0), -5)
     return handle
 
 
 def _of_stream(known: Callable[[Stream, int], int]) -> Callable[[SimulatedGpu, int], int]:
-    """A call that says what is known of a stream, and of its handle, once there is such a stream."""
+    """A call that returns a property of an existing stream."""
     return lambda gpu, stream: known(gpu.stream(stream), stream)
 
 
@@ -132,5 +133,5 @@ cuStreamIsCapturing = _of_stream(lambda stream, handle: 0)
 
 
 def cuEventRecordWithFlags(gpu: SimulatedGpu, event: int, stream: int, flags: int) -> None:
-    """Note the time in a stream."""
+    """Record the time in a stream."""
     streams.cuEventRecord(gpu, event, stream)

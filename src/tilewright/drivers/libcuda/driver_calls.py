@@ -1,8 +1,8 @@
-"""The driver's functions that the simulated GPU answers to programs in C: a table of prototypes.
+"""Prototypes of the driver's functions that the simulated GPU implements for code in C.
 
-Addresses of structures, of arrays and of the host's buffers are `void *` here. A structure of eight bytes that goes by
-value is a number. The answers are found by their names, without the number of the version. Versions
-of one function stand in their order.
+Addresses of structures, arrays and host buffers are `void *` here. A structure of eight bytes passed by value is a
+number. An implementation is found by the function's name without its version. Versions of one function are in order.
+
 
 Source: CUDA Driver API; `cuda.h`.
 """
@@ -203,7 +203,7 @@ PROTOTYPES: tuple[str, ...] = (
     "cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)",
 )
 
-#: Versions of functions that take other parameters than the one before: the version of CUDA that has them first.
+#: Versions of functions with other parameters than the version before: the CUDA version that has them first.
 SINCE: Mapping[str, int] = MappingProxyType(
     {
         "cuGetProcAddress_v2": 12000, "cuCtxCreate_v3": 11040, "cuCtxCreate_v4": 12050, "cuCtxGetDevice_v2": 13000,

@@ -1,7 +1,7 @@
-"""Functions of the runtime that a library has in itself: their entries are made to jump to ours.
+"""Redirects the entry points of a runtime that is linked into a library.
 
-The vendor's runtime is linked into CuPy's modules. It starts on the vendor's own driver alone, so that none of it runs
-here: each of its documented functions is answered by ours. Where they are, the module's symbol table says.
+The vendor's runtime is linked into CuPy's modules. It needs the vendor's driver, so none of it runs here: our functions
+replace all its documented ones. The module's symbol table says where these are.
 
 Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP; Arm
 ARM, LDR (literal), BR.
@@ -18,17 +18,17 @@ from pathlib import Path
 
 from tilewright.errors import DeviceError
 
-#: Section types: the symbols that a library has, and those that others find in it; and the type of a function.
+#: Section types: all symbols of a library, and those that it exports; and the symbol type of a function.
 SYMTAB, DYNSYM, _FUNCTION = 2, 11, 2  # SHT_SYMTAB, SHT_DYNSYM, STT_FUNC
 _READ_EXECUTE, _READ_WRITE_EXECUTE = 5, 7
 _JUMPS = {
-    "x86_64": bytes([0xFF, 0x25, 0, 0, 0, 0]),  # JMP [RIP], whose operand follows
-    "aarch64": struct.pack("<II", 0x58000050, 0xD61F0200),  # LDR x16, what follows; BR x16
+    "x86_64": bytes([0xFF, 0x25, 0, 0, 0, 0]),  # JMP [RIP]; the operand follows
+    "aarch64": struct.pack("<II", 0x58000050, 0xD61F0200),  # LDR x16 with the next 8 bytes; BR x16
 }
 
 
 def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
-    """Functions that a library's symbol table has, local ones too, and where each is from its beginning."""
+    """The functions in a library's symbol table, with local ones, and their offsets."""
     data = library.read_bytes()
     (sections_at,) = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)
@@ -46,19 +46,19 @@ def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
 
 
 class Redirected:
-    """Entries of a loaded library that jump elsewhere, until :meth:`put_back`.
+    """Entry points of a loaded library that jump elsewhere, until :meth:`put_back`.
 
     Parameters
     ----------
     library : Path
-        The file, as the process has it loaded.
+            The library's file, as loaded by the process.
     targets : mapping
-        Function -> address of what stands for it; what the library does not have is left out.
+            Function -> address of its replacement; functions that the library lacks are ignored.
 
     Raises
     ------
     DeviceError
-        The host forbids changes of code.
+            The host does not allow changes of code.
     """
 
     def __init__(self, library: Path, targets: Mapping[str, int]) -> None:
@@ -73,13 +73,13 @@ class Redirected:
                 _write(at, code)
 
     def put_back(self) -> None:
-        """Let the entries be what they were."""
+        """Restore the original code."""
         while self._before:
             _write(*self._before.popitem())
 
 
 def _base(library: Path) -> int:
-    """Where a library is loaded."""
+    """The address at which a library is loaded."""
     name = str(library.resolve())
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, _, offset, _, _, *path = line.split(maxsplit=5)
@@ -95,7 +95,7 @@ def _write(at: int, code: bytes) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(length), _READ_WRITE_EXECUTE):
         raise DeviceError(
-            f"CuPy's runtime must be replaced in memory for the simulated GPU (the system forbids it, error "
+            f"CuPy's runtime must be replaced in memory for the simulated GPU (the system does not allow it, error "
             f"{ctypes.get_errno()}); allow this process to change its code"
         )
     ctypes.memmove(at, code, len(code))

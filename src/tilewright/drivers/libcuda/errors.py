@@ -1,4 +1,4 @@
-"""What went wrong, for programs in C: they get a number, and ask for its text."""
+"""Errors for code in C, which gets a number and requests its text."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _RUNTIME: Mapping[str, int] = MappingProxyType(
 
 
 class Errors:
-    """The last error of each thread, of which more is known than its number."""
+    """The last error of each thread, with its message."""
 
     def __init__(self) -> None:
         self._thread = threading.local()
         self._kept: dict[str, Any] = {}
 
     def note(self, name: str, message: str) -> None:
-        """Remember an error."""
+        """Store an error."""
         self._thread.last = name, message
 
     def last(self, number: int) -> str:
@@ -56,14 +56,14 @@ class Errors:
         return message if name and message != name and code_of(name) == number else ""
 
     def text(self, name: str) -> int:
-        """Where the text of an error stands: what its name means, and the last message if that is of this error."""
+        """The address of an error's text: the meaning of its name, and the last message if it is of this error."""
         plain = name.removeprefix("CUDA_").removeprefix("ERROR_")
         means = _TEXTS.get(plain, plain.replace("_", " ").lower())
         message = self.last(code_of(name))
         return self.kept(f"{means}: {message}" if message else means)
 
     def kept(self, text: str) -> int:
-        """Where a text stands, for as long as who asks for it may read it."""
+        """The address of a copy of a text, which lives as long as the caller may read it."""
         if len(self._kept) > _MOST_TEXTS:
             self._kept.clear()
         return ctypes.addressof(self._kept.setdefault(text, ctypes.create_string_buffer(text.encode())))
@@ -71,20 +71,21 @@ class Errors:
 
 @once
 def errors() -> Errors:
-    """The process's own."""
+    """The errors of this process."""
     return Errors()
 
 
 @functools.cache
 def code_of(name: str) -> int:
-    """The number of an error: the driver's, or one that only the runtime has."""
+    """The number of an error of the driver or the runtime."""
     return _RUNTIME[name] if name in _RUNTIME else int(binding().CUresult.__members__[name])
 
 
 def name_of(number: int) -> str:
     """The name of a driver's error.
 
-    Raises DriverError: there is none of that number.
+    Raises DriverError: no error has this number.
+
     """
     for name, value in binding().CUresult.__members__.items():
         if int(value) == number:

@@ -1,4 +1,4 @@
-"""Launches by the driver's functions, whose arguments are addresses of the parameters' bytes.
+"""Launches by driver functions, whose arguments are addresses of parameter values.
 
 Source: CUDA Driver API, "Execution Control" (`cuLaunchKernel`, `cuLaunchKernelEx`) and "Occupancy"; `cuda.h`,
 `CUlaunchConfig` and `CUlaunchAttribute`.
@@ -17,10 +17,10 @@ from tilewright.machine.gpu import WARP_LANES
 from tilewright.programs.residency import active_blocks
 
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
-#: `CUlaunchConfig`, and the runtime's `cudaLaunchConfig_t`, whose shared memory has 64 bits, of which 32 are 0: six
+#: `CUlaunchConfig`, and the runtime's `cudaLaunchConfig_t`, whose shared memory has 64 bits, the upper ones 0: six
 #: extents, shared memory, stream, attributes and their number.
 _CONFIG = "7I4xQQI"
-#: `CUlaunchAttribute`: its number, and 64 bytes of value at a distance of 8.
+#: `CUlaunchAttribute`: its number, padding to 8 bytes, and 64 bytes of value.
 _ATTRIBUTE_BYTES = 72
 _COOPERATIVE, _CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
@@ -45,13 +45,13 @@ def cuLaunchCooperativeKernel(
 
 
 def cuLaunchKernelEx(gpu: SimulatedGpu, config: int, kernel: Kernel, parameters: int, extra: int = 0) -> None:
-    """Run a kernel as a configuration says."""
+    """Run a kernel with a configuration."""
     stream, made = configured(gpu, config)
     launch(gpu, stream, made, kernel, parameters, extra)
 
 
 def configured(gpu: SimulatedGpu, config: int) -> tuple[int, LaunchConfig]:
-    """The stream and the extents that a configuration at an address says."""
+    """The stream and launch configuration at an address."""
     *extents, shared_bytes, stream, attributes, count = gpu.host.unpacked(_CONFIG, config)
     grid, block = tuple(extents[:3]), tuple(extents[3:])
     cluster, cooperative = None, False
@@ -65,14 +65,14 @@ def configured(gpu: SimulatedGpu, config: int) -> tuple[int, LaunchConfig]:
         if any(c < 1 or g % c for g, c in zip(grid, cluster, strict=True)):
             rule = f"the grid {grid} must be a multiple of the launch's cluster {cluster}"
             raise DriverError("CUDA_ERROR_INVALID_CLUSTER_SIZE", rule)
-        grid = tuple(g // c for g, c in zip(grid, cluster, strict=True))  # what a LaunchConfig counts
+        grid = tuple(g // c for g, c in zip(grid, cluster, strict=True))  # the unit of a LaunchConfig
     return stream, LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative)
 
 
 def launch(
     gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, parameters: int, extra: int = 0
 ) -> None:
-    """Run a kernel whose parameters are at addresses, with their bytes of now."""
+    """Run a kernel with the present values at its parameters' addresses."""
     gpu.require_context()
     values = values_at(gpu, kernel, parameters, extra)
     host = gpu.host
@@ -80,7 +80,7 @@ def launch(
 
 
 def values_at(gpu: SimulatedGpu, kernel: Kernel, parameters: int, extra: int = 0) -> Sequence[bytes]:
-    """The bytes of each parameter, by the addresses that a program gives."""
+    """The bytes of each parameter, read from the program's addresses."""
     wanted = kernel.program.parameters
     places: Sequence[int] = ()
     if parameters:
@@ -97,7 +97,7 @@ def values_at(gpu: SimulatedGpu, kernel: Kernel, parameters: int, extra: int = 0
 
 
 def _buffer(gpu: SimulatedGpu, extra: int) -> int:
-    """Where the parameters are that a list of extra options names."""
+    """The address of the parameter buffer in a list of extra options."""
     at, found = extra, 0
     while (key := gpu.host.unpacked("Q", at)) != _EXTRA_END:
         if key == _EXTRA_POINTER:
@@ -109,14 +109,14 @@ def _buffer(gpu: SimulatedGpu, extra: int) -> int:
 
 
 def cuLaunchHostFunc(gpu: SimulatedGpu, stream: int, function: int, data: int) -> None:
-    """Call a function of the host when the stream's work is done."""
+    """Call a host function when the stream's work is done."""
     gpu.host.submit(gpu, stream, lambda where: gpu.host.call_back(gpu, where, function, data), "host")
 
 
 def cuOccupancyMaxPotentialBlockSize(
     gpu: SimulatedGpu, kernel: Kernel, dynamic: int, shared_bytes: int, limit: int
 ) -> tuple[int, int]:
-    """Blocks of the least grid that fills the device, and threads of the block with which most of them are resident."""
+    """Blocks of the smallest grid that fills the device, and threads of the block size with the best occupancy."""
     needs, record = KernelAttributes(kernel), gpu.record
     most = min(limit or record.launch.threads_per_block, needs.max_threads_per_block)
     best = (0, 0)
@@ -132,7 +132,7 @@ def cuOccupancyMaxPotentialBlockSize(
 
 
 def cuOccupancyAvailableDynamicSMemPerBlock(gpu: SimulatedGpu, kernel: Kernel, blocks: int, threads: int) -> int:
-    """The most dynamic shared memory with which so many blocks are resident."""
+    """The most dynamic shared memory with which `blocks` blocks are resident."""
     static, record = KernelAttributes(kernel).shared_size_bytes, gpu.record
     for bytes_ in range(record.shared_per_block_optin_bytes - static, -1, -256):
         if modules.cuOccupancyMaxActiveBlocksPerMultiprocessor(gpu, kernel, threads, bytes_) >= blocks:

@@ -1,6 +1,7 @@
-"""Code that a program loads through the driver's functions: modules, libraries, and the kernels in them.
+"""Code that a program loads with driver functions: modules, libraries and their kernels.
 
-A module stays what it was loaded from when its simulated GPU ends: on the next one it is loaded again when it is used.
+When its simulated GPU ends, a module keeps its source, and is loaded again when it is used on the next GPU.
+
 
 Source: CUDA Driver API, "Module Management", "Library Management", "Execution Control".
 """
@@ -30,11 +31,11 @@ class Code:
 
     handle: int
     code: ObjectCode
-    kernels: dict[str, int] = field(default_factory=dict)  #: Handles of those that were asked for.
+    kernels: dict[str, int] = field(default_factory=dict)  #: Handles of kernels that were requested.
 
 
 class Loaded:
-    """What a process has loaded, by handle."""
+    """The loaded code of a process, by handle."""
 
     def __init__(self) -> None:
         self.codes: dict[int, Code] = {}
@@ -51,7 +52,7 @@ class Loaded:
         return _found(self.kernels, handle)[1]
 
     def kept(self, data: bytes) -> int:
-        """Where bytes stand, for good."""
+        """The address of a copy of these bytes, which is never freed."""
         return ctypes.addressof(self._kept.setdefault(data, ctypes.create_string_buffer(data, len(data))))
 
 
@@ -62,7 +63,7 @@ def _found(known: dict[int, _Kept], handle: int) -> _Kept:
 
 
 def image_at(gpu: SimulatedGpu, address: int) -> bytes:
-    """PTX at an address, or the fat binary there."""
+    """The PTX text or fat binary at an address."""
     if not address:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     host = gpu.host
@@ -82,9 +83,10 @@ def fatbin_at(gpu: SimulatedGpu, address: int) -> bytes:
 
 
 def chosen(gpu: SimulatedGpu, data: bytes) -> str:
-    """The PTX of a fat binary that a GPU runs: the newest that is not newer than it.
+    """The PTX in a fat binary for a GPU: the newest that is not newer than the GPU.
 
     Raises DriverError: there is none.
+
     """
     try:
         found = list(fatbin.images(data))
@@ -99,21 +101,22 @@ def chosen(gpu: SimulatedGpu, data: bytes) -> str:
         least = min(one.architecture for one in texts)
         raise DriverError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
-            f"the program's PTX is for compute capability {least / 10} or newer, and {gpu.record.name} has "
+            f"the program's PTX is for compute capability {least / 10} or newer, but {gpu.record.name} has "
             f"{major}.{minor}; choose another GPU with --gpu",
         )
     machine = ", ".join(sorted({f"sm_{one.architecture}" for one in found})) or "nothing"
     raise DriverError(
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
-        f"the program must hold PTX (it holds machine code alone: {machine}); build it with "
+        f"the program must have PTX (got only machine code: {machine}); build it with "
         f"nvcc -gencode arch=compute_{major}{minor},code=compute_{major}{minor}",
     )
 
 
 def load(gpu: SimulatedGpu, image: bytes) -> int:
-    """Load PTX, or what a GPU runs of a fat binary; the module's handle.
+    """Load PTX, or the suitable PTX of a fat binary; return the module's handle.
 
-    Raises DriverError: it is machine code of a GPU, or no code.
+    Raises DriverError: the image is machine code of a GPU, or no code.
+
     """
     gpu.require_context()
     if image[:4] == _MACHINE_CODE:
@@ -125,14 +128,14 @@ def load(gpu: SimulatedGpu, image: bytes) -> int:
     if b".version" not in image:
         raise DriverError("CUDA_ERROR_INVALID_IMAGE", "a module must be PTX (got something else)")
     code = ObjectCode(image, "ptx", "a module", gpu=gpu.host.code_gpu)
-    code.library  # noqa: B018  # refuses at once what the GPU cannot run
+    code.library  # noqa: B018  # reports at once what the GPU cannot run
     handle = next(device_addresses().handles)
     gpu.host.loaded.codes[handle] = Code(handle, code)
     return handle
 
 
 def cuModuleLoadDataEx(gpu: SimulatedGpu, image: int, *options: int) -> int:
-    """Load what is in memory; options are the assembler's."""
+    """Load an image from memory; the options are the assembler's, and have no effect."""
     return load(gpu, image_at(gpu, image))
 
 
@@ -142,7 +145,7 @@ def cuModuleLoad(gpu: SimulatedGpu, path: int, *options: int) -> int:
 
 
 def _file(gpu: SimulatedGpu, path: int) -> tuple[str, bytes]:
-    """A file that is named at an address, and what it holds."""
+    """The name of the file at an address, and its contents."""
     name = gpu.host.text(path)
     try:
         return name, gpu.host.path(name).read_bytes()
@@ -163,12 +166,12 @@ def cuModuleUnload(gpu: SimulatedGpu, handle: int) -> None:
 
 
 def cuModuleGetLoadingMode(gpu: SimulatedGpu) -> int:
-    """Kernels are translated when they are launched."""
+    """Lazy: kernels are translated when they are launched."""
     return 2  # CU_MODULE_LAZY_LOADING
 
 
 def cuModuleGetFunction(gpu: SimulatedGpu, handle: int, name: int) -> int:
-    """A kernel of a module; its handle."""
+    """The handle of a module's kernel."""
     return _kernel_of(gpu, handle, gpu.host.text(name))
 
 
@@ -185,12 +188,12 @@ def _kernel_of(gpu: SimulatedGpu, handle: int, name: str) -> int:
 
 
 def cuModuleGetFunctionCount(gpu: SimulatedGpu, handle: int) -> int:
-    """How many kernels a module has."""
+    """Number of kernels in a module."""
     return len(gpu.host.loaded.code(handle).code.library.module.entries)
 
 
 def cuLibraryEnumerateKernels(gpu: SimulatedGpu, kernels: int, count: int, handle: int) -> None:
-    """The kernels of a library, at most so many, to an array of handles."""
+    """Write the handles of a library's kernels, at most `count`, to an array."""
     names = [function.name for function in gpu.host.loaded.code(handle).code.library.module.entries][:count]
     gpu.host.pack(f"{len(names)}Q", kernels, *(_kernel_of(gpu, handle, name) for name in names))
 
@@ -214,17 +217,17 @@ def _handle_of(gpu: SimulatedGpu, kernel: Kernel) -> tuple[Code, int]:
 
 
 def cuKernelGetLibrary(gpu: SimulatedGpu, kernel: Kernel) -> int:
-    """The library that a kernel is in."""
+    """The library of a kernel."""
     return _handle_of(gpu, kernel)[0].handle
 
 
 def cuKernelGetName(gpu: SimulatedGpu, kernel: Kernel) -> int:
-    """Where a kernel's name stands."""
+    """The address of a kernel's name."""
     return gpu.host.kept(gpu, kernel.name.encode() + b"\0")
 
 
 def cuKernelGetParamInfo(gpu: SimulatedGpu, kernel: Kernel, index: int) -> tuple[int, int]:
-    """Where a parameter is among them, and its bytes."""
+    """A parameter's offset and size."""
     parameters = kernel.program.parameters
     if not 0 <= index < len(parameters):
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -232,7 +235,7 @@ def cuKernelGetParamInfo(gpu: SimulatedGpu, kernel: Kernel, index: int) -> tuple
 
 
 def offsets(kernel: Kernel) -> list[int]:
-    """Where each of a kernel's parameters is among them."""
+    """The offset of each of a kernel's parameters."""
     at, found = 0, []
     for parameter in kernel.program.parameters:
         at = -(-at // parameter.align) * parameter.align
@@ -242,12 +245,12 @@ def offsets(kernel: Kernel) -> list[int]:
 
 
 def cuKernelGetParamCount(gpu: SimulatedGpu, kernel: Kernel) -> int:
-    """How many parameters a kernel has."""
+    """Number of a kernel's parameters."""
     return len(kernel.program.parameters)
 
 
 def cuFuncGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel) -> int:
-    """What a kernel needs, or was given."""
+    """An attribute of a kernel: its resources, or a value that was set."""
     names, needs = binding().CUfunction_attribute, KernelAttributes(kernel)
     name = {int(value): key for key, value in names.__members__.items()}.get(attribute, "")
     match name.removeprefix("CU_FUNC_ATTRIBUTE_"):
@@ -277,7 +280,7 @@ def cuFuncGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel) -> int
 
 
 def cuKernelGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel, device: int) -> int:
-    """What a kernel needs, or was given."""
+    """An attribute of a kernel: its resources, or a value that was set."""
     return cuFuncGetAttribute(gpu, attribute, kernel)
 
 
@@ -287,11 +290,11 @@ def cuFuncSetAttribute(gpu: SimulatedGpu, kernel: Kernel, attribute: int, value:
 
 
 def cuFuncSetCacheConfig(gpu: SimulatedGpu, kernel: Kernel, config: int) -> None:
-    """Prefer first-level cache or shared memory, which changes nothing here."""
+    """Prefer first-level cache or shared memory; no effect here."""
 
 
 def cuFuncSetSharedMemConfig(gpu: SimulatedGpu, kernel: Kernel, config: int) -> None:
-    """Prefer a width of banks, which no GPU of today has a choice of."""
+    """Prefer a bank width; present GPUs have only one."""
 
 
 def cuFuncIsLoaded(gpu: SimulatedGpu, kernel: Kernel) -> int:
@@ -300,7 +303,7 @@ def cuFuncIsLoaded(gpu: SimulatedGpu, kernel: Kernel) -> int:
 
 
 def cuFuncLoad(gpu: SimulatedGpu, kernel: Kernel) -> None:
-    """Load a kernel, which is."""
+    """Load a kernel, which is already loaded."""
 
 
 def cuModuleGetGlobal(gpu: SimulatedGpu, handle: int, name: int) -> tuple[int, int]:
@@ -309,7 +312,7 @@ def cuModuleGetGlobal(gpu: SimulatedGpu, handle: int, name: int) -> tuple[int, i
 
 
 def cuLinkCreate(gpu: SimulatedGpu, *options: int) -> int:
-    """Begin linking."""
+    """Start linking."""
     handle = next(device_addresses().handles)
     gpu.host.loaded.links[handle] = []
     return handle
@@ -332,7 +335,7 @@ def _add(gpu: SimulatedGpu, state: int, name: str, data: bytes) -> None:
 
 
 def cuLinkComplete(gpu: SimulatedGpu, state: int) -> tuple[int, int]:
-    """Link; where the code is, and its bytes."""
+    """Link; return the address and size of the code."""
     try:
         text = Linker(*_found(gpu.host.loaded.links, state)).link("ptx").code
     except TilewrightError as error:
@@ -341,11 +344,11 @@ def cuLinkComplete(gpu: SimulatedGpu, state: int) -> tuple[int, int]:
 
 
 def cuLinkDestroy(gpu: SimulatedGpu, state: int) -> None:
-    """End linking."""
+    """Destroy the linker."""
     gpu.host.loaded.links.pop(state, None)
 
 
-# A library is a module here, and a kernel of it the module's function, under the same handles.
+# A library is a module here, and its kernel a function of the module, with the same handle.
 cuModuleLoadData = cuModuleLoadFatBinary = cuLibraryLoadData = cuModuleLoadDataEx
 cuLibraryLoadFromFile, cuLibraryUnload, cuLibraryGetKernel = cuModuleLoad, cuModuleUnload, cuModuleGetFunction
 cuLibraryGetKernelCount = cuModuleGetFunctionCount

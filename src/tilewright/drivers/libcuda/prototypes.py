@@ -1,8 +1,8 @@
-"""Prototypes of the driver's and the runtime's functions, as their manuals print them, and what ctypes makes of them.
+"""Reads prototypes of the driver's and the runtime's functions, as printed in their manuals, for ctypes.
 
-What a function gives goes to the memory that its parameters point to, `int *count`; what it takes are the others, and
-pointers to `const`, to `char` and to `void`, which stay addresses. So a prototype says how to call an answer in Python:
-with what the function takes, in its order; and where what the answer returns goes.
+Parameters that point to a result, such as `int *count`, are outputs. All others are inputs, with pointers to `const`,
+`char` and `void`, which stay addresses. So a prototype says how to call an implementation in Python: with the inputs in
+order; its results are written to the outputs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 _PARTS = re.compile(r"(?P<name>\w+)\((?P<parameters>.*)\)")
 _PARAMETER = re.compile(r"(?P<type>.*?)(?P<name>\w+)$")
-#: C type -> ctypes; handles are addresses, what is not here is an enumeration.
+#: C type -> ctypes; handles are addresses, other types are enumerations.
 _TYPES: Mapping[str, Any] = MappingProxyType(
     {
         "int": ctypes.c_int, "unsigned int": ctypes.c_uint, "size_t": ctypes.c_size_t, "float": ctypes.c_float,
@@ -37,9 +37,9 @@ class Parameter:
     """One parameter."""
 
     name: str
-    type: str  #: As the prototype has it, without `const` and stars.
-    native: Any  #: The type of ctypes that it is passed as.
-    given: Any = None  #: Of what the function gives, the type of what the parameter points to.
+    type: str  #: The type in the prototype, without `const` and stars.
+    native: Any  #: The ctypes type of the argument.
+    given: Any = None  #: For an output, the ctypes type of the result.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Prototype:
 
     @property
     def native(self) -> Any:
-        """The type of a ctypes callback that stands for the function, which returns a code."""
+        """The type of a ctypes callback for the function, which returns an error code."""
         return ctypes.CFUNCTYPE(ctypes.c_int, *(parameter.native for parameter in self.parameters))
 
 

@@ -1,4 +1,4 @@
-"""What the runtime's functions answer that no call of the driver does.
+"""Runtime functions that are not the same as a driver function.
 
 Source: CUDA Runtime API; `driver_types.h` of CUDA 13, `cudaDeviceProp` and `cudaPointerAttributes`.
 """
@@ -16,7 +16,7 @@ from tilewright.drivers.libcuda import transfers
 from tilewright.drivers.outstanding import LEGACY
 from tilewright.native.once import once
 
-#: Fields of `cudaDeviceProp`: `s` is `size_t`, `u` unsigned, a number an array of so many `int`, else an `int`.
+#: Fields of `cudaDeviceProp`: `s` is `size_t`, `u` unsigned, a number is an array of that many `int`, else an `int`.
 _PROPERTIES = """
 luidDeviceNodeMask:u totalGlobalMem:s sharedMemPerBlock:s regsPerBlock warpSize memPitch:s maxThreadsPerBlock
 maxThreadsDim:3 maxGridSize:3 totalConstMem:s major minor textureAlignment:s texturePitchAlignment:s multiProcessorCount
@@ -36,7 +36,7 @@ _UNREGISTERED, _PINNED, _DEVICE, _MANAGED = range(4)  # cudaMemoryType
 
 @once
 def properties_type() -> Any:
-    """`cudaDeviceProp`, without what follows the last field that is known."""
+    """`cudaDeviceProp`, without the part after the last known field."""
     kinds = {"s": ctypes.c_size_t, "u": ctypes.c_uint, "": ctypes.c_int}
     fields: list[Any] = [("name", ctypes.c_char * 256), ("uuid", ctypes.c_byte * 16), ("luid", ctypes.c_char * 8)]
     for text in _PROPERTIES.split():
@@ -46,7 +46,7 @@ def properties_type() -> Any:
 
 
 class PointerAttributes(ctypes.Structure):
-    """`cudaPointerAttributes`, up to what is known."""
+    """The known part of `cudaPointerAttributes`."""
 
     _fields_ = (
         ("type", ctypes.c_int), ("device", ctypes.c_int), ("device_pointer", ctypes.c_size_t),
@@ -55,32 +55,32 @@ class PointerAttributes(ctypes.Structure):
 
 
 def cudaGetDevice(gpu: SimulatedGpu) -> int:
-    """The one device."""
+    """The only device."""
     return 0
 
 
 def cudaSetDevice(gpu: SimulatedGpu, device: int) -> None:
-    """Choose the one device."""
+    """Select the only device."""
     contexts.cuDeviceGet(gpu, device)
 
 
 def cudaInitDevice(gpu: SimulatedGpu, device: int, device_flags: int, flags: int) -> None:
-    """Choose the one device."""
+    """Select the only device."""
     contexts.cuDeviceGet(gpu, device)
 
 
 def cudaDeviceCanAccessPeer(gpu: SimulatedGpu, device: int, peer: int) -> int:
-    """Whether a device reaches another one's memory."""
+    """Whether a device accesses another one's memory."""
     return contexts.cuDeviceCanAccessPeer(gpu, device, peer)
 
 
 def cudaDeviceReset(gpu: SimulatedGpu) -> None:
-    """Destroy all that the device holds."""
+    """Destroy everything on the device."""
     gpu.reset()
 
 
 def cudaGetDeviceProperties(gpu: SimulatedGpu, address: int, device: int) -> None:
-    """What the device is, to a structure."""
+    """Write the device's properties to a structure."""
     contexts.cuDeviceGet(gpu, device)
     found = properties_type()()
     for name, value in properties.of(gpu).items():
@@ -91,57 +91,57 @@ def cudaGetDeviceProperties(gpu: SimulatedGpu, address: int, device: int) -> Non
 
 
 def cudaMalloc(gpu: SimulatedGpu, size: int) -> int:
-    """Device memory; none is no error."""
+    """Device memory; a size of 0 is no error."""
     return gpu.allocate(size) if size else 0
 
 
 def cudaMallocAsync(gpu: SimulatedGpu, size: int, stream: int) -> int:
-    """Device memory, in a stream; none is no error."""
+    """Device memory, in a stream; a size of 0 is no error."""
     return transfers.cuMemAllocAsync(gpu, size, stream) if size else 0
 
 
 def cudaMallocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int) -> int:
-    """Device memory of a pool, in a stream; none is no error."""
+    """Device memory of a pool, in a stream; a size of 0 is no error."""
     return cudaMallocAsync(gpu, size, stream)
 
 
 def cudaMallocPitch(gpu: SimulatedGpu, width: int, height: int) -> tuple[int, int]:
-    """Device memory of rows, and the bytes from each to the next; none is no error."""
+    """Device memory for rows, and the pitch; a size of 0 is no error."""
     pitch = transfers.row_bytes(width)
     return cudaMalloc(gpu, pitch * height), pitch
 
 
 def cudaMallocHost(gpu: SimulatedGpu, size: int) -> int:
-    """Pinned host memory; none is no error."""
+    """Pinned host memory; a size of 0 is no error."""
     return cudaHostAlloc(gpu, size, 0)
 
 
 def cudaHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
-    """Pinned host memory; none is no error."""
+    """Pinned host memory; a size of 0 is no error."""
     return allocations.cuMemHostAlloc(gpu, size, flags) if size else 0
 
 
 def cudaFree(gpu: SimulatedGpu, address: int) -> None:
-    """Give memory back; 0 is nothing, and so is memory of a simulated GPU that has ended."""
+    """Free memory; 0 has no effect, and neither has memory of a simulated GPU that has ended."""
     with suppress(EndedError):
         gpu.refuse_ended(address)
         allocations.cuMemFree(gpu, address)
 
 
 def cudaFreeAsync(gpu: SimulatedGpu, address: int, stream: int) -> None:
-    """Give memory back, in a stream."""
+    """Free memory, in a stream."""
     cudaFree(gpu, address)
 
 
 def cudaFreeHost(gpu: SimulatedGpu, address: int) -> None:
-    """Give pinned host memory back; 0 is nothing."""
+    """Free pinned host memory; 0 has no effect."""
     if address:
         gpu.refuse_ended(address)
         allocations.cuMemFreeHost(gpu, address)
 
 
 def cudaPointerGetAttributes(gpu: SimulatedGpu, address: int, pointer: int) -> None:
-    """What memory a pointer is of, to a structure."""
+    """Write the kind of memory of a pointer to a structure."""
     extent, start = gpu.memory.extent(pointer), allocations.registered_at(gpu, pointer)
     kind = _UNREGISTERED
     if start is not None or (extent is not None and extent[0] in gpu.pinned):
@@ -192,7 +192,7 @@ def cudaEventCreate(gpu: SimulatedGpu) -> Any:
 
 
 def current(gpu: SimulatedGpu) -> None:
-    """Make the primary context this thread's, as every function of the runtime does."""
+    """Make the primary context current in this thread, as every runtime function does."""
     if gpu.process is None:
         contexts.cuInit(gpu, 0)
     Device(gpu).set_current()

@@ -1,7 +1,8 @@
-"""The library `libcuda.so.1` of this process, whose functions are ours while a simulated GPU is in place.
+"""The library `libcuda.so.1` of this process, with our functions while a simulated GPU is installed.
 
-Other libraries find it by its name. Where the process has the vendor's driver as well, calls go there while no
-simulated GPU is in place.
+Other libraries find it by its name. If the process also has the vendor's driver, calls go to that while no simulated
+GPU is installed.
+
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ from tilewright.native.interrupts import Postponed
 from tilewright.native.once import once
 
 _SONAME = "libcuda.so.1"
-#: What Linux has where the vendor's driver is installed: natively, and below Windows.
+#: Files of Linux that show that the vendor's driver is installed: natively, and under Windows.
 _DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
-#: Functions that give something back, which is gone when its GPU is.
+#: Functions that free or release; their objects disappear with their GPU.
 _GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
-#: Types of handles of kernels, of which answers take the kernel itself.
+#: Handle types of kernels; implementations get the kernel itself.
 KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
 _Answer = Callable[..., Any]
 
 
 class Server:
-    """Answers calls of C: reads what a prototype says is given, and writes what the answer gives.
+    """Makes C functions from Python functions: reads the inputs of a prototype, and writes the outputs.
 
     Parameters
     ----------
     code_of : callable
-        The number of an error's name, as what is called returns it.
+            Converts the name of an error to the number that the C function returns.
     vendor : ctypes.CDLL, optional
-        The library that answers while no simulated GPU is in place.
+            The library that is called while no simulated GPU is installed.
     """
 
     def __init__(self, code_of: Callable[[str], int], vendor: ctypes.CDLL | None = None) -> None:
@@ -60,10 +61,10 @@ class Server:
         self._kept: list[Any] = []
 
     def function(self, wanted: Prototype, answer: _Answer, any_time: bool = False, driver: str = "") -> int:
-        """The address of a function of C that answers by a function of Python.
+        """The address of a C function that calls a Python function.
 
-        `any_time` says that it needs no simulated GPU; the answer gets None then where none is in place. `driver` is
-        the driver's call that it is, where it is another one's.
+        With `any_time`, it needs no simulated GPU, and the Python function gets None if none is installed. `driver` is
+        the driver call that it performs, if the prototype is of another function.
         """
         elsewhere = self._vendors(wanted)
         code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
@@ -81,7 +82,7 @@ class Server:
                     if gpu is None and harmless:
                         return 0
                     if gpu is None and not any_time:
-                        raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is in place")
+                        raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is installed")
                     given = [gpu.host.kernel(arguments[at] or 0) if k else arguments[at] or 0 for at, k in takes]
                     found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
                 except BaseException as error:
@@ -102,7 +103,7 @@ class Server:
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def _vendors(self, wanted: Prototype) -> Any:
-        """The vendor's function; None where there is none."""
+        """The vendor's function; None if there is none."""
         place = _place(self._vendor, wanted.name) if self._vendor is not None else 0
         return wanted.native(place) if place else None
 
@@ -116,7 +117,7 @@ def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked
 
 
 def _explained(error: BaseException) -> tuple[str, str]:
-    """The driver's name of an error, and what it says."""
+    """The driver's name of an error, and the message."""
     if isinstance(error, TilewrightError) and not hasattr(error, "code"):
         error = kernel_error(error)
     code = getattr(error, "code", None)
@@ -127,29 +128,27 @@ def _explained(error: BaseException) -> tuple[str, str]:
 
 
 class Exported:
-    """A library of this process alone, with functions of ours under names of C.
+    """A library in this process only, with our functions under C names.
 
     Parameters
     ----------
     soname : str
-        The name by which others find it.
+            The name by which other libraries find it.
     functions : mapping
-        Name -> address of what answers.
+            Name -> address of the function.
     """
 
     def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
-        descriptor = os.memfd_create(
-            soname
-        )  # stays open, for the loader takes a path that it knows for a library it has
+        descriptor = os.memfd_create(soname)  # stays open: the loader would take a reused path for a loaded library
         os.write(descriptor, shared_object(soname, list(functions), platform.machine()))
         self._loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_GLOBAL | os.RTLD_NOW)
         self.handle = self._loaded._handle
         self._slots = (ctypes.c_size_t * len(functions)).in_dll(self._loaded, SLOTS)
         self._slots[:] = list(functions.values())
-        atexit.register(self._end)  # what the interpreter's end frees calls functions of Python no more
+        atexit.register(self._end)  # objects freed at the interpreter's end must not call Python functions
 
     def address(self, name: str) -> int:
-        """Where a function is."""
+        """The address of a function."""
         return _place(self._loaded, name)
 
     def _end(self) -> None:
@@ -157,14 +156,14 @@ class Exported:
 
 
 class DriverLibrary:
-    """The library, loaded.
+    """The loaded library.
 
     Parameters
     ----------
     vendor : ctypes.CDLL, optional
-        The vendor's. It answers while no simulated GPU is in place, and for good what ours has no function for.
+            The vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
     soname : str
-        The name by which others find it.
+            The name by which other libraries find it.
     """
 
     def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:
@@ -185,7 +184,7 @@ class DriverLibrary:
 
     @property
     def found(self) -> bool:
-        """Whether others find it by its name, and not a driver that the process had before."""
+        """Whether other libraries find it by its name, and not a driver loaded earlier."""
         return ctypes.CDLL(self._soname)._handle == self._exported.handle
 
     def _answer(self, name: str) -> tuple[_Answer, Any]:
@@ -202,7 +201,7 @@ class DriverLibrary:
         return self._server.errors.text(name_of(number))
 
     def _table(self, gpu: Any, identifier: int) -> int:
-        """A table of functions that no manual describes: there is none, but the vendor's own libraries have theirs."""
+        """A table of undocumented functions: ours has none, but the vendor's libraries request them."""
         if self._vendor is not None and gpu is None:
             found = ctypes.c_size_t()
             self._vendor.cuGetExportTable(ctypes.byref(found), ctypes.c_void_p(identifier))
@@ -210,7 +209,7 @@ class DriverLibrary:
         raise DriverError("CUDA_ERROR_NOT_FOUND")
 
     def _address(self, gpu: Any, symbol: int, version: int, flags: int) -> int:
-        """Where a function is, in the form that a version of CUDA has."""
+        """The address of a function, in the version for a version of CUDA."""
         name = ctypes.string_at(symbol).decode()
         versions = self._versions.get(name, ())
         fitting = [name for name in versions if SINCE.get(name, 0) <= version]
@@ -221,7 +220,7 @@ class DriverLibrary:
         return self._exported.address(fitting[-1])
 
 
-#: Every driver call that programs in C have an answer to, by name.
+#: Every driver call implemented for code in C, by name.
 ANSWERS: dict[str, _Answer] = {
     **CALLS,
     **{
@@ -234,7 +233,7 @@ ANSWERS: dict[str, _Answer] = {
 
 
 def _place(library: ctypes.CDLL, name: str) -> int:
-    """Where a function of a library is; 0 where it has none."""
+    """The address of a library's function; 0 if it has none."""
     found = getattr(library, name, None)
     return (ctypes.cast(found, ctypes.c_void_p).value or 0) if found is not None else 0
 
@@ -245,7 +244,7 @@ def _error_name(gpu: Any, number: int) -> int:
 
 @once
 def vendors_driver() -> ctypes.CDLL | None:
-    """The vendor's driver, under its path, so that nobody else finds it by its name; None where there is none."""
+    """The vendor's driver, loaded by its path so that others do not find it by name; None if it is not installed."""
     if not any(device.exists() for device in _DEVICES):
         return None
     with suppress(OSError, subprocess.SubprocessError):
@@ -268,5 +267,5 @@ def serve() -> None:
 
 @once
 def driver_library() -> DriverLibrary:
-    """The process's own; it stays."""
+    """The library of this process, which stays loaded."""
     return DriverLibrary(vendors_driver())

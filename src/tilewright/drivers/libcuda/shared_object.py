@@ -1,4 +1,4 @@
-"""A shared library made without a compiler: each function of it jumps to where a slot of its data points.
+"""Makes a shared library without a compiler: each of its functions jumps to the address in a slot of its data.
 
 A process that has loaded it finds it by its name (`DT_SONAME`) when anything asks the loader for that name, and the
 slots are filled with what is to answer. Source: System V Application Binary Interface, "Object Files" (chapter 4) and
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from tilewright.backends.cuda.device import STAND_IN
 
-#: The symbol of the first slot, where the others follow in the order of the names, and that of a function giving 0.
+#: The symbol of the first slot, which the others follow in name order; and the symbol of a function that returns 0.
 SLOTS, NOTHING = STAND_IN, "tilewright_nothing"
 _PAGE, _STUB_BYTES = 1 << 16, 16  # some arm64 kernels have pages of 64 KiB
-#: Processors, and their numbers in such files.
+#: Machine numbers in ELF files.
 MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
 _DYN, _LOAD, _DYNAMIC, _STACK = 3, 1, 2, 0x6474E551  # ET_DYN; PT_LOAD, PT_DYNAMIC, PT_GNU_STACK
 _NOTHING = {
@@ -33,16 +33,16 @@ def shared_object(soname: str, names: Sequence[str], machine: str) -> bytes:
     Parameters
     ----------
     soname : str
-        The name by which the loader knows it.
+            The name for the loader.
     names : sequence of str
-        Of its functions, each once.
+            Names of its functions, each once.
     machine : str
-        The processor, as `platform.machine` says it: `x86_64` or `aarch64`.
+            The processor, as from `platform.machine`: `x86_64` or `aarch64`.
 
     Raises
     ------
     KeyError
-        No code is known for the processor.
+            The processor is not supported.
     """
     number = MACHINES[machine]
     strings = _Strings()
@@ -130,7 +130,7 @@ def _hash(name: str) -> int:
 
 
 def _stub(machine: str, at: int, slot: int) -> bytes:
-    """A jump to where a slot points, all addresses from the library's beginning."""
+    """A jump to the address in a slot; both are offsets in the library."""
     if machine == "x86_64":
         landing = bytes([0xF3, 0x0F, 0x1E, 0xFA])  # ENDBR64
         return (landing + b"\xff\x25" + struct.pack("<i", slot - (at + 10))).ljust(_STUB_BYTES, b"\x90")

@@ -1,4 +1,4 @@
-"""The runtime that is linked into modules of CuPy: its entries jump to ours while a simulated GPU is in place."""
+"""The runtime that is linked into CuPy's modules: its entries jump to ours while a simulated GPU is installed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tilewright.native.once import once
 
 _TEXT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)
 _CODE = ctypes.CFUNCTYPE(ctypes.c_int)
-#: Functions that no program has to be refused: they need no device.
+#: Functions that may run in the vendor's code: they need no device.
 _HARMLESS = frozenset({"cudaCreateChannelDesc", "cudaGetSymbolAddress"})
 
 
 class StaticRuntime:
-    """Addresses of functions that stand for the runtime's."""
+    """Addresses of the replacements of runtime functions."""
 
     def __init__(self) -> None:
         self._last = threading.local()
@@ -41,7 +41,7 @@ class StaticRuntime:
         self._addresses = {name: exported.address(name) for name in self._addresses}
 
     def redirect(self, library: Path) -> Redirected:
-        """Let the entries of a loaded library jump to ours; those that have no answer say so when they are called."""
+        """Make the entries of a loaded library jump to ours; functions without an implementation return an error."""
         targets = dict(self._addresses)
         for name in functions(library):
             plain = name.removesuffix("_ptsz").removesuffix("_ptds")
@@ -50,11 +50,11 @@ class StaticRuntime:
         return Redirected(library, targets)
 
     def address(self, name: str) -> int:
-        """Where what stands for a function is."""
+        """The address of a function's replacement."""
         return self._addresses.get(name) or self._refusal(name)
 
     def text(self, number: int) -> bytes:
-        """What an error says."""
+        """The text of an error."""
         return ctypes.string_at(self._text(number))
 
     def _refusal(self, name: str) -> int:
@@ -96,7 +96,7 @@ _FREE = frozenset({"cudaGetLastError", "cudaPeekAtLastError"})
 
 
 def answers() -> Iterator[tuple[Prototype, Callable[..., Any], str]]:
-    """The table of the runtime's functions: prototype, what answers, and the driver's call that it is."""
+    """The table of runtime functions: prototype, implementation, and the driver call that each one is."""
     for text, driver in ROWS:
         wanted = prototype(text)
         if wanted.name not in _FREE:
@@ -104,7 +104,7 @@ def answers() -> Iterator[tuple[Prototype, Callable[..., Any], str]]:
 
 
 def in_context(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """The same answer, with the primary context current, as every function of the runtime has it."""
+    """The same function, but it first makes the primary context current, as every runtime function does."""
 
     def answered(gpu: SimulatedGpu, *given: Any) -> Any:
         runtime.current(gpu)
@@ -115,5 +115,5 @@ def in_context(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 @once
 def static_runtime() -> StaticRuntime:
-    """The process's own."""
+    """The replacements in this process."""
     return StaticRuntime()

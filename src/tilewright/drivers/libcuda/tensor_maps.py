@@ -1,4 +1,4 @@
-"""Tensor maps by the driver's functions for programs in C, whose arrays are addresses.
+"""Tensor maps from the driver functions of code in C, whose arrays are addresses.
 
 Source: CUDA Driver API, "Tensor Map Object Management".
 """
@@ -18,7 +18,7 @@ def cuTensorMapEncodeTiled(
     gpu: SimulatedGpu, target: int, type_: int, rank: int, address: int, extents: int, strides: int, box: int,
     steps: int, *modes: int,
 ) -> None:  # fmt: skip
-    """A map of a tensor, to 128 bytes."""
+    """Write a map of a tensor to 128 bytes."""
     if not target or not 1 <= rank <= AXES_MOST or not (extents and box and steps and (strides or rank == 1)):
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "cuTensorMapEncodeTiled: the rank must be 1 to 5, no array null")
 

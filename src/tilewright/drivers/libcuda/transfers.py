@@ -1,4 +1,4 @@
-"""Driver calls about memory that programs in C make and numba-cuda does not: pools, rows, words, any direction.
+"""Driver calls for memory that code in C makes, but not numba-cuda: pools, rows, words, any direction.
 
 Everything is done when it is asked for, so that memory of a pool is memory. The answers about one range of bytes are
 in `allocations`.
@@ -14,22 +14,22 @@ from tilewright.drivers.contexts import binding
 from tilewright.drivers.gpu import POOL, DriverError, SimulatedGpu
 from tilewright.drivers.outstanding import LEGACY
 
-#: Bytes to whose multiple rows are padded. Source: as a driver's `cuMemAllocPitch` does on current GPUs.
+#: Alignment of rows. Source: `cuMemAllocPitch` on current GPUs.
 _PITCH_BYTES = 512
-#: `CUDA_MEMCPY2D`: of source and target each its offset, row, kind, host, device, array, pitch; then width and height.
+#: `CUDA_MEMCPY2D`: for source and target: offset, row, kind, host, device, array, pitch; then width and height.
 _COPY_2D = "QQI4xQQQQ QQI4xQQQQ QQ"
 _HOST, _ARRAY = 1, 3  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_ARRAY
 _POOL_WORDS = 4  # attributes below this number are `int`, the others 64 bits
 
 
 def cuMemAllocPitch(gpu: SimulatedGpu, width: int, height: int, element: int) -> tuple[int, int]:
-    """Device memory of rows, and the bytes from each to the next."""
+    """Device memory for rows, and the pitch."""
     pitch = row_bytes(width)
     return gpu.allocate(pitch * int(height)), pitch
 
 
 def row_bytes(width: int) -> int:
-    """From each row of so many bytes to the next one."""
+    """The pitch of rows with `width` bytes."""
     return -(-int(width) // _PITCH_BYTES) * _PITCH_BYTES
 
 
@@ -57,7 +57,7 @@ def cuMemAllocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int
 
 
 def cuMemFreeAsync(gpu: SimulatedGpu, address: int, stream: int) -> None:
-    """Give device memory back, in a stream."""
+    """Free device memory, in a stream."""
     gpu.stream(stream)
     allocations.cuMemFree(gpu, address)
 
@@ -68,12 +68,12 @@ def cuDeviceGetDefaultMemPool(gpu: SimulatedGpu, device: int) -> int:
 
 
 def cuDeviceGetMemPool(gpu: SimulatedGpu, device: int) -> int:
-    """The pool that memory comes from."""
+    """The pool for new memory."""
     return gpu.pool
 
 
 def cuDeviceSetMemPool(gpu: SimulatedGpu, device: int, pool: int) -> None:
-    """Choose the pool that memory comes from, which is the device's all the same."""
+    """Select the pool for new memory, which comes from the device in any case."""
     gpu.pool = pool
 
 
@@ -83,24 +83,24 @@ def cuMemPoolCreate(gpu: SimulatedGpu, properties: int) -> int:
 
 
 def cuMemPoolDestroy(gpu: SimulatedGpu, pool: int) -> None:
-    """End a pool; what was allocated from it stays until it is freed."""
+    """Destroy a pool; its allocations stay until they are freed."""
 
 
 def cuMemPoolTrimTo(gpu: SimulatedGpu, pool: int, keep: int) -> None:
-    """Give back what nobody uses, which is nothing."""
+    """Release unused memory of a pool, which has none."""
 
 
 def cuMemPoolSetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:
-    """Set an attribute, which is given again."""
+    """Store an attribute."""
     gpu.pools[pool, attribute] = gpu.host.unpacked(_pool_word(attribute), value)
 
 
 def cuMemPoolSetAccess(gpu: SimulatedGpu, pool: int, accesses: int, count: int) -> None:
-    """Let devices reach a pool, which the one device does."""
+    """Allow devices to access a pool; the only device already can."""
 
 
 def cuMemPoolGetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:
-    """An attribute as it was set; else the bytes reserved and used are those of all memory, and a switch is on."""
+    """An attribute that was set; otherwise, bytes reserved and used are those of all memory, and switches are on."""
     known = 1 if attribute < _POOL_WORDS else gpu.memory.allocated_bytes if attribute > _POOL_WORDS else 0
     gpu.host.pack(_pool_word(attribute), value, gpu.pools.get((pool, attribute), known))
 
@@ -110,17 +110,17 @@ def _pool_word(attribute: int) -> str:
 
 
 def cuMemPrefetchAsync(gpu: SimulatedGpu, address: int, size: int, *where: int) -> None:
-    """Move managed memory near, which it is."""
+    """Prefetch managed memory; no effect here."""
     gpu.check_range(address, size)
 
 
 def cuMemAdvise(gpu: SimulatedGpu, address: int, size: int, *advice: int) -> None:
-    """Say how managed memory is used, which changes nothing here."""
+    """Advise how managed memory is used; no effect here."""
     gpu.check_range(address, size)
 
 
 def cuPointerGetAttributes(gpu: SimulatedGpu, count: int, attributes: int, data: int, address: int) -> None:
-    """Several attributes of a pointer; what is not known of it is 0."""
+    """Several attributes of a pointer; unknown ones are 0."""
     host = gpu.host
     for at, place in enumerate(host.words(count, data)):
         value, size = _attribute(gpu, host.unpacked("i", attributes + 4 * at), address)
@@ -128,7 +128,7 @@ def cuPointerGetAttributes(gpu: SimulatedGpu, count: int, attributes: int, data:
 
 
 def cuPointerGetAttribute(gpu: SimulatedGpu, data: int, attribute: int, address: int) -> None:
-    """An attribute of a pointer, to memory."""
+    """Write an attribute of a pointer to memory."""
     value = int(allocations.cuPointerGetAttribute(gpu, attribute, address))
     gpu.host.write(data, value.to_bytes(8, "little")[: _attribute_bytes(attribute)])
 
@@ -143,7 +143,7 @@ def _attribute(gpu: SimulatedGpu, attribute: int, address: int) -> tuple[int, in
 
 
 def _attribute_bytes(attribute: int) -> int:
-    """Bytes of a pointer's attribute."""
+    """Size of a pointer attribute."""
     names = binding().CUpointer_attribute
     whole = {int(getattr(names, f"CU_POINTER_ATTRIBUTE_{name}")) for name in (
         "CONTEXT", "DEVICE_POINTER", "HOST_POINTER", "RANGE_START_ADDR", "RANGE_SIZE", "BUFFER_ID", "MEMPOOL_HANDLE"
@@ -152,22 +152,22 @@ def _attribute_bytes(attribute: int) -> int:
 
 
 def cuMemcpy(gpu: SimulatedGpu, target: int, source: int, size: int) -> None:
-    """Copy from anywhere to anywhere."""
+    """Copy between any addresses."""
     allocations.copy(gpu, target, source, size, allocations.ANYWHERE)
 
 
 def cuMemcpyAsync(gpu: SimulatedGpu, target: int, source: int, size: int, stream: int) -> None:
-    """Copy from anywhere to anywhere, in a stream."""
+    """Copy between any addresses, in a stream."""
     allocations.copy_in(gpu, stream, target, source, size, allocations.ANYWHERE)
 
 
 def cuMemcpyPeer(gpu: SimulatedGpu, target: int, to: int, source: int, from_: int, size: int) -> None:
-    """Copy between devices, of which there is one."""
+    """Copy between devices; there is only one."""
     cuMemcpy(gpu, target, source, size)
 
 
 def cuMemcpyPeerAsync(gpu: SimulatedGpu, target: int, to: int, source: int, from_: int, size: int, stream: int) -> None:
-    """Copy between devices, of which there is one, in a stream."""
+    """Copy between devices, in a stream; there is only one."""
     cuMemcpyAsync(gpu, target, source, size, stream)
 
 
@@ -175,7 +175,7 @@ def copy_rows_in(
     gpu: SimulatedGpu, stream: int, target: int, target_step: int, source: int, source_step: int, width: int,
     height: int, kind: int,
 ) -> None:  # fmt: skip
-    """Copy rows of bytes, each so many bytes after the last, in a stream."""
+    """Copy rows, in a stream; the steps are distances between rows."""
     gpu.require_context()
     rows = target, target_step, source, source_step, width, height, kind
     if gpu.host.submit(gpu, stream, lambda _: allocations.copied_rows(gpu, *rows), "copy"):

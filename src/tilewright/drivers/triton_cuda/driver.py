@@ -112,7 +112,7 @@ class KernelLauncher:
         wanted = len(kernel.program.parameters) - len(arguments)
         values = [one.value for one in arguments] + [x.data_ptr() if x is not None else 0 for x in scratch][:wanted]
         facts = tuple(one.fact for one in arguments)
-        launcher = Launcher(gpu, streams_tell=False)
+        launcher = Launcher(gpu, streams_known=False)
         launcher.note(lambda _: facts)
         if metadata.num_ctas > gpu.record.launch.cluster_blocks_portable:
             gpu.large_clusters.add((kernel.code.library.handle, kernel.name))

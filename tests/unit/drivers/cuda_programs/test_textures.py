@@ -113,6 +113,6 @@ def test_textures_surfaces_and_arrays_are_those_of_the_programming_guide():
     refused = [f"cudaError{name}" for name in "InvalidValue InvalidChannelDescriptor NotSupported".split()]
     assert said == ["row 25 100 101", *refused, "cudaErrorInvalidFilterSetting", "none", "cudaErrorIllegalAddress"]
     assert "linear filtering needs elements that are floats" in ran.stderr
-    assert "sRGB is not answered" in ran.stderr
+    assert "sRGB is not implemented" in ran.stderr
     assert "outside: out of bounds global load of 4 bytes" in ran.stderr
     assert "textures.cu:41" in ran.stderr

@@ -79,7 +79,7 @@ def test_a_program_of_source_runs_to_its_end() -> None:
     assert ran.returncode == 1
     said = ran.stderr.splitlines()
     assert "a copy's target must lie in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
-    assert "cudaMallocMipmappedArray is not answered by the simulated GPU" in said[2]
+    assert "cudaMallocMipmappedArray is not implemented by the simulated GPU" in said[2]
 
 
 def test_a_binary_whose_runtime_is_linked_in_runs_and_reports_what_kernels_do_wrong(binary: Path) -> None:

@@ -1,1 +1,1 @@
-"""What the simulated GPU answers: functions by the names of CUDA's, in modules by subject."""
+"""The implemented CUDA functions, under CUDA's names, in modules by subject."""

@@ -1,4 +1,4 @@
-"""Calls about the device, errors and what a kernel needs, where the answers of libraries in a process do not serve.
+"""Calls for the device, errors and kernel attributes that need an implementation of their own for programs.
 
 Source: CUDA Runtime API, "Device Management", "Error Handling", "Execution Control".
 """
@@ -9,17 +9,17 @@ from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.libcuda import errors
 from tilewright.drivers.libcuda.loading import cuFuncGetAttribute
 
-#: `cudaFuncAttributes`, and the number of each field as an attribute of the driver's.
+#: `cudaFuncAttributes`, and the driver's attribute number for each field.
 _NEEDS, _NEEDED = "3Q13i64x", (1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 14)
 
 
 def cudaChooseDevice(call: Caller, device: int, wanted: int) -> None:
-    """The device that is best for what is wanted."""
+    """The device that fits the properties best."""
     call.pack("i", device, 0)
 
 
 def cudaSetDeviceFlags(call: Caller, flags: int) -> None:
-    """How the host waits, which changes nothing here."""
+    """Set how the host waits; no effect here."""
     call.runtime.notes["device flags"] = flags
 
 
@@ -29,7 +29,7 @@ def cudaGetDeviceFlags(call: Caller, flags: int) -> None:
 
 
 def cudaDeviceReset(call: Caller) -> None:
-    """Destroy all that the process has on the device."""
+    """Destroy everything that the process has on the device."""
     call.runtime.broken = ""
     call.gpu.reset()
     runtime = call.runtime
@@ -41,7 +41,7 @@ def cudaDeviceReset(call: Caller) -> None:
 
 
 def cudaGetLastError(call: Caller) -> int:
-    """The last error of this thread, which is none afterwards."""
+    """The last error of this thread; resets it."""
     error = cudaPeekAtLastError(call)
     call.last_error = 0
     return error
@@ -53,7 +53,7 @@ def cudaPeekAtLastError(call: Caller) -> int:
 
 
 def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
-    """What is preferred, first-level cache or shared memory."""
+    """The preference for first-level cache or shared memory."""
     call.pack("i", config, 0)
 
 
@@ -63,6 +63,6 @@ def cudaDeviceGetSharedMemConfig(call: Caller, config: int) -> None:
 
 
 def cudaFuncGetAttributes(call: Caller, attributes: int, function: int) -> None:
-    """What a kernel needs."""
+    """The resources of a kernel."""
     kernel = call.kernel(function)
     call.pack(_NEEDS, attributes, *(cuFuncGetAttribute(call.gpu, one, kernel) for one in _NEEDED))

@@ -1,4 +1,4 @@
-"""Calls about graphs: work that is noted, by capturing streams or node by node, and done when a graph is launched.
+"""Calls for graphs: work is recorded, by stream capture or as single nodes, and runs when the graph is launched.
 
 Source: CUDA Runtime API, "Graph Management"; structures by the vendor's `driver_types.h`.
 """
@@ -17,13 +17,13 @@ from tilewright.drivers.libcuda.launches import values_at
 
 #: `cudaKernelNodeParams`, `cudaMemsetParams`, `cudaMemcpy3DParms`.
 _KERNEL, _MEMSET, _COPY = "Q3I3II4xQQ", "2Q2I2Q", "Q3Q4QQ3Q4Q3Qi4x"
-#: Where `cudaMemAllocNodeParams` has the bytes; the address follows.
+#: Offset of the size in `cudaMemAllocNodeParams`; the address follows.
 _ALLOCATED_BYTES = 104
 _TYPES = {"kernel": 0, "copy": 1, "set": 2, "host": 3, "graph": 4, "empty": 5, "memory": 10, "free": 11}
 
 
 def cudaStreamBeginCapture(call: Caller, stream: int, mode: int) -> None:
-    """Note what a stream is given from now on."""
+    """Start to record the work of a stream."""
     call.gpu.stream(stream)
     if stream in call.runtime.captures:
         raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
@@ -32,7 +32,7 @@ def cudaStreamBeginCapture(call: Caller, stream: int, mode: int) -> None:
 
 
 def cudaStreamEndCapture(call: Caller, stream: int, graph: int) -> None:
-    """A graph of what a stream, and those that wait for it, were given."""
+    """The graph of the recorded work of a stream and of streams that wait for it."""
     found = call.runtime.captures.get(stream)
     if found is None:
         raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
@@ -42,7 +42,7 @@ def cudaStreamEndCapture(call: Caller, stream: int, graph: int) -> None:
 
 
 def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
-    """Whether what a stream is given is noted."""
+    """Whether a stream is being captured."""
     call.gpu.stream(stream)
     call.pack("i", status, int(stream in call.runtime.captures))
 
@@ -50,7 +50,7 @@ def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
 def cudaStreamGetCaptureInfo(
     call: Caller, stream: int, status: int, number: int, graph: int, before: int, edges: int, count: int
 ) -> None:
-    """Whether what a stream is given is noted, and in which graph; the last node is what comes before the next."""
+    """Whether a stream is being captured, and in which graph; the next node will depend on the last one."""
     cudaStreamIsCapturing(call, stream, status)
     found = call.runtime.captures.get(stream)
     if found is None:
@@ -67,12 +67,12 @@ def cudaStreamGetCaptureInfo(
 
 
 def cudaGraphCreate(call: Caller, graph: int, flags: int) -> None:
-    """A graph of nothing."""
+    """An empty graph."""
     call.pack("Q", graph, _named(call, Graph(0)))
 
 
 def cudaGraphDestroy(call: Caller, graph: int) -> None:
-    """End a graph; what was made of it stays."""
+    """Destroy a graph; instantiated graphs stay."""
     call.runtime.graph_ended(graph)
 
 
@@ -91,12 +91,12 @@ def cudaGraphGetNodes(call: Caller, graph: int, nodes: int, count: int) -> None:
 
 
 def cudaGraphNodeGetType(call: Caller, node: int, kind: int) -> None:
-    """What a node does."""
+    """The type of a node."""
     call.pack("i", kind, _TYPES[_node(call, node).kind])
 
 
 def cudaGraphAddKernelNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """A launch of a kernel."""
+    """Add a kernel launch."""
     _added(call, node, graph, before, count, "kernel", _launch(call, parameters))
 
 
@@ -106,7 +106,7 @@ def cudaGraphKernelNodeSetParams(call: Caller, node: int, parameters: int) -> No
 
 
 def cudaGraphExecKernelNodeSetParams(call: Caller, executable: int, node: int, parameters: int) -> None:
-    """Change the launch of a node, where it was made ready."""
+    """Change a node's launch in an instantiated graph."""
     nodes = _graph(call, executable).nodes
     if node not in nodes:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -116,18 +116,18 @@ def cudaGraphExecKernelNodeSetParams(call: Caller, executable: int, node: int, p
 def cudaGraphAddMemcpyNode1D(
     call: Caller, node: int, graph: int, before: int, count: int, target: int, source: int, size: int, kind: int
 ) -> None:
-    """A copy of bytes."""
+    """Add a copy of bytes."""
     _added(call, node, graph, before, count, "copy", lambda now: copied(now.gpu, target, source, size, kind))
 
 
 def cudaGraphAddMemcpyNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """A copy of rows of planes."""
+    """Add a copy of rows of planes."""
     values = call.unpacked(_COPY, parameters)
     _added(call, node, graph, before, count, "copy", lambda now: moved_3d(now, values))
 
 
 def cudaGraphAddMemsetNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """Setting of rows of elements."""
+    """Add a fill of rows of elements."""
     target, step, value, element, width, height = call.unpacked(_MEMSET, parameters)
     data = value.to_bytes(4, "little")[:element]
 
@@ -139,7 +139,7 @@ def cudaGraphAddMemsetNode(call: Caller, node: int, graph: int, before: int, cou
 
 
 def cudaGraphAddHostNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """A call of a function of the host."""
+    """Add a call of a host function."""
     function, data = call.unpacked("2Q", parameters)
 
     def work(now: Caller) -> None:
@@ -149,12 +149,12 @@ def cudaGraphAddHostNode(call: Caller, node: int, graph: int, before: int, count
 
 
 def cudaGraphAddEmptyNode(call: Caller, node: int, graph: int, before: int, count: int) -> None:
-    """Nothing, in its order."""
+    """Add an empty node."""
     _added(call, node, graph, before, count, "empty", lambda now: None)
 
 
 def cudaGraphAddMemAllocNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
-    """Memory for the nodes behind this one: it has its address at once, for as long as a graph names it."""
+    """Allocate memory for later nodes: its address is known at once, and it lives as long as a graph uses it."""
     address = call.gpu.allocate(call.unpacked("Q", parameters + _ALLOCATED_BYTES))
     call.runtime.graph_memory[address] = False
     call.pack("Q", parameters + _ALLOCATED_BYTES + 8, address)
@@ -163,7 +163,7 @@ def cudaGraphAddMemAllocNode(call: Caller, node: int, graph: int, before: int, c
 
 
 def cudaGraphAddMemFreeNode(call: Caller, node: int, graph: int, before: int, count: int, address: int) -> None:
-    """Memory that no node behind this one uses."""
+    """Free memory that no later node uses."""
     if address not in call.runtime.graph_memory:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     _added(call, node, graph, before, count, "free", memory_left(address, allocated=False))
@@ -171,20 +171,20 @@ def cudaGraphAddMemFreeNode(call: Caller, node: int, graph: int, before: int, co
 
 
 def cudaDeviceGetGraphMemAttribute(call: Caller, device: int, attribute: int, value: int) -> None:
-    """Bytes that graphs use, or have."""
+    """Bytes that graphs use or reserve."""
     extents = [call.gpu.memory.extent(address) for address in call.runtime.graph_memory]
     call.pack("Q", value, sum(one[1] for one in extents if one is not None))
 
 
 def cudaGraphAddChildGraphNode(call: Caller, node: int, graph: int, before: int, count: int, child: int) -> None:
-    """A graph in a graph, as it is now."""
+    """Add a graph as a node, in its present state."""
     inner = _graph(call, child).copy()
     _added(call, node, graph, before, count, "graph", inner.run)
     _graph(call, graph).memory |= inner.memory
 
 
 def cudaGraphAddDependencies(call: Caller, graph: int, first: int, then: int, edges: int, count: int) -> None:
-    """Let nodes be done after others."""
+    """Make nodes run after others."""
     pairs = zip(_list(call, first, count), _list(call, then, count), strict=True)
     nodes = _graph(call, graph).nodes
     for one, other in pairs:
@@ -194,17 +194,17 @@ def cudaGraphAddDependencies(call: Caller, graph: int, first: int, then: int, ed
 
 
 def cudaGraphInstantiate(call: Caller, executable: int, graph: int, flags: int) -> None:
-    """Make a graph ready as it is now."""
+    """Instantiate a graph in its present state."""
     call.pack("Q", executable, _named(call, _graph(call, graph).copy()))
 
 
 def cudaGraphInstantiateWithFlags(call: Caller, executable: int, graph: int, flags: int) -> None:
-    """Make a graph ready as it is now."""
+    """Instantiate a graph in its present state."""
     cudaGraphInstantiate(call, executable, graph, flags)
 
 
 def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) -> None:
-    """Let what was made ready do what a graph of the same form does."""
+    """Replace the work of an instantiated graph by that of a graph of the same form."""
     found, new = _graph(call, executable), _graph(call, graph).copy()
     gone, found.nodes, found.memory = found.memory - new.memory, new.nodes, new.memory
     for address in gone:
@@ -213,17 +213,17 @@ def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) 
 
 
 def cudaGraphExecDestroy(call: Caller, executable: int) -> None:
-    """End what was made ready."""
+    """Destroy an instantiated graph."""
     call.runtime.graph_ended(executable)
 
 
 def cudaGraphUpload(call: Caller, executable: int, stream: int) -> None:
-    """Bring a graph to the device, where it is."""
+    """Move a graph to the device; no effect here."""
     _graph(call, executable)
 
 
 def cudaGraphLaunch(call: Caller, executable: int, stream: int) -> None:
-    """Do what a graph says."""
+    """Run the work of a graph."""
     call.gpu.stream(stream)
     found, inside = _graph(call, executable), call.runtime.in_graph
     call.gpu.outstanding.queued(stream)
@@ -242,7 +242,7 @@ def _launch(call: Caller, parameters: int) -> Work:
 
 
 def _added(call: Caller, node: int, graph: int, before: int, count: int, kind: str, work: Work) -> None:
-    """Put a node into a graph, after others."""
+    """Add a node to a graph, after others."""
     found = _graph(call, graph)
     handle = call.gpu.new_handle()
     after = set(_list(call, before, count))

@@ -13,7 +13,7 @@ from tilewright.drivers.launching import LaunchConfig
 from tilewright.drivers.libcuda.launches import launch
 from tilewright.drivers.libcuda.loading import fatbin_at
 
-#: A wrapper's version where device code was compiled apart (`-rdc=true`): it names a list of what is to be linked.
+#: The wrapper's version for separate compilation (`-rdc=true`): it refers to a list of parts to link.
 #: Source: `fatbinary_section.h`, and `crt/link.stub`, which fills the list.
 _LINKED = 2
 
@@ -29,7 +29,7 @@ def __cudaRegisterFatBinary(call: Caller, wrapper: int) -> int:
 
 
 def __cudaRegisterFatBinaryEnd(call: Caller, handle: int) -> None:
-    """All of a module is registered."""
+    """Mark the end of a module's registration."""
 
 
 def __cudaRegisterFunction(

@@ -1,7 +1,8 @@
-"""Calls about memory: device, managed, pinned, mapped, from pools; copies, symbols, and what a pointer is.
+"""Calls for memory that need an implementation of their own for programs: graph memory, 3D copies, fills, symbols.
 
-Device memory is mapped in the program at its own addresses, so the program's own side does what copies ask for; here
-ranges are checked and observers hear of them. Registered host memory becomes device memory where it lies.
+Device memory is mapped in the program at its own addresses, so the program's side does the copies; here ranges are
+checked, and observers are notified. Registered host memory becomes device memory in place.
+
 
 Source: CUDA Runtime API, "Memory Management", "Unified Addressing", "Stream Ordered Memory Allocator".
 """
@@ -19,14 +20,14 @@ from tilewright.drivers.libcuda import runtime, transfers
 
 
 def cudaMalloc3D(call: Caller, pitched: int, extent: tuple[int, int, int]) -> None:
-    """Rows of planes of device memory that begin at good addresses."""
+    """Pitched device memory for rows of planes."""
     width, height, depth = extent
     step = transfers.row_bytes(width)
     call.pack("4Q", pitched, runtime.cudaMalloc(call.gpu, step * height * depth), step, width, height)
 
 
 def cudaFree(call: Caller, pointer: int) -> None:
-    """Give device or managed memory back; 0 is nothing, and a graph's memory is there while a graph names it."""
+    """Free device or managed memory; 0 has no effect, and a graph's memory lives as long as a graph uses it."""
     if pointer in call.runtime.graph_memory:
         call.runtime.graph_memory[pointer] = False
         call.runtime.graph_memory_unused(pointer)
@@ -49,7 +50,7 @@ def cudaMallocAsync(call: Caller, pointer: int, size: int, stream: int) -> None:
 
 
 def memory_left(address: int, *, allocated: bool) -> Work:
-    """A graph's work that notes whether a launch leaves memory allocated."""
+    """Work in a graph that records whether a launch leaves memory allocated."""
 
     def work(now: Caller) -> None:
         now.runtime.graph_memory[address] = allocated
@@ -63,7 +64,7 @@ def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, st
 
 
 def cudaFreeAsync(call: Caller, pointer: int, stream: int) -> None:
-    """Give device memory back, in a stream."""
+    """Free device memory, in a stream."""
     if stream in call.runtime.captures and pointer in call.runtime.graph_memory:
         call.runtime.captures[stream].memory.add(pointer)
     call.runtime.submit(call, stream, lambda now: cudaFree(now, pointer), "empty")
@@ -84,11 +85,12 @@ def cudaMemcpy3DAsync(call: Caller, parameters: int, stream: int) -> None:
 
 
 def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
-    """Copy what `cudaMemcpy3DParms` says.
+    """Do the copy of a `cudaMemcpy3DParms`.
 
-    Where an array is among it, the extent counts elements; offsets in an array always do.
+    If an array is involved, the extent counts elements; offsets in an array always do.
 
-    Raises DriverError: there is no such array, or a range goes beyond its allocation.
+    Raises DriverError: there is no such array, or a range leaves its allocation.
+
     """
     width, height, depth, kind = parameters[16:]
     source, source_size, at = _side(call, parameters[0], parameters[4:8], parameters[1:4])
@@ -105,10 +107,11 @@ def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
 def _side(
     call: Caller, array: int, pitched: Sequence[int], offset: Sequence[int]
 ) -> tuple[Sequence[int], int, Sequence[int]]:
-    """One side of a copy: its memory as pitched memory, the bytes of an element, and the offset in bytes.
+    """One side of a copy: its memory as pitched memory, bytes per element, and the offset in bytes.
 
-    Pitched memory has an address, the bytes of a row, a width that copies do not use, and the rows of a plane. Only an
-    `array` (a handle, 0 for none) counts its offset in elements.
+    Pitched memory has an address, bytes per row, a width that copies do not use, and rows per plane. Only an `array` (a
+    handle, 0 for none) counts its offset in elements.
+
     """
     if not array:
         return pitched, 1, offset
@@ -140,7 +143,7 @@ def cudaGetSymbolAddress(call: Caller, pointer: int, symbol: int) -> None:
 
 
 def cudaGetSymbolSize(call: Caller, size: int, symbol: int) -> None:
-    """A variable's bytes."""
+    """The size of a variable."""
     call.pack("Q", size, call.runtime.variable(symbol)[1])
 
 
@@ -155,7 +158,7 @@ def cudaMemcpyFromSymbol(call: Caller, target: int, symbol: int, size: int, offs
 
 
 def _part(call: Caller, symbol: int, offset: int, size: int) -> int:
-    """The device address of bytes of a variable."""
+    """The device address of a part of a variable."""
     address, whole = call.runtime.variable(symbol)
     if offset + size > whole:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")

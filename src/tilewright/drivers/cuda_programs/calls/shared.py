@@ -1,6 +1,6 @@
-"""Calls that have the answers which libraries in a process get too (`drivers/libcuda`), by the same prototypes.
+"""Calls whose implementation and prototypes are those for libraries in this process (`drivers/libcuda`).
 
-They reach the program through `gpu.host`, which is the caller while its call is answered.
+They reach the program through `gpu.host`, which is the caller during its call.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tilewright.drivers.libcuda.prototypes import Prototype, prototype
 from tilewright.drivers.libcuda.runtime_calls import OF_KERNELS, ROWS
 from tilewright.drivers.libcuda.served import ANSWERS, KERNELS
 
-#: Calls that change nothing here: caches and banks have no settings, one device reaches all, graphs keep no memory, and
-#: captures are as strict as can be.
+#: Calls without effect here: caches and banks have no settings, the only device accesses everything, graphs keep no
+#: memory, and captures are always in the strictest mode.
 _NOTHING = frozenset(
     """
 cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig
@@ -33,7 +33,7 @@ def _nothing(caller: Caller, *words: int) -> None:
 
 
 def _answer(wanted: Prototype, answer: Callable[..., Any]) -> Callable[..., None]:
-    """An answer that takes a call's words and writes what it gives to where they say."""
+    """A function that takes the words of a call, and writes the results to the addresses in them."""
     gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
     takes = [(at, p.type in KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
 
@@ -48,7 +48,7 @@ def _answer(wanted: Prototype, answer: Callable[..., Any]) -> Callable[..., None
 
 
 def _answers() -> Iterator[tuple[str, Callable[..., None]]]:
-    for text in reversed(PROTOTYPES):  # versions stand in their order, and the first is the headers'
+    for text in reversed(PROTOTYPES):  # versions are in order, and the headers have the first
         one = prototype(text)
         plain = one.name.partition("_v")[0]
         if plain in ANSWERS:
@@ -60,5 +60,5 @@ def _answers() -> Iterator[tuple[str, Callable[..., None]]]:
             yield one.name, _answer(one, answer)
 
 
-#: Name -> what answers it.
+#: Name -> implementation.
 ANSWERED: Mapping[str, Callable[..., None]] = MappingProxyType(dict(_answers()) | dict.fromkeys(_NOTHING, _nothing))

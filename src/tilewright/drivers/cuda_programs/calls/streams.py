@@ -1,4 +1,4 @@
-"""Calls about streams and events. Work is done when it is asked for, so a stream is always ready.
+"""Calls for streams and events that graphs record. Work is done when it is submitted, so a stream is always ready.
 
 Source: CUDA Runtime API, "Stream Management", "Event Management".
 """
@@ -10,28 +10,28 @@ from tilewright.drivers.cuda_programs.protocol import Caller
 
 
 def cudaStreamWaitEvent(call: Caller, stream: int, event: int, flags: int) -> None:
-    """Let a stream wait for an event."""
+    """Make a stream wait for an event."""
     graph = call.runtime.captured.get(event)
     if graph is not None and graph in call.runtime.captures.values():
         call.gpu.stream(stream)
-        call.runtime.captures[stream] = graph  # what waits for a captured stream is captured with it
+        call.runtime.captures[stream] = graph  # a stream that waits for a captured one is captured too
     else:
         streams.cuStreamWaitEvent(call.gpu, stream, event, flags)
 
 
 def cudaStreamSetAttribute(call: Caller, stream: int, attribute: int, value: int) -> None:
-    """Set an attribute, which changes nothing here."""
+    """Set an attribute; no effect here."""
     call.gpu.stream(stream)
 
 
 def cudaEventDestroy(call: Caller, event: int) -> None:
-    """End an event."""
+    """Destroy an event."""
     streams.cuEventDestroy(call.gpu, event)
     call.runtime.captured.pop(event, None)
 
 
 def cudaEventRecord(call: Caller, event: int, stream: int) -> None:
-    """Note the time in a stream."""
+    """Record the time in a stream."""
     streams.cuEventRecord(call.gpu, event, stream)
     call.runtime.captured.pop(event, None)
     if stream in call.runtime.captures:
@@ -39,5 +39,5 @@ def cudaEventRecord(call: Caller, event: int, stream: int) -> None:
 
 
 def cudaEventRecordWithFlags(call: Caller, event: int, stream: int, flags: int) -> None:
-    """Note the time in a stream."""
+    """Record the time in a stream."""
     cudaEventRecord(call, event, stream)

@@ -1,7 +1,7 @@
-"""Calls about arrays, texture objects and surface objects.
+"""Calls for arrays, texture objects and surface objects.
 
-An array is device memory, row by row. An object is a record in device memory that says what is read and how, and its
-handle is the record's address: kernels name it by that.
+An array is device memory, row by row. An object is a record in device memory that says what to read and how; its
+handle, which kernels use, is the record's address.
 
 Source: CUDA Runtime API, "Memory Management", "Texture Object Management", "Surface Object Management"; structures by
 the vendor's `driver_types.h` and `texture_types.h`.
@@ -17,10 +17,10 @@ from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
 from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
 
-#: `cudaChannelFormatDesc`, `cudaTextureDesc` as far as it is read, and `cudaResourceDesc`.
+#: `cudaChannelFormatDesc`, the used part of `cudaTextureDesc`, and `cudaResourceDesc`.
 _FORMAT, _TEXTURE, _RESOURCE_BYTES, _TEXTURE_BYTES = "5i", "3i3i4fi", 144, 76
 _ARRAY, _LINEAR, _PITCHED = 0, 2, 3
-#: Wider integers are read as they are. Source: CUDA Runtime API, `cudaCreateTextureObject` (`readMode`, `filterMode`).
+#: Wider integers are read unchanged. Source: CUDA Runtime API, `cudaCreateTextureObject` (`readMode`, `filterMode`).
 _MOST_FRACTION_BITS = 16
 
 
@@ -30,7 +30,7 @@ def cudaMallocArray(call: Caller, array: int, form: int, width: int, height: int
 
 
 def cudaMalloc3DArray(call: Caller, array: int, form: int, extent: tuple[int, int, int], flags: int) -> None:
-    """An array, perhaps of layers or of the faces of a cube."""
+    """An array, possibly of layers or of the faces of a cube."""
     if not array or not form or not extent[0]:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     found = call.unpacked(_FORMAT, form)
@@ -41,14 +41,14 @@ def cudaMalloc3DArray(call: Caller, array: int, form: int, extent: tuple[int, in
 
 
 def cudaFreeArray(call: Caller, array: int) -> None:
-    """Give an array back; 0 is nothing."""
+    """Free an array; 0 has no effect."""
     if array:
         call.gpu.free(array_of(call, array).address)
         del call.runtime.arrays[array]
 
 
 def cudaArrayGetInfo(call: Caller, form: int, extent: int, flags: int, array: int) -> None:
-    """What an array was made with."""
+    """The parameters of an array."""
     found = array_of(call, array)
     call.pack(_FORMAT, form, *found.format)
     call.pack("3Q", extent, *found.extent)
@@ -56,7 +56,7 @@ def cudaArrayGetInfo(call: Caller, form: int, extent: int, flags: int, array: in
 
 
 def cudaGetChannelDesc(call: Caller, form: int, array: int) -> None:
-    """What an array's elements are."""
+    """The format of an array's elements."""
     call.pack(_FORMAT, form, *array_of(call, array).format)
 
 
@@ -66,7 +66,7 @@ def cudaGetChannelDesc(call: Caller, form: int, array: int) -> None:
 def cudaMemcpy2DToArray(
     call: Caller, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int
 ) -> None:
-    """Copy rows into an array, from a byte of a row on."""
+    """Copy rows into an array, from a byte offset in a row."""
     to = array_of(call, target)
     copied_rows(call.gpu, _place(to, x, y, width, height), to.row_bytes, source, step, width, height, kind)
 
@@ -110,14 +110,14 @@ def _place(array: Elements, x: int, y: int, width: int, height: int) -> int:
 
 
 def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int, view: int) -> None:
-    """A texture of an array or of memory."""
+    """Create a texture of an array or of memory."""
     if view:
-        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not answered")
+        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: resource views are not implemented")
     data = call.read(resource, _RESOURCE_BYTES)
     elements = _elements(call, resource)
     *modes, linear, fractions, curved, b0, b1, b2, b3, normalized = call.unpacked(_TEXTURE, texture)
     if curved:
-        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not answered")
+        raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "cudaCreateTextureObject: sRGB is not implemented")
     floats = elements.format[4] == TEXTURES["elements_float"]
     does = TEXTURE_NUMBERS["normalized"] * bool(normalized)
     fractions = bool(fractions) and not floats and max(elements.format[:4]) <= _MOST_FRACTION_BITS
@@ -125,7 +125,7 @@ def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int
     if linear and not (floats or fractions):
         raise DriverError(
             "cudaErrorInvalidFilterSetting",
-            "cudaCreateTextureObject: linear filtering needs elements that are floats or are read as fractions "
+            "cudaCreateTextureObject: linear filtering needs elements that are floats or are normalised "
             "(cudaReadModeNormalizedFloat, of 8 and 16 bits)",
         )
     does |= TEXTURE_NUMBERS["fractions"] * fractions | TEXTURE_NUMBERS["linear"] * linear
@@ -135,14 +135,14 @@ def cudaCreateTextureObject(call: Caller, made: int, resource: int, texture: int
 
 
 def cudaCreateSurfaceObject(call: Caller, made: int, resource: int) -> None:
-    """A surface of an array."""
+    """Create a surface of an array."""
     if call.unpacked("i", resource) != _ARRAY:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
     _object(call, made, _elements(call, resource).record(), call.read(resource, _RESOURCE_BYTES), b"")
 
 
 def cudaDestroyTextureObject(call: Caller, made: int) -> None:
-    """End a texture."""
+    """Destroy a texture."""
     if made:
         _described(call, made)
         del call.runtime.objects[made]
@@ -150,27 +150,27 @@ def cudaDestroyTextureObject(call: Caller, made: int) -> None:
 
 
 def cudaDestroySurfaceObject(call: Caller, made: int) -> None:
-    """End a surface."""
+    """Destroy a surface."""
     cudaDestroyTextureObject(call, made)
 
 
 def cudaGetTextureObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
-    """What a texture reads."""
+    """The resource that a texture reads."""
     call.write(resource, _described(call, made)[0])
 
 
 def cudaGetTextureObjectTextureDesc(call: Caller, texture: int, made: int) -> None:
-    """How a texture reads."""
+    """The description of a texture."""
     call.write(texture, _described(call, made)[1])
 
 
 def cudaGetSurfaceObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
-    """What a surface reads and writes."""
+    """The resource that a surface accesses."""
     cudaGetTextureObjectResourceDesc(call, resource, made)
 
 
 def _object(call: Caller, made: int, record: bytes, *described: bytes) -> None:
-    """Put a record where kernels find it."""
+    """Write an object's record to device memory."""
     address = call.gpu.allocate(len(record))
     call.write(address, record)
     call.gpu.wrote(address, len(record))
@@ -185,9 +185,10 @@ def _described(call: Caller, made: int) -> tuple[bytes, ...]:
 
 
 def _elements(call: Caller, resource: int) -> Elements:
-    """What a `cudaResourceDesc` names.
+    """The elements of a `cudaResourceDesc`.
 
-    Raises DriverError: nothing that is there; mipmapped arrays are not.
+    Raises DriverError: the resource does not exist, or is a mipmapped array.
+
     """
     kind, address = call.unpacked("i4xQ", resource)
     if kind == _ARRAY:
@@ -200,4 +201,4 @@ def _elements(call: Caller, resource: int) -> Elements:
     if kind == _PITCHED:
         width, height, step = call.unpacked("3Q", resource + 40)
         return Elements(address, form, (width, height, 0), step)
-    raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "mipmapped arrays are not answered")
+    raise DriverError("CUDA_ERROR_NOT_SUPPORTED", "mipmapped arrays are not implemented")
