@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,15 +67,13 @@ class Addresses(Instrument):
     ([4, 12, 20, 28], 15)
     """
 
+    parameters = ()
+
     def __init__(self, space: str, blocks: int = 1, most_requests: int = MOST_REQUESTS) -> None:
         self.name = f"addresses.{space}"
         self.space = space
         self._blocks, self._most = blocks, most_requests
         self._memory = np.zeros(0, np.uint8)
-
-    def key(self) -> Any:
-        """The code depends only on the space."""
-        return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to the space, and barriers."""

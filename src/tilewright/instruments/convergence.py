@@ -15,7 +15,6 @@ first has a rank that is a multiple of 4).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,13 +48,11 @@ _CODES = {
 class Convergence(Instrument):
     """Find barriers in divergent code, threads that leave before a barrier, and wrong masks of warp operations."""
 
+    parameters = ()
+
     def __init__(self, kernel: str = "") -> None:
         self.name = "convergence"
         self._kernel = kernel
-
-    def key(self) -> Any:
-        """The code depends only on the sites."""
-        return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Barriers, ends, and warp operations with a mask."""

@@ -66,16 +66,14 @@ class Nonfinite(Instrument):
 
     slots = len(KINDS)
 
+    parameters = ()
+
     def __init__(self, arrays: Sequence[FloatArray] = ()) -> None:
         self.name = "nonfinite"
         self.arrays = tuple(arrays)
         self._places = Places()
         self._facts: Facts | None = None
         self._before: tuple[npt.NDArray[np.uint8], ...] = ()
-
-    def key(self) -> Any:
-        """The code has no parameters."""
-        return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Stores of floating-point values, and of untyped ones."""

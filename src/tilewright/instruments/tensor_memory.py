@@ -49,13 +49,11 @@ _CODES = {
 class TensorMemory(Instrument):
     """Find reads of tensor memory that come too early, and writes of what products in flight use."""
 
+    parameters = ()
+
     def __init__(self, kernel: str = "") -> None:
         self.name = "tensor memory"
         self._kernel = kernel
-
-    def key(self) -> Any:
-        """The code depends only on the sites."""
-        return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Uses of tensor memory, writes of shared memory, and operations on mbarriers."""

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,13 +68,11 @@ class Touched(Instrument):
     [False, True, False, False]
     """
 
+    parameters = ()
+
     def __init__(self) -> None:
         self.name = "touched"
         self._maps = np.zeros((2, 0), np.uint8)
-
-    def key(self) -> Any:
-        """The code has no parameters."""
-        return self.name
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to global memory."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,15 +48,13 @@ class Wraparound(Instrument):
 
     slots = 1
 
+    parameters = ("lines",)
+
     def __init__(self, lines: Mapping[int, bool]) -> None:
         self.name = "wraparound"
         self.lines = dict(sorted(lines.items()))
         self._places = Places()
         self._facts: Facts | None = None
-
-    def key(self) -> Any:
-        """The code depends on the lines alone."""
-        return self.name, self.lines
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """The instructions of these lines."""

@@ -5,84 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tilewright.ptx.tree import (
-    Address,
-    CallArguments,
-    Guard,
-    Instruction,
-    Negated,
-    Operand,
-    Pair,
-    Register,
-    Selected,
-    Symbol,
-    Vector,
-)
+from tilewright.ptx import tree
 
 #: Gives the new name of a register, variable, function or label.
 Rename = Callable[[str], str]
 
 
-def parts(operand: Operand) -> Iterator[Register | Symbol]:
+def parts(operand: tree.Operand) -> Iterator[tree.Register | tree.Symbol]:
     """The registers and symbols of an operand, from left to right.
 
-    >>> [part.name for part in parts(Vector((Register("%r1"), Address(Symbol("table"), 4))))]
+    >>> [part.name for part in parts(tree.Vector((tree.Register("%r1"), tree.Address(tree.Symbol("table"), 4))))]
     ['%r1', 'table']
     """
-    inner: tuple[Operand, ...] = ()
+    inner: tuple[tree.Operand, ...] = ()
     match operand:
-        case Register() | Symbol():
+        case tree.Register() | tree.Symbol():
             yield operand
-        case Address(base, _, coordinates):
+        case tree.Address(base, _, coordinates):
             inner = coordinates if base is None else (base, *coordinates)
-        case Vector(items):
+        case tree.Vector(items):
             inner = items
-        case Negated(register) | Selected(register):
+        case tree.Negated(register) | tree.Selected(register):
             yield register
-        case Pair(first, second):
+        case tree.Pair(first, second):
             inner = (first, second)
-        case CallArguments(returns, target, arguments, _):
+        case tree.CallArguments(returns, target, arguments, _):
             inner = (*returns, target, *arguments)
     for item in inner:
         yield from parts(item)
 
 
-def with_names(operand: Operand, rename: Rename) -> Operand:
+def with_names(operand: tree.Operand, rename: Rename) -> tree.Operand:
     """An operand with other names.
 
-    >>> with_names(Address(Register("%r1"), 8), lambda name: name + "$2")
+    >>> with_names(tree.Address(tree.Register("%r1"), 8), lambda name: name + "$2")
     Address(base=Register(name='%r1$2'), offset=8, coordinates=())
     """
     match operand:
-        case Register(name):
-            return Register(rename(name))
-        case Symbol(name):
+        case tree.Register(name):
+            return tree.Register(rename(name))
+        case tree.Symbol(name):
             return replace(operand, name=rename(name))
-        case Address(base, _, coordinates):
+        case tree.Address(base, _, coordinates):
             return replace(operand, base=base and _named(base, rename), coordinates=_all(coordinates, rename))
-        case Vector(items):
-            return Vector(_all(items, rename))
-        case Negated(register):
-            return Negated(Register(rename(register.name)))
-        case Selected(register):
-            return replace(operand, operand=Register(rename(register.name)))
-        case Pair(first, second):
-            return Pair(Register(rename(first.name)), Register(rename(second.name)))
-        case CallArguments(returns, target, arguments, prototype):
+        case tree.Vector(items):
+            return tree.Vector(_all(items, rename))
+        case tree.Negated(register):
+            return tree.Negated(tree.Register(rename(register.name)))
+        case tree.Selected(register):
+            return replace(operand, operand=tree.Register(rename(register.name)))
+        case tree.Pair(first, second):
+            return tree.Pair(tree.Register(rename(first.name)), tree.Register(rename(second.name)))
+        case tree.CallArguments(returns, target, arguments, prototype):
             label = rename(prototype) if prototype else None
-            return CallArguments(_all(returns, rename), _named(target, rename), _all(arguments, rename), label)
+            return tree.CallArguments(_all(returns, rename), _named(target, rename), _all(arguments, rename), label)
     return operand
 
 
-def instruction_with_names(item: Instruction, rename: Rename) -> Instruction:
+def instruction_with_names(item: tree.Instruction, rename: Rename) -> tree.Instruction:
     """An instruction with other names, also in its guard."""
-    guard = item.guard and Guard(Register(rename(item.guard.register.name)), item.guard.negated)
+    guard = item.guard and tree.Guard(tree.Register(rename(item.guard.register.name)), item.guard.negated)
     return replace(item, operands=_all(item.operands, rename), guard=guard)
 
 
-def _all(operands: tuple[Operand, ...], rename: Rename) -> tuple[Operand, ...]:
+def _all(operands: tuple[tree.Operand, ...], rename: Rename) -> tuple[tree.Operand, ...]:
     return tuple(with_names(operand, rename) for operand in operands)
 
 
-def _named(operand: Register | Symbol, rename: Rename) -> Register | Symbol:
+def _named(operand: tree.Register | tree.Symbol, rename: Rename) -> tree.Register | tree.Symbol:
     return replace(operand, name=rename(operand.name))

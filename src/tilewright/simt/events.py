@@ -116,11 +116,14 @@ class Instrument:
         64-bit counters a site. Each host thread has its own; the machine sums them.
     gap_bytes : int
         Unused bytes that the instrument needs between variables of shared and of local memory.
+    parameters : tuple of str or None
+        Attributes that the instrument's code depends on besides its class and name; None for all.
     """
 
     name: str
     slots: int = 0
     gap_bytes: int = 0
+    parameters: tuple[str, ...] | None = None
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Code for a site, or None; it may depend on the site, its offsets and the instrument's attributes.
@@ -146,7 +149,7 @@ class Instrument:
 
     def key(self) -> Any:
         """What the instrument's code depends on besides its class; must be picklable."""
-        return vars(self)
+        return vars(self) if self.parameters is None else (self.name, *(getattr(self, x) for x in self.parameters))
 
     def begin(self, facts: Facts) -> Storage:
         """Memory for a launch that is about to start."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
-if "tilewright-check" not in entry_points(group="pytest11").names:
+if "tilewright.testing.plugin" not in {point.value for point in entry_points(group="pytest11")}:
     pytest.skip("not run: this environment was made before --check; install the project again", allow_module_level=True)
 
 #: A suite, and what becomes of each of its tests below.
@@ -250,9 +250,3 @@ def test_a_conftest_may_use_the_gpu_while_it_is_imported(tmp_path: Path) -> None
     (tmp_path / "test_suite.py").write_text("def test_it(kept_array): assert kept_array.copy_to_host()[3] == 3\n")
     plain = run(tmp_path, "--simulated-gpu=a100", "-p", "no:xdist")
     assert outcomes(plain.stdout) == {"it": "PASSED"} and plain.returncode == 0, plain.stdout + plain.stderr
-
-
-def test_a_check_without_the_plugin_of_the_gpu_is_refused(tmp_path: Path) -> None:
-    done = run(tmp_path, "--check", "-p", "no:tilewright")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--check needs the plugin of --simulated-gpu" in done.stderr

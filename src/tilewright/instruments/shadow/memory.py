@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +95,8 @@ class MemoryCheck(Instrument):
 
     gap_bytes = GAP_BYTES
 
+    parameters = ("cell_bytes", "_mbarriers", "_bulks")  # tables of affine accesses list cells
+
     def __init__(self, module: Module, kernel: str = "", states: States | None = None) -> None:
         self.name = "memory"
         forms = list(_forms(module))
@@ -111,10 +112,6 @@ class MemoryCheck(Instrument):
         self._kernel = kernel
         self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
         self._states = states
-
-    def key(self) -> Any:
-        """The code depends on the size of cells: tables of affine accesses list cells."""
-        return self.name, self.cell_bytes, self._mbarriers, self._bulks
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""

@@ -8,7 +8,7 @@ instruction's meaning is written once and a uniform instruction costs one scalar
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tilewright.machine import WARP_LANES
@@ -40,6 +40,16 @@ class Value:
 
     def __str__(self) -> str:
         return f"{self.ir_type} {self.text}"
+
+
+def _binary(op: str, meaning: str) -> Callable[[Code, Value, Value], Value]:
+    """A method for an LLVM instruction of two operands."""
+
+    def method(self: Code, a: Value, b: Value) -> Value:
+        return self.binary(op, a, b)
+
+    method.__doc__ = meaning
+    return method
 
 
 class Code(Text):
@@ -199,29 +209,12 @@ class Code(Text):
             raise TypeError(f"{op}: {a.type} and {b.type}")
         return self.op(f"{op} {a}, {b.text}", a.type, a.lanes)
 
-    def add(self, a: Value, b: Value) -> Value:
-        """Integer sum."""
-        return self.binary("add", a, b)
-
-    def sub(self, a: Value, b: Value) -> Value:
-        """Integer difference."""
-        return self.binary("sub", a, b)
-
-    def mul(self, a: Value, b: Value) -> Value:
-        """Low half of an integer product."""
-        return self.binary("mul", a, b)
-
-    def and_(self, a: Value, b: Value) -> Value:
-        """Bitwise and."""
-        return self.binary("and", a, b)
-
-    def or_(self, a: Value, b: Value) -> Value:
-        """Bitwise or."""
-        return self.binary("or", a, b)
-
-    def xor(self, a: Value, b: Value) -> Value:
-        """Bitwise exclusive or."""
-        return self.binary("xor", a, b)
+    add = _binary("add", "Integer sum.")
+    sub = _binary("sub", "Integer difference.")
+    mul = _binary("mul", "Low half of an integer product.")
+    and_ = _binary("and", "Bitwise and.")
+    or_ = _binary("or", "Bitwise or.")
+    xor = _binary("xor", "Bitwise exclusive or.")
 
     def not_(self, a: Value) -> Value:
         """Bitwise complement."""
