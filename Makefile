@@ -27,6 +27,8 @@ test: $(STAMP)  ## Lint, types and the test suite
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume
+	@for host in own avx2 sse; do for levels in swapped usual; do \
+	  ISA_LEVELS=$$levels ISA_HOST=$$host $(BIN)/pytest -m "volume or not volume" tests/isa || exit 1; done; done
 
 runtime: $(STAMP)  ## Compile the C parts to the bitcode that stands beside them, and test that it does
 	@$(BIN)/python -c 'import ziglang' 2>/dev/null || $(INSTALL) '.[runtime]'

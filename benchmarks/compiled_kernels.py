@@ -152,7 +152,7 @@ TRITON: dict[str, Callable[[], Case]] = {
 
 
 def main() -> None:
-    parser = measuring.arguments(__doc__)
+    parser = measuring.arguments(__doc__, optimised=False)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--hosts", default="own", help="own, avx2 or sse, separated by commas")
     parser.add_argument("--commands", default=",".join(COMMANDS), help="run, check or profile, separated by commas")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import measuring
 import simt_speed
@@ -25,7 +24,6 @@ from tilewright.kernels import catalogue
 from tilewright.simt import Run
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import Launch
-from tilewright.simt.run import tiers
 
 #: What is measured, with the instruments of a launch.
 CASES: dict[str, Callable[[], Sequence[Instrument]]] = {
@@ -48,8 +46,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="host threads")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
-    with mock.patch.object(tiers, "WORTH_SECONDS", 0.0):  # no launch in code that was quickly made
-        results = measured(options.kernel, options.size, options.threads, options.rounds)
+    results = measured(options.kernel, options.size, options.threads, options.rounds)
     measuring.publish(results, [table(results)], as_json=options.json)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -48,8 +49,10 @@ class Spread:
         return [format(value * scale, form) for value in (self.median, self.least, self.most)]
 
 
-def arguments(text: str) -> argparse.ArgumentParser:
-    """A parser with what every benchmark takes."""
+def arguments(text: str, *, optimised: bool = True) -> argparse.ArgumentParser:
+    """A parser with what every benchmark takes; simulated launches wait for optimised code, unless the user says."""
+    if optimised:
+        os.environ.setdefault("TILEWRIGHT_QUICK_CODE", "0")
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     return parser

@@ -41,7 +41,7 @@ add.s64 %rd3, %rd1, %rd2;
 
 
 def main() -> None:
-    parser = measuring.arguments(__doc__)
+    parser = measuring.arguments(__doc__, optimised=False)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--features", default="host", help="host, avx512 or avx2, separated by commas")
     parser.add_argument(

@@ -37,6 +37,8 @@ class Settings:
         Whether the command line shows tracebacks.
     amx : bool
         Whether products may use AMX tile registers where the host has them.
+    quick_code : bool
+        Whether kernels of a simulated GPU begin in code that is quickly made.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Settings:
     gpu: str
     debug: bool
     amx: bool = True
+    quick_code: bool = True
     cache_bytes: int = CACHE_BYTES
 
     @classmethod
@@ -72,6 +75,7 @@ class Settings:
             gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
             debug=debugging(variables),
             amx=variables.get("TILEWRIGHT_AMX", "") != "0",
+            quick_code=variables.get("TILEWRIGHT_QUICK_CODE", "") != "0",
             cache_bytes=_cache_bytes(variables.get("TILEWRIGHT_CACHE_BYTES", "")),
         )
 

@@ -13,9 +13,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
+import levels
 import numpy as np
 
+from tilewright.native.compiler import Library
 from tilewright.simt.isa.table import Form, Row, Table, lower
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 
@@ -213,27 +214,16 @@ class Compiled:
         outputs = tuple(np.zeros(count, array_type(t)) for t in types.destination_types)
         pointers = [a.ctypes.data for a in (*sources, *outputs)]
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, *([ctypes.c_void_p] * (1 + len(pointers))))
-        function = prototype(self._library[self.symbols[name, shape]])
+        function = prototype(self._library.addresses[self.symbols[name, shape]])
         scalar = kind == "atomic" or (shape == "scalar" and kind != "warp")
         function(count if scalar else count // LANES, memory.ctypes.data if memory is not None else 0, *pointers)
         return outputs
 
 
-def _compile(text: str, symbols: list[str]) -> llvm.ResourceTracker:
-    """IR text to callable addresses, through ORC.
-
-    Instructions are selected as in quick code (`native/compiler.Effort`); launches of these tests run optimised code.
-    """
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    features = llvm.get_host_cpu_features().flatten()
-    machine = llvm.Target.from_default_triple().create_target_machine(features=features, opt=0, jit=True)
-    builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
-    for symbol in symbols:
-        builder.export_symbol(symbol)
-    return builder.link(llvm.create_lljit_compiler(machine), "forms")
+def _compile(text: str, symbols: list[str]) -> Library:
+    """IR text to callable addresses, at the level that rows alone are tested at."""
+    compiler = levels.compiler_of_rows()
+    return compiler.link(compiler.compile(text, exports=symbols, effort=levels.EFFORT), tuple(symbols))
 
 
 # -- which forms, and on which values ---------------------------------------------------------------------------

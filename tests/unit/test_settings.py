@@ -26,10 +26,13 @@ def test_every_variable() -> None:
             "TILEWRIGHT_GPU": "a100",
             "TILEWRIGHT_DEBUG": "1",
             "TILEWRIGHT_AMX": "0",
+            "TILEWRIGHT_QUICK_CODE": "0",
             "TILEWRIGHT_CACHE_BYTES": "1000000",
         }
     )
-    assert settings == Settings(Path.home() / "kept", 7, "a100", True, amx=False, cache_bytes=1_000_000)
+    assert settings == Settings(
+        Path.home() / "kept", 7, "a100", True, amx=False, quick_code=False, cache_bytes=1_000_000
+    )
 
 
 def test_empty_means_unset() -> None:

@@ -58,6 +58,7 @@ class Compiler:
         # one at any point of any thread: a C function records it, which no interrupt reaches; the next call unloads it.
         self._loaded: dict[weakref.ref[Library], Any] = {}
         self._left: deque[weakref.ref[Library]] = deque()
+        self.given = features
         self.features: str
         self.cpu: str
         calls().run(lambda check: self._begin(features))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilewright.errors import PtxError
 from tilewright.native import store, upkeep
+from tilewright.native.apart import compiled_apart
 from tilewright.native.bitcode import bitcode
 from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
@@ -124,6 +125,10 @@ class Host(Compiler):
             return self.compile(ir, handlers, exports=(symbol,), effort=None if optimise else Effort.QUICK)
         except ValueError as error:
             raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
+
+    def compile_kernel_apart(self, ir: str, handlers: Iterable[Source], symbol: str) -> bytes:
+        """Optimised machine code, made in a process apart; see :func:`tilewright.native.apart.compiled_apart`."""
+        return compiled_apart(self, ir, handlers, (symbol,))
 
     def link_kernel(self, code: bytes, symbol: str) -> Library:
         """Load a translated kernel, with the runtime's functions in reach."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
+import os
 import pickle
-import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
 from tilewright.native.once import Once, bounded, once
 from tilewright.programs.listing import parsed
+from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
-from tilewright.simt.run import cache, tiers
-from tilewright.simt.run.compiler import host
-from tilewright.simt.run.tiers import Improvement
+from tilewright.simt.run import cache
+from tilewright.simt.run.compiler import Host, host
+from tilewright.simt.run.tiers import Improvement, Workshop
 from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
@@ -47,61 +47,57 @@ class KernelStore:
     def __init__(self, capacity: int = 256) -> None:
         self._ready = Once[ReadyKernel](capacity)
         self._capacity = capacity
-        self._lock = threading.Lock()
-        self._spent_seconds: dict[str, float] = {}  # in code that was quickly made, by the key of the better
-        self._begun: set[str] = set()  # keys of better code that other threads make
+        self._workshops = Once[Workshop](1)
 
     def first(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
     ) -> tuple[ReadyKernel, Improvement | None]:
-        """What a launch begins with: with instruments quickly made code, until better is there.
+        """What a launch begins with: quickly made code, where no better is there yet.
 
         With it comes what has the better code made where that is worth it, and hears when the launch is over.
         """
-        if not instruments:
-            return self.get(ptx, entry, launch, instruments), None
-        best = _key(ptx, entry, launch, instruments, optimise=True)
-        spent = self._spent_seconds.get(best, 0.0)
-        at_once = tiers.WORTH_SECONDS == 0 or self._ready.peek(best) is not None
-        if at_once or store.has(store.room(upkeep.TRANSLATIONS), best):
-            return self.get(ptx, entry, launch, instruments), None
-        quick = self.get(ptx, entry, launch, instruments, optimise=False)
-
-        def over(seconds: float) -> None:
-            with self._lock:
-                self._spent_seconds[best] = self._spent_seconds.pop(best, 0.0) + seconds
-                while len(self._spent_seconds) > self._capacity:
-                    del self._spent_seconds[next(iter(self._spent_seconds))]
+        key, compiler = _key(ptx, entry, launch, instruments), host()
+        quick_key = _quick(key)
+        text = functools.partial(_translated, compiler, ptx, entry, launch, instruments)
+        if self._is_optimised(key, quick_key):
+            return self._kept(key, text, optimise=True), None
+        quick = self._kept(quick_key, text, optimise=False)
+        if quick.translation.layout.calls:  # and so optimised
+            return quick, None
+        workshop = self._workshops.get(os.getpid(), lambda: Workshop(self._capacity))
 
         def make() -> None:
-            try:
-                with contextlib.suppress(Exception):  # launches go on as they are
-                    self.get(ptx, entry, launch, instruments)
-            finally:
-                with self._lock:
-                    self._begun.discard(best)
+            start = time.perf_counter()
+            translation = quick.translation if quick.translation.ir else text()
+            code = compiler.compile_kernel_apart(translation.ir, translation.handlers, translation.symbol)
+            cache.store(store.room(upkeep.TRANSLATIONS), key, translation, code)
+            library = compiler.link_kernel(code, translation.symbol)
+            self._ready.get(key, lambda: ReadyKernel(translation, library, False, time.perf_counter() - start))
 
-        def begin() -> None:
-            with self._lock:
-                if best in self._begun:
-                    return
-                self._begun.add(best)
-            threading.Thread(target=make, name="tilewright-tier", daemon=True).start()
+        return quick, Improvement(key, quick, workshop, make, lambda: self._ready.peek(key))
 
-        return quick, Improvement(quick, spent, begin, lambda: self._ready.peek(best), over)
+    def _is_optimised(self, key: str, quick_key: str) -> bool:
+        """Whether a launch begins in optimised code: it is in memory or on disk, or quick code is not wanted."""
+        if self._ready.peek(key) is not None or not Settings.from_environ().quick_code:
+            return True
+        return self._ready.peek(quick_key) is None and store.has(store.room(upkeep.TRANSLATIONS), key)
 
     def get(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
     ) -> ReadyKernel:
         """A ready kernel: from memory, from disk, or made now."""
+        key = _key(ptx, entry, launch, instruments)
+        text = functools.partial(_translated, host(), ptx, entry, launch, instruments)
+        return self._kept(key if optimise else _quick(key), text, optimise=optimise)
+
+    def _kept(self, key: str, text: Callable[[], Translation], *, optimise: bool) -> ReadyKernel:
         start = time.perf_counter()
-        key = _key(ptx, entry, launch, instruments, optimise)
         made: list[ReadyKernel] = []
 
         def make() -> ReadyKernel:
             folder = store.room(upkeep.TRANSLATIONS)
             kept = cache.load(folder, key)
-            translation, code = kept or _make(ptx, entry, launch, instruments, optimise)
+            translation, code = kept or _compiled(text, optimise=optimise)
             if kept is None:
                 cache.store(folder, key, translation, code)
             library = host().link_kernel(code, translation.symbol)
@@ -112,12 +108,17 @@ class KernelStore:
         return found if made else replace(found, cached=True, seconds=time.perf_counter() - start)
 
 
-def _make(
-    ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
-) -> tuple[Translation, bytes]:
-    start = time.perf_counter()
-    translation = translate(parsed(ptx), entry, launch, instruments, HostVectors.of(host().features))
+def _translated(
+    compiler: Host, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
+) -> Translation:
+    translation = translate(parsed(ptx), entry, launch, instruments, HostVectors.of(compiler.features))
     translation.digest = store.digest(translation.ir)
+    return translation
+
+
+def _compiled(text: Callable[[], Translation], *, optimise: bool) -> tuple[Translation, bytes]:
+    start = time.perf_counter()
+    translation = text()
     optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
     code = host().compile_kernel(translation.ir, translation.handlers, translation.symbol, optimise=optimise)
     translation.making_seconds = time.perf_counter() - start
@@ -130,11 +131,17 @@ def kernel_store() -> KernelStore:
     return KernelStore()
 
 
-def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
+def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]) -> str:
+    """Of optimised code."""
     observers = [_describe(i) for i in instruments]
     facts = (getattr(launch, field.name) for field in fields(launch))
     shape = [sorted(fact) if isinstance(fact, frozenset) else fact for fact in facts]
-    return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
+    return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), *observers)
+
+
+def _quick(key: str) -> str:
+    """The key of quick code, by that of optimised."""
+    return store.digest(key, "quick")
 
 
 def _describe(instrument: Instrument) -> str:

@@ -1,12 +1,14 @@
-"""Quick code first: when a launch goes on in better code for its kernel.
+"""Quick code first: when launches go on in better code for their kernel.
 
-With instruments a kernel is several times as long. Compiling it without optimisation takes a fifth of the time, and the
-code runs 1.4 to 2.3 times as long (`benchmarks/waiting.py`). Most launches end before better code would be there. So
-another thread makes that once launches of the kernel have run for as long as it takes, and no launch waits for it.
+Compiling a kernel without optimisation takes less than half the time, with instruments a fifth, and the code runs up to
+2.3 times as long (`benchmarks/waiting.py`). Most launches end before better code would be there. So that is made apart
+once launches of the kernel have run for as long as it takes, and no launch waits for it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,31 +16,75 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.simt.run.kernels import ReadyKernel
 
-#: What launches of a kernel may take together, with instruments, before its code is optimised: so long, and so many
-#: times what the quick code took to make. 0: optimised code is made at once, and waited for.
+#: What launches of a kernel may take together before its code is optimised: so long, and so many times what the quick
+#: code took to make.
 WORTH_SECONDS = 0.5
 WORTH_TIMES = 4.0
 
 
-class Improvement:
-    """Better code for a kernel, made on another thread once quickly made code has run for long.
+class Workshop:
+    """Where a process's better code is made, one kernel at a time; a kernel is known by the key of its better code.
 
-    `quick` is what runs, and ran for `spent_seconds` before this launch. `begin` starts making the better code, unless
-    it has begun; `look` gives it once it is there; `over` gets, at the launch's end, how many seconds it ran.
+    A process that was forked has none of its parent's threads, so it has a workshop of its own.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._spent_seconds: dict[str, float] = {}  # in quick code
+        self._making: set[str] = set()
+
+    def spent_seconds(self, key: str) -> float:
+        """How long launches of a kernel have run in quick code."""
+        return self._spent_seconds.get(key, 0.0)
+
+    def spend(self, key: str, seconds: float) -> float:
+        """Note how long one more ran; returns the sum."""
+        with self._lock:
+            self._spent_seconds[key] = self._spent_seconds.pop(key, 0.0) + seconds
+            while len(self._spent_seconds) > self._capacity:
+                del self._spent_seconds[next(iter(self._spent_seconds))]
+            return self.spent_seconds(key)
+
+    def begin(self, key: str, make: Callable[[], None]) -> None:
+        """Have a thread make a kernel's better code, unless one does."""
+        with self._lock:
+            if key in self._making:
+                return
+            self._making.add(key)
+        try:
+            threading.Thread(target=self._make, args=(key, make), name="tilewright-tier", daemon=True).start()
+        except RuntimeError:  # the host has no room for one, or the process ends
+            self._making.discard(key)
+
+    def _make(self, key: str, make: Callable[[], None]) -> None:
+        try:
+            with self._turn, contextlib.suppress(Exception):  # launches go on as they are
+                make()
+        finally:
+            with self._lock:
+                self._making.discard(key)
+                self._spent_seconds.pop(key, None)  # what could not be made is tried again, in due time
+
+
+class Improvement:
+    """Better code for a launch's kernel, made once quickly made code has run for long.
+
+    `quick` is what runs, and `key` that of the better, which `make` makes and `look` gives once it is there.
     """
 
     def __init__(
         self,
+        key: str,
         quick: ReadyKernel,
-        spent_seconds: float,
-        begin: Callable[[], None],
+        workshop: Workshop,
+        make: Callable[[], None],
         look: Callable[[], ReadyKernel | None],
-        over: Callable[[float], None],
     ) -> None:
-        self.over = over
-        self._quick, self._begin, self._look = quick, begin, look
-        worth_seconds = max(WORTH_SECONDS, WORTH_TIMES * quick.translation.making_seconds)
-        self._due = time.monotonic() + worth_seconds - spent_seconds
+        self._key, self._quick, self._workshop, self._make, self._look = key, quick, workshop, make, look
+        self._worth_seconds = max(WORTH_SECONDS, WORTH_TIMES * quick.translation.making_seconds)
+        self._due = time.monotonic() + self._worth_seconds - workshop.spent_seconds(key)
         self._begun = False
 
     def found(self) -> ReadyKernel | None:
@@ -47,8 +93,17 @@ class Improvement:
         To be called from time to time while a launch runs. Both codes come from one text for LLVM, so a warp that has
         left one goes on in the other.
         """
-        if not self._begun and time.monotonic() >= self._due:
-            self._begun = True
+        if time.monotonic() >= self._due:
             self._begin()
-        better = self._look() if self._begun else None
+        better = self._look()
         return better if better and better.translation.digest == self._quick.translation.digest else None
+
+    def over(self, seconds: float) -> None:
+        """The launch has ended, and ran for so long; many short ones earn better code too."""
+        if self._workshop.spend(self._key, seconds) >= self._worth_seconds:
+            self._begin()
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._workshop.begin(self._key, self._make)

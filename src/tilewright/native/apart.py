@@ -1,0 +1,92 @@
+"""Machine code that is made in a process of its own, for whoever does not wait for it.
+
+LLVM works on one module at a time in a process and cannot be left half-way (`calls`): meanwhile no other code would be
+made there, and who forks or ends would wait. A process apart holds up nobody. It ends with this one, and Ctrl-C of the
+terminal does not strike it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from tilewright.native.compiler import Compiler, Source
+from tilewright.native.once import once
+
+#: Yields to whatever else runs.
+_NICE = 10
+_MAIN = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tilewright.native.apart import main; main()"
+
+
+def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], exports: Collection[str]) -> bytes:
+    """What :meth:`Compiler.compile` gives for the same arguments.
+
+    Where this process is no Python interpreter that could be started again, it is made here.
+
+    Raises OSError: no process could be started, or it ended early.
+    """
+    if not Path(sys.executable or "").name.startswith("python"):
+        return compiler.compile(ir, parts, exports=exports)
+    work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports)))
+    places = json.dumps([str(Path(__file__).parents[2]), *sys.path])
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", _MAIN, places],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
+    )  # fmt: skip
+    _running().add(process)
+    try:
+        code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
+    finally:
+        _running().end(process)
+    if process.returncode or not code:
+        raise ChildProcessError(f"the compiler's process ended early, with status {process.returncode}")
+    return code
+
+
+def main() -> None:
+    """The process's work: a length and so many bytes come in, machine code goes out.
+
+    The end of what comes in is not waited for: a process that was forked meanwhile may hold it open.
+    """
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    given, ir, parts, exports = pickle.loads(sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(8), "little")))
+    code = Compiler(given).compile(ir, parts, exports=exports)
+    with contextlib.suppress(BrokenPipeError):  # nobody is there any more
+        sys.stdout.buffer.write(code)
+        sys.stdout.buffer.flush()
+
+
+class _Running:
+    """Processes at work, which end with the one that started them."""
+
+    def __init__(self) -> None:
+        self._processes: dict[subprocess.Popen[bytes], int] = {}
+        atexit.register(self.end_all)
+
+    def add(self, process: subprocess.Popen[Any]) -> None:
+        self._processes[process] = os.getpid()
+
+    def end(self, process: subprocess.Popen[Any]) -> None:
+        """End one, where it has not ended."""
+        if self._processes.pop(process, None) == os.getpid() and process.poll() is None:
+            process.kill()
+
+    def end_all(self) -> None:
+        """End all: this process does, unless it is a child that was forked meanwhile."""
+        for process in list(self._processes):
+            self.end(process)
+
+
+@once
+def _running() -> _Running:
+    """The process's one."""
+    return _Running()

@@ -1,0 +1,44 @@
+"""At which level of code tests run, and for which host: LLVM's faults differ by both.
+
+`tests/isa` tests rows alone in quick code and kernels in optimised code, so each row is tested at both levels. With
+`ISA_LEVELS=swapped` it is the other way round, and with `ISA_HOST=avx2` or `sse` on this processor without AVX-512, or
+without AVX; `make volume` runs them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import narrow_hosts
+
+from tilewright.native.compiler import Compiler, Effort
+from tilewright.simt.run import kernels
+
+SWAPPED = os.environ.get("ISA_LEVELS") == "swapped"
+HOST = os.environ.get("ISA_HOST", "own")
+#: What LLVM does to rows alone.
+EFFORT = Effort.WRITTEN if SWAPPED else Effort.QUICK
+
+
+@functools.cache
+def compiler_of_rows() -> Compiler:
+    """The compiler of rows alone."""
+    return Compiler(None if HOST == "own" else narrow_hosts.features(HOST))
+
+
+@contextlib.contextmanager
+def launches(*, optimised: bool) -> Iterator[None]:
+    """Launches without instruments wait inside for optimised code; or all stay in quick code, as others do."""
+    first = kernels.KernelStore.first
+
+    def chosen(self: kernels.KernelStore, *launch: Any) -> Any:
+        plain = optimised and not launch[-1]
+        return (self.get(*launch), None) if plain else (first(self, *launch)[0], None)
+
+    with mock.patch.object(kernels.KernelStore, "first", chosen):
+        yield

@@ -1,0 +1,117 @@
+"""Machine code that is made in a process apart is what would be made here, and holds up nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewright.native import apart
+from tilewright.native.compiler import Compiler, compiler
+
+TEXT = """
+declare i32 @tw_twice(i32)
+define i32 @f(i32 %x) {
+  %y = call i32 @tw_twice(i32 %x)
+  ret i32 %y
+}"""
+PART = """
+define i32 @tw_twice(i32 %x) {
+  %y = mul i32 %x, 2
+  ret i32 %y
+}"""
+#: A process that has code made apart, by a compiler that never ends, and prints that one's id.
+WAITING = """
+import signal, sys, threading, time
+from tilewright.native import apart
+from tilewright.native.compiler import compiler
+apart._MAIN = "import time; time.sleep(300)"
+def make():
+    apart.compiled_apart(compiler(), "", (), ())
+compiler()
+threading.Thread(target=make, daemon=True).start()
+while not apart._running()._processes:
+    time.sleep(0.01)
+print(*(process.pid for process in apart._running()._processes), flush=True)
+"""
+FORKED = """
+import os
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+"""
+STRUCK = """
+try:
+    time.sleep(100)
+except KeyboardInterrupt:
+    time.sleep(0.5)
+"""
+STATUS = """
+print(*(process.poll() for process in apart._running()._processes), flush=True)
+"""
+
+
+@pytest.mark.parametrize("features", [None, "+sse2"], ids=["own", "narrow"])
+def test_the_code_is_the_same(features: str | None) -> None:
+    made = compiler() if features is None else Compiler(features)
+    assert apart.compiled_apart(made, TEXT, (PART,), ("f",)) == made.compile(TEXT, (PART,), exports=("f",))
+
+
+def test_it_is_made_here_where_python_cannot_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a program that has Python inside, `sys.executable` is that program, or nothing."""
+    monkeypatch.setattr(subprocess, "Popen", None)
+    for name in ("", "/usr/bin/modeller"):
+        monkeypatch.setattr(sys, "executable", name)
+        assert apart.compiled_apart(compiler(), TEXT, (PART,), ("f",))
+
+
+def test_a_process_that_ends_early_is_an_error() -> None:
+    with pytest.raises(OSError, match="ended early"):
+        apart.compiled_apart(compiler(), "no text of LLVM", (), ("f",))
+
+
+def is_there(process: int) -> bool:
+    """Whether a process runs."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def gone(process: int) -> bool:
+    """Whether a process ends within some seconds."""
+    for _ in range(500):
+        if not is_there(process):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_process_ends_without_waiting_and_takes_it_along() -> None:
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, text=True, check=True, timeout=100)
+    assert time.monotonic() - start < 60
+    assert gone(int(done.stdout))
+
+
+def test_a_forked_child_that_ends_leaves_it_to_its_parent() -> None:
+    script = f"{WAITING}{FORKED}{STATUS}"
+    words = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=100)
+    assert done.stdout.split()[1] == "None"
+
+
+def test_ctrl_c_of_the_terminal_does_not_strike_it() -> None:
+    """A terminal sends it to all processes of one group."""
+    words = [sys.executable, "-c", f"{WAITING}{STRUCK}{STATUS}"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    made = int(process.stdout.readline())
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=100)[0].split() == ["None"]
+    assert gone(made)
