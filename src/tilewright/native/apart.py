@@ -60,9 +60,8 @@ def main() -> None:
         os.nice(_NICE)
     given, ir, parts, exports = pickle.loads(sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(8), "little")))
     code = Compiler(given).compile(ir, parts, exports=exports)
-    with contextlib.suppress(BrokenPipeError):  # nobody is there any more
-        sys.stdout.buffer.write(code)
-        sys.stdout.buffer.flush()
+    with contextlib.suppress(BrokenPipeError), os.fdopen(1, "wb") as out:  # where nobody is there any more
+        out.write(code)
 
 
 class _Running:
