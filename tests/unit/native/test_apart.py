@@ -30,6 +30,8 @@ WAITING = """
 import signal, sys, threading, time
 from tilewright.native import apart
 from tilewright.native.compiler import compiler
+came = []
+signal.signal(signal.SIGINT, lambda *_: came.append(1))
 apart._MAIN = "import time; time.sleep(300)"
 def make():
     apart.compiled_apart(compiler(), "", (), ())
@@ -46,10 +48,9 @@ if os.fork() == 0:
 os.wait()
 """
 STRUCK = """
-try:
-    time.sleep(100)
-except KeyboardInterrupt:
-    time.sleep(0.5)
+while not came:
+    time.sleep(0.01)
+time.sleep(0.5)
 """
 STATUS = """
 print(*(process.poll() for process in apart._running()._processes), flush=True)
