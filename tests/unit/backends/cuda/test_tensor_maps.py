@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends import inventory
-from tilewright.backends.cuda import current, device, tensor_maps
+from tilewright.backends import inventory, ranking
+from tilewright.backends.cuda import current, device, quick, tensor_maps
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import DeviceError, LaunchError, MissingExtraError
 from tilewright.gpu.tensor_maps import ImageMap, TensorMap
@@ -132,6 +132,33 @@ def test_arrays_on_a_gpu_go_through_cuda_core(vendors_names: Any, order: Any) ->
         other = There(a[::-1].copy())
         tw.matmul(other, y, out, order=order)
     assert same_bits(out.held.copy_to_host(), expected[::-1])
+
+
+def test_results_on_a_gpu_are_stored_by_boxes_where_they_can_be(
+    vendors_names: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C by copies of boxes, by lanes where its rows are 180 bytes, and by lanes where it begins 2 bytes further."""
+    record = catalogue.find("hopper_stores")
+    stored: list[bool] = []
+    last = type(record)._last
+    chosen = SimpleNamespace(best=ranking.Candidate(record, "float16"))
+    monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
+    monkeypatch.setattr(type(record), "_last", lambda *given: (found := last(*given), stored.append(bool(found[1])))[0])
+    loaded: Any = current.loaded
+    loaded.cache_clear()  # by tests before, for a GPU that is gone
+    quick.forget()
+    for n, skipped in (96, 0), (90, 0), (96, 1):
+        a, b = (x.astype("f2") for x in operands(70, n, 72, "float32"))
+        x, y, around = There(a), There(b), There(np.full(70 * n + 8, 77, "f2"))
+        begin = around.__cuda_array_interface__["data"][0] + 2 * skipped
+        there = {"shape": (70, n), "strides": None, "data": (begin, False)}
+        out = SimpleNamespace(held=around, __cuda_array_interface__=around.__cuda_array_interface__ | there)
+        tw.matmul(x, y, out, order="fast")
+        found = around.held.copy_to_host()
+        assert stored[-1] == (n == 96 and not skipped), (n, skipped)
+        assert record.wrong_elements(found[skipped : skipped + 70 * n].reshape(70, n), a, b) == 0, (n, skipped)
+        assert (np.delete(found, np.s_[skipped : skipped + 70 * n]) == 77).all(), (n, skipped)
+    quick.forget()
 
 
 STRUCTURE = """
