@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ def opencl_device() -> Any:
     if found.platform.startswith("Portable") and shutil.which("ld") is None:
         pytest.skip("not run: PoCL links its kernels with `ld`, which is not installed")
     return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """In a fresh clone xdist's workers collect in turn: what the first has compiled, the others find."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or (session.config.rootpath / ".pytest_cache").exists():
+        return (yield)
+    with Path(__file__).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

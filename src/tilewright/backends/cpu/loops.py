@@ -50,9 +50,12 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack(ir, "pack_a", a, a.memory, a.bytes, unit_lanes(tile.width))
         emit_pack_pairs(ir, "pack_b", b, key.register, tile.width)
     else:
-        # Blocks of 64 x 64 bytes would only make the code longer.
+        # Blocks of 64 x 64 bytes, or the same packing twice, would only make the code longer.
         emit_pack(ir, "pack_a", a, key.register, size, min(tile.width, 16))
-        emit_pack(ir, "pack_b", b, key.register, size, min(tile.width, 16))
+        if a == b:
+            ir.line("@pack_b = internal alias void (), ptr @pack_a")
+        else:
+            emit_pack(ir, "pack_b", b, key.register, size, min(tile.width, 16))
     code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
     with batches(ir, key, code.accumulators):
         _k_blocks(ir, key, code)

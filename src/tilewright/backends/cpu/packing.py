@@ -32,10 +32,15 @@ def emit_pack(ir: Ir, symbol: str, source: Dtype, target: str, target_bytes: int
         across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(size)))}")
         for step in _VECTOR_STEPS[1:]:
             across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(step * size)))}")
-        with ir.when(across):
-            _transpose(ir, source, target, target_bytes, width)
-        with ir.when(ir.not_(others)), ir.loop("0", "%rows") as row:
-            _rest_of_row(ir, source, target, target_bytes, row, "0")
+        # Rows and columns of whole blocks; what is left of them and of any other stride is one loop.
+        whole_rows, whole_columns = (
+            ir.op(f"select i1 {across}, i64 {ir.op(f'and i64 %{x}, -{width}')}, i64 0") for x in ("rows", "columns")
+        )
+        _transpose(ir, source, target, target_bytes, width, (whole_rows, whole_columns))
+        left = ir.op(f"select i1 {others}, i1 {across}, i1 true")
+        with ir.when(left), ir.loop("0", "%rows") as row:
+            start = ir.op(f"select i1 {ir.compare('slt', row, whole_rows)}, i64 {whole_columns}, i64 0")
+            _rest_of_row(ir, source, target, target_bytes, row, start)
 
 
 def unit_lanes(width: int) -> int:
@@ -106,11 +111,12 @@ def _copy_row(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int,
         ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
 
 
-def _transpose(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int) -> None:
-    """Rows are contiguous in memory: load vectors down the columns, transpose square blocks, store along rows."""
-    whole_rows = ir.op(f"and i64 %rows, -{width}")
-    whole_columns = ir.op(f"and i64 %columns, -{width}")
-    with ir.loop("0", whole_rows, str(width)) as row, ir.loop("0", whole_columns, str(width)) as c:
+def _transpose(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int, whole: tuple[str, str]) -> None:
+    """Rows are contiguous in memory: load vectors down the columns, transpose square blocks, store along rows.
+
+    `whole` has the rows and columns that such blocks fill.
+    """
+    with ir.loop("0", whole[0], str(width)) as row, ir.loop("0", whole[1], str(width)) as c:
         block = []
         for i in range(width):
             column = ir.at("%src", ir.mul(ir.add(c, str(i)), "%cs"))
@@ -119,10 +125,6 @@ def _transpose(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int
         for i, value in enumerate(transposed(ir, block, target, width)):
             line = ir.at("%dst", ir.mul(ir.add(row, str(i)), "%pitch"))
             ir.store(vector(target, width), value, ir.at(line, ir.mul(c, str(target_bytes))))
-    with ir.loop("0", whole_rows) as row:
-        _rest_of_row(ir, source, target, target_bytes, row, whole_columns)
-    with ir.loop(whole_rows, "%rows") as row:
-        _rest_of_row(ir, source, target, target_bytes, row, "0")
 
 
 def _rest_of_row(ir: Ir, source: Dtype, target: str, target_bytes: int, row: str, start: str) -> None:

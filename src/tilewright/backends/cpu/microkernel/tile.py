@@ -13,7 +13,7 @@ from tilewright.backends.cpu.elements import vector
 from tilewright.backends.cpu.ir import Ir
 from tilewright.backends.cpu.microkernel.families import Family
 
-#: Steps of a round of the inner loop.
+#: Steps of a round of the inner loop of whole tiles.
 UNROLL = 4
 
 
@@ -54,10 +54,12 @@ class TileCode:
         self._start(rows_c, first, masks)
         if self.corrected:
             self._correct(ir.at(b, ir.mul(steps, str(self.tile.nr * self.bytes))))
-        rounds = ir.op(f"and i64 {steps}, -{UNROLL}")
-        with ir.loop("0", rounds, str(UNROLL)) as p:
-            for u in range(UNROLL):
-                self._step(rows_a, b, ir.add(p, str(u)))
+        rounds = "0"
+        if edge is None:
+            rounds = ir.op(f"and i64 {steps}, -{UNROLL}")
+            with ir.loop("0", rounds, str(UNROLL)) as p:
+                for u in range(UNROLL):
+                    self._step(rows_a, b, ir.add(p, str(u)))
         with ir.loop(rounds, steps) as p:
             self._step(rows_a, b, p)
         self._finish(rows_c, masks)
