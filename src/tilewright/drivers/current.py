@@ -34,6 +34,6 @@ def current_gpu() -> SimulatedGpu:
     gpu = placed_gpu()
     if gpu is None:
         raise DeviceError(
-            "a kernel of a simulated GPU must run inside `with tilewright.simulated_gpu():` (got none in place)"
+            "a kernel of a simulated GPU must run inside `with tilewright.simulated_gpu():` (got none installed)"
         )
     return gpu

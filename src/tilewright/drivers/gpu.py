@@ -404,7 +404,7 @@ class SimulatedGpu:
         if address + size_bytes > sum(extent):
             raise DriverError(
                 "CUDA_ERROR_INVALID_VALUE",
-                f"{what} must lie in one allocation (got {size_text(size_bytes)} from byte {address - extent[0]:,} on, "
+                f"{what} must be in one allocation (got {size_text(size_bytes)} from byte {address - extent[0]:,} on, "
                 f"of one of {size_text(extent[1])})",
             )
 

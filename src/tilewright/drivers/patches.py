@@ -1,4 +1,4 @@
-"""The names of numba-cuda that are replaced while a simulated GPU is in place: a table.
+"""The names of numba-cuda that are replaced while a simulated GPU is installed, as a table.
 
 All other code of numba-cuda stays, and so do the enumerations and codes of `cuda.bindings`. A test checks that
 numba-cuda has every name.

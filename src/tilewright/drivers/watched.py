@@ -185,8 +185,8 @@ def _as_plain(function: Callable[..., Any], arguments: Sequence[Any], named: dic
     plain = {name: _plain(value) for name, value in named.items()}
     result = function(*_plain(tuple(arguments)), **plain)
     given = out if isinstance(out, tuple) else (out,)
-    stands = plain.get("out") if isinstance(out, tuple) else (plain.get("out"),)
-    own = {id(its): one for one, its in zip(given, stands or (), strict=False) if isinstance(one, Watched)}
+    outputs = plain.get("out") if isinstance(out, tuple) else (plain.get("out"),)
+    own = {id(its): one for one, its in zip(given, outputs or (), strict=False) if isinstance(one, Watched)}
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(own.get(id(one), one) for one in result)
     return own.get(id(result), result)

@@ -49,18 +49,18 @@ def assembled(
 
 def with_predicates(record: Record, texts: dict[str, str]) -> str:
     """The instruction with its operands' texts; assembly takes no predicates, so these are numbers outside."""
-    result, before, behind = record.result, "", ""
+    result, before, after = record.result, "", ""
     for operand in record.operands:
         if isinstance(operand, Registers) and operand.type == "pred":
             before += f".reg .pred %{operand.name}; setp.ne.u32 %{operand.name}, {texts[operand.name]}, 0; "
             texts[operand.name] = f"%{operand.name}"
     if result is not None and result.type == "pred":
-        before, behind = f"{before}.reg .pred %{result.name}; ", f" selp.u32 $0, 1, 0, %{result.name};"
+        before, after = f"{before}.reg .pred %{result.name}; ", f" selp.u32 $0, 1, 0, %{result.name};"
         texts[result.name] = f"%{result.name}"
     elif result is not None:
         texts[result.name] = numbered(0, result.count)
     text = record.with_operands(texts)
-    return f"{{ {before}{text}{behind} }}" if before else text
+    return f"{{ {before}{text}{after} }}" if before else text
 
 
 def numbered(first: int, count: int) -> str:

@@ -17,7 +17,7 @@ from tilewright.simt.translate.graph import Op
 
 
 def findings(values: Values, kernel: str) -> Iterator[Finding]:
-    """A finding for each arrival behind a use that no fence is between, and for each use behind such a wait."""
+    """A finding for each relaxed arrival after a use, and each use after a relaxed wait, with no fence in between."""
     for op in values.ops:
         if _is_relaxed(op, "await"):
             yield from _first(values, kernel, op, "after", _uses)
@@ -26,8 +26,8 @@ def findings(values: Values, kernel: str) -> Iterator[Finding]:
 
 
 def _first(values: Values, kernel: str, op: Op, side: str, meant: Callable[[Op], bool]) -> Iterator[Finding]:
-    """The first instruction behind another that is meant, where it can be reached without the fence."""
-    for other in values.behind(op, lambda other: _orders(other, side)):
+    """The first instruction of kind `meant` that can be reached from another one without the fence."""
+    for other in values.after(op, lambda other: _orders(other, side)):
         if meant(other):
             first, second = op.instruction, values.where(op.instruction.ptx_line)
             yield values.finding("TW420", other, kernel, {"how": side, "other": first.name, "others": [second]})
@@ -35,14 +35,14 @@ def _first(values: Values, kernel: str, op: Op, side: str, meant: Callable[[Op],
 
 
 def _is_relaxed(op: Op, kind: str) -> bool:
-    """Whether an instruction is a relaxed one of a kind: `await`, or of the others of mbarriers an arrival."""
+    """Whether an instruction is a relaxed wait for an mbarrier (`await`), or a relaxed arrival at one."""
     form = op.form
     arrives = form.has("arrive") or form.has("arrive_drop")
     return form.row.kind == kind and form["sem"] == "relaxed" and (arrives or kind == "await")
 
 
 def _moves(op: Op) -> bool:
-    """Whether an instruction moves registers to tensor memory, or from there."""
+    """Whether an instruction moves registers to or from tensor memory."""
     return op.form.row.kind == "columns" and op.form.row.counts is not None
 
 
@@ -51,7 +51,7 @@ def _uses(op: Op) -> bool:
 
 
 def _orders(op: Op, side: str) -> bool:
-    """Whether an instruction is the fence, or one that orders all memory."""
+    """Whether an instruction is the fence, or one for all memory."""
     return op.form.has(f"fence::{side}_thread_sync") or _is_fence_of_memory(op)
 
 

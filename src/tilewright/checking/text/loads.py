@@ -22,7 +22,7 @@ def findings(values: Values, kernel: str) -> list[Finding]:
     """A finding for each use of a load's registers before any wait."""
     found: list[Finding] = []
     for load in filter(_is_load, values.ops):
-        if any(map(_is_wait, values.behind(load))):
+        if any(map(_is_wait, values.after(load))):
             continue
         uses = [op for register in load.writes for op in values.readers.get(register, ())]
         if uses:

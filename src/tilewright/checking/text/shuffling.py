@@ -20,8 +20,8 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
     moves = [op for op in values.ops if op.form.row.role is Role.SHUFFLE]
     if not moves:
         return None
-    behind = {each: _shuffles_behind(values, each) for each in {*map(_moved, moves)}}
-    before = {id(op): behind[_moved(op)] for op in moves}
+    sources = {each: _source_shuffles(values, each) for each in {*map(_moved, moves)}}
+    before = {id(op): sources[_moved(op)] for op in moves}
     chains = _chains(moves, before)
     used = _Uses(values)
     links = {
@@ -32,7 +32,7 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
     stores = {}
     for op in values.ops:
         if op.form.row.stores:
-            stored = {chains[key] for key in _shuffles_behind(values, op.reads)}
+            stored = {chains[key] for key in _source_shuffles(values, op.reads)}
             followed = tuple(sorted(chain for chain in stored if chain < CHAINS))
             if followed:
                 stores[op.instruction.ptx_line] = followed
@@ -45,7 +45,7 @@ def _moved(op: Op) -> tuple[str, ...]:
     return (source.name,) if isinstance(source, tree.Register) else ()
 
 
-def _shuffles_behind(values: Values, registers: tuple[str, ...]) -> set[int]:
+def _source_shuffles(values: Values, registers: tuple[str, ...]) -> set[int]:
     return {id(op) for op in values.origins(registers) if op.form.row.role is Role.SHUFFLE}
 
 

@@ -71,8 +71,8 @@ class Values:
                         waiting += [register for register in op.reads if register not in looked_at]
                         looked_at.update(op.reads)
 
-    def behind(self, op: Op, stops: Callable[[Op], bool] = lambda op: False) -> Iterator[Op]:
-        """Every instruction that may follow one, up to those that `stops` names on each way; itself too, in a loop."""
+    def after(self, op: Op, stops: Callable[[Op], bool] = lambda op: False) -> Iterator[Op]:
+        """Every instruction that may follow one, up to those for which `stops` is true; in a loop, also itself."""
         blocks = self.graph.blocks
         number = next(b.index for b in blocks if any(one is op for one in b.ops) or b.end is op)
         own = [one for one in (*blocks[number].ops, blocks[number].end) if one is not None]

@@ -1,8 +1,8 @@
-// What stands in a program for NVIDIA's runtime and driver libraries: it hands each call to the process that has the
-// simulated GPU, and does what that process asks for meanwhile. Device memory is mapped in both, at one address.
+// Replaces NVIDIA's runtime and driver libraries in a program: it sends each call to the process of the simulated GPU,
+// and serves that process's requests until the result comes. Device memory is mapped in both, at one address.
 //
-// Nothing here knows what a call means. Each function of the vendor's headers that is answered is one line made by
-// `library.py`: its number and its arguments as words. `protocol.py` has the other side; its numbers are the same.
+// It does not know what calls mean. `library.py` generates one line for each implemented function of the vendor's
+// headers: its number and its arguments as words. `protocol.py` has the other side, with the same numbers.
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 namespace tilewright {
 
-// The variable with the number of the descriptor on which connections are asked for.
+// The environment variable with the descriptor through which connections are requested.
 constexpr const char *DESCRIPTOR = "TILEWRIGHT_PROGRAM";
 
 enum Message : uint32_t { CALLED = 1, ANSWERED = 2 };
@@ -25,7 +25,7 @@ struct Head {
     uint64_t request, a, b, c, d, e;
 };
 
-// What a connection begins with; the descriptor of device memory comes along.
+// The first message of a connection; it carries the descriptor of device memory.
 struct Arena {
     uint64_t address, size_bytes;
 };
@@ -35,7 +35,7 @@ struct Thread {
     pid_t process = 0;
     ~Thread() {
         if (socket >= 0 && process == getpid()) close(socket);
-        socket = -1; // what the program's own destructors call comes later, by a connection of its own
+        socket = -1; // destructors of the program may make later calls, through a new connection
     }
 };
 
@@ -73,7 +73,7 @@ inline void receive_all(void *data, size_t size) {
     }
 }
 
-// One descriptor goes along with the bytes.
+// Sends one descriptor with the bytes.
 inline bool send_with(int socket, int descriptor) {
     char byte = 0;
     alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
@@ -122,7 +122,7 @@ inline void map_memory(int descriptor, Arena arena) {
     pthread_mutex_unlock(&lock_);
 }
 
-// Each thread has a connection of its own, and so has a process that was forked.
+// Each thread has its own connection, and so has a forked process.
 inline void connect() {
     const char *text = getenv(DESCRIPTOR);
     if (!text) lost("this library is for programs that `tilewright run`, `check` or `profile` starts");
@@ -144,7 +144,7 @@ inline void share(void *at, uint64_t offset, uint64_t size) {
         lost("registered host memory could not be mapped");
 }
 
-// What is kept meanwhile lies in pages of its own: those of the heap may be the ones that are exchanged.
+// Data kept during this are in pages of their own: the pages of the heap may be among those that are exchanged.
 inline void unshare(void *at, uint64_t size) {
     void *kept = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (kept == MAP_FAILED) lost("out of memory");
@@ -153,7 +153,7 @@ inline void unshare(void *at, uint64_t size) {
         lost("registered host memory could not be given back");
 }
 
-// Rows of `width` bytes from `source` to `target`, each so many bytes after the last.
+// Copies rows of `width` bytes from `source` to `target`; the steps are distances between rows.
 inline void move_rows(const Head &head) {
     uint64_t steps[2];
     receive_all(steps, sizeof steps);
@@ -165,7 +165,7 @@ inline void answer(const void *data, uint64_t size) {
     send_all(data, size);
 }
 
-// Do what the simulated GPU's process asks for, until it has the call's result.
+// Serves requests of the simulated GPU's process until it sends the call's result.
 inline uint64_t serve() {
     for (;;) {
         Head head;

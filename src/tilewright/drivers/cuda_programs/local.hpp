@@ -1,4 +1,4 @@
-// Calls that need no simulated GPU: what the compiler's launches pass to themselves.
+// Calls that need no simulated GPU: data that the compiler's launch code passes to itself.
 namespace tilewright {
 struct Configuration {
     dim3 grid, block;
@@ -27,7 +27,7 @@ extern "C" cudaError_t CUDARTAPI __cudaPopCallConfiguration(dim3 *grid, dim3 *bl
     return cudaSuccess;
 }
 
-// The program ends, and its device with it.
+// At the program's end, its device ends too.
 extern "C" void CUDARTAPI __cudaUnregisterFatBinary(void **) {}
 
 // A kernel's handle is the address of its function in the program.

@@ -1,5 +1,5 @@
-// A program may have the vendor's runtime linked in. Where its symbol table names the runtime's functions, they are
-// replaced, before anything of the program runs, by jumps to those of this library.
+// A program may have the vendor's runtime linked in. If its symbol table has the runtime's functions, jumps to this
+// library replace them before any code of the program runs.
 //
 // Source: System V ABI, "Object Files"; Intel SDM, MOV and JMP; Arm ARM, LDR (literal) and BR.
 #include <dlfcn.h>

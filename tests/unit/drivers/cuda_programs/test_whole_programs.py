@@ -78,7 +78,7 @@ def test_a_program_of_source_runs_to_its_end() -> None:
     assert ran.stdout == PRINTED + "cudaDeviceSynchronize(): cudaSuccess\ncudaFree(device): cudaSuccess\n", ran.stderr
     assert ran.returncode == 1
     said = ran.stderr.splitlines()
-    assert "a copy's target must lie in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
+    assert "a copy's target must be in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
     assert "cudaMallocMipmappedArray is not implemented by the simulated GPU" in said[2]
 
 
