@@ -28,14 +28,14 @@ _COMPILED: dict[tuple[str, tuple[str, ...], str], Program] = {}
 
 @dataclass(frozen=True)
 class Text:
-    """A kernel that stands as text in a Python file; :func:`cuda_cpp` and :func:`ptx` make one.
+    """A kernel as text in a Python file; :func:`cuda_cpp` and :func:`ptx` make one.
 
     Attributes
     ----------
     path : Path
         The file.
     text : str
-        The kernel, behind as many empty lines as the file has before it: a line has the file's number.
+        The kernel, after as many empty lines as the file has before it, so that lines have the file's numbers.
     entry : str
     options : tuple of str
         Further NVRTC options.
@@ -75,12 +75,12 @@ _HEADER = ".version 8.0 .target sm_90 .address_size 64"
 
 
 def cuda_cpp(file: str, text: str, entry: str, *options: str) -> Text:
-    """CUDA C++ that stands as a raw string in the Python file `file` (`__file__`); headers of `cuda/` are found."""
+    """CUDA C++ in a raw string of the Python file `file` (`__file__`); headers of `cuda/` are found."""
     return Text(*_placed(file, text), entry, (f"-I{Path(__file__).parent / 'cuda'}", *options))
 
 
 def ptx(file: str, text: str, entry: str) -> Text:
-    """PTX without its header that stands as a raw string in the Python file `file` (`__file__`)."""
+    """PTX without its header, in a raw string of the Python file `file` (`__file__`)."""
     path, placed = _placed(file, text)
     return Text(path, _HEADER + placed, entry, language="ptx")
 
@@ -101,7 +101,7 @@ def numbers(size: int) -> Arguments:
 
 
 def given(size: int, results: int) -> Arguments:
-    """The arguments of a kernel of two int32 arrays that is told how many numbers it reads."""
+    """The arguments of a kernel of two int32 arrays, with the number of elements that it reads."""
     return lambda rng: (rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size))
 
 

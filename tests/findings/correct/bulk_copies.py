@@ -1,4 +1,4 @@
-"""Bulk copies in, which an mbarrier counts, and out, behind a proxy fence."""
+"""Bulk copies in, which an mbarrier counts, and out, after a proxy fence."""
 
 from case import Case, backwards, cuda_cpp, given
 

@@ -1,4 +1,4 @@
-"""The barrier stands inside the guard: threads past the end pass it by and are gone."""
+"""The barrier is inside the guard: threads past the end skip it and leave."""
 
 import numpy as np
 from case import Case, cuda_cpp

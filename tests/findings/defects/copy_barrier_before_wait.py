@@ -1,4 +1,4 @@
-"""The barrier stands before the wait: behind it other threads' copies may still be under way."""
+"""The barrier comes before the wait: after it, other threads' copies may still be in flight."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

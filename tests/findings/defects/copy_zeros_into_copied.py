@@ -1,4 +1,4 @@
-"""The tile is cleared behind the copies: its zeros and their bytes come in any order."""
+"""The tile is cleared after the copies are issued: zeros and copied bytes arrive in any order."""
 
 import numpy as np
 from case import Case, cuda_cpp

@@ -1,4 +1,4 @@
-"""A grid of 65,536 blocks in y: the long axis stands in y instead of x."""
+"""A grid of 65,536 blocks in y: the long axis is y instead of x."""
 
 import numpy as np
 from case import Case, zeros

@@ -1,4 +1,4 @@
-"""An mbarrier is used by another block, behind a relaxed arrival that does not hand on its initialisation."""
+"""Another block uses an mbarrier after a relaxed arrival, which does not make its initialisation visible."""
 
 from case import Case, cuda_cpp, numbers
 

@@ -1,4 +1,4 @@
-"""One lane arrives for its warp, and a barrier hands on what it did to warps that did not wait at the mbarrier."""
+"""One lane arrives for its warp, and a barrier makes its writes visible to warps that did not wait at the mbarrier."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

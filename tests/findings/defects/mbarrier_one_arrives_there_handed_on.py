@@ -1,4 +1,4 @@
-"""One lane arrives at another block's mbarrier for its warp, and a barrier hands on there what it did."""
+"""One lane arrives at another block's mbarrier for its warp, and a barrier there makes its writes visible."""
 
 import numpy as np
 from case import Case, cuda_cpp, numbers

@@ -1,4 +1,4 @@
-"""A tile that is one row too short runs into the mbarrier behind it."""
+"""A tile that is one row too short overlaps the mbarrier after it."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

@@ -1,4 +1,4 @@
-"""Other warps arrive at an mbarrier without a barrier behind its initialisation."""
+"""Other warps arrive at an mbarrier without a barrier after its initialisation."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

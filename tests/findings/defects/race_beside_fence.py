@@ -1,4 +1,4 @@
-"""A tile is read before the other warp has stored it, behind a barrier and in a kernel that has a fence."""
+"""A tile is read before the other warp has stored it, after a barrier, in a kernel that has a fence."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

@@ -1,4 +1,4 @@
-"""A box that was copied to a matrix is read behind a wait for what it has read: it may not be there yet."""
+"""A box that was copied to a matrix is read after a wait for its source only: the data may not have arrived."""
 
 import numpy as np
 from case import Case, cuda_cpp

@@ -1,4 +1,4 @@
-"""A bulk copy is read behind a barrier of the block, which does not wait for it."""
+"""A bulk copy is read after a barrier of the block, which does not wait for it."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

@@ -1,4 +1,4 @@
-"""What a bulk copy wrote is read behind a wait for what it has read: it may not be there yet."""
+"""The target of a bulk copy is read after a wait for its source only: the data may not have arrived."""
 
 from case import Case, cuda_cpp, numbers
 

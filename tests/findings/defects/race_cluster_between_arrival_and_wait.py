@@ -1,4 +1,4 @@
-"""What a block stores behind its arrival at the barrier of its cluster is not handed on by it."""
+"""A block's store after its arrival at the barrier of its cluster is not ordered by that barrier."""
 
 from case import Case, cuda_cpp, numbers, swapped
 

@@ -1,4 +1,4 @@
-"""A relaxed arrival hands on nothing."""
+"""A relaxed arrival orders no memory."""
 
 from case import Case, backwards, cuda_cpp, numbers
 

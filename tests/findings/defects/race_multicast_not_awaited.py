@@ -1,4 +1,4 @@
-"""A block reads what another one's multicast brings behind a barrier of their cluster, which does not wait for it."""
+"""A block reads the data of another block's multicast after a barrier of their cluster, which does not wait for it."""
 
 import numpy as np
 from case import Case, cuda_cpp, numbers

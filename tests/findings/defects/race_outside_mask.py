@@ -1,4 +1,4 @@
-"""Lanes read what others of their warp wrote, behind a syncwarp that names only one half of it."""
+"""Lanes read what others of their warp wrote, after a syncwarp that names only one half of it."""
 
 import numpy as np
 from case import Case

@@ -1,4 +1,4 @@
-"""One warp sets a block's counter to zero while the others already count: no barrier stands between."""
+"""One warp sets a block's counter to zero while the others already count, without a barrier in between."""
 
 import numpy as np
 from case import Case, cuda_cpp

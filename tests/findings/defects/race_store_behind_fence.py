@@ -1,4 +1,4 @@
-"""A block stores behind its fence what another reads when it sees the flag."""
+"""A block stores data after its fence, and another block reads them when it sees the flag."""
 
 import numpy as np
 from case import Case, cuda_cpp

@@ -1,4 +1,4 @@
-"""A read of the columns behind those that were allocated."""
+"""A read of columns after those that were allocated."""
 
 from products import on_b200
 

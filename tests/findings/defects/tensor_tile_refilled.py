@@ -1,4 +1,4 @@
-"""A product goes on reading its tile behind its instruction, and behind a barrier."""
+"""A product still reads its tile after its instruction, and after a barrier."""
 
 from products import on_b200
 

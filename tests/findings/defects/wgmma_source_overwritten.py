@@ -1,4 +1,4 @@
-"""A barrier orders stores behind a product's instruction, but not behind its wait: it may still be reading."""
+"""A barrier orders stores after a product's instruction, but not after its end: it may still read its source."""
 
 from case import Case, cuda_cpp
 from products import every, sums

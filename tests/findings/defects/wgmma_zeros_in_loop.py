@@ -1,4 +1,4 @@
-"""A loop sets the sums to zeros again for its next tile, and the fence stands before the loop."""
+"""A loop sets the sums to zeros again for its next tile, but the fence is before the loop."""
 
 from case import Case, cuda_cpp
 from products import every, sums

@@ -1,4 +1,4 @@
-"""A device function of the program goes wrong: that is told at its line, not at the call; guarded, nothing is."""
+"""A device function of the program has a defect: the finding is at its line, not at the call; guarded, it has none."""
 
 import numpy as np
 from numba import cuda
