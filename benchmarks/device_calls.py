@@ -6,8 +6,8 @@ Run from the root of the repository, with numba-cuda installed::
 
 The GPU is a simulated one, whose launch and calls for memory are taken away for the measurement: what is left are the
 rules, the addresses and the parameters. The first figure is of the way past the rules, the second of that with B
-transposed, which takes memory and a copy besides, the third of every rule, the fourth of reading the interfaces of the
-three arrays, which is their library's.
+transposed, which takes memory and a copy besides, the third of that with an epilogue that reads a row, the fourth of
+every rule, the fifth of reading the interfaces of the three arrays, which is their library's.
 """
 
 from __future__ import annotations
@@ -38,12 +38,18 @@ def least_us(call: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Print the four figures."""
+    """Print the five figures."""
     with tw.simulated_gpu("a100"):
         a, b, c = (cuda.to_device(np.ones((64, 64), np.float32)) for _ in range(3))
         turned = SimpleNamespace(__cuda_array_interface__=b.__cuda_array_interface__ | {"strides": (4, 256)})
+        row = cuda.to_device(np.ones(64, np.float32))
         for right in (b, turned):
             tw.matmul(a, right, c)
+
+        def finished() -> None:
+            tw.matmul(a, b, c, epilogue=lambda total, row: tw.relu(total + row), epilogue_args=(row,))
+
+        finished()
         dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
         launch = dispatcher.launch
         dispatcher.launch = lambda *given: None
@@ -53,13 +59,14 @@ def main() -> None:
         try:
             quick = least_us(lambda: tw.matmul(a, b, c))
             copied = least_us(lambda: tw.matmul(a, turned, c))
-            rules = least_us(lambda: tw.matmul(a, b, c, axes=None, acc_dtype="float32"))
+            fused = least_us(finished)
+            rules = least_us(lambda: tw.matmul(a, b, c, casting="equiv"))
         finally:
             dispatcher.launch = launch
         read = least_us(lambda: [x.__cuda_array_interface__ for x in (a, b, c)])
     print(
-        f"known layouts {quick:.1f} us, with a copy {copied:.1f} us, every rule {rules:.1f} us, of these the arrays' "
-        f"interfaces {read:.1f} us"
+        f"known layouts {quick:.1f} us, with a copy {copied:.1f} us, with an epilogue {fused:.1f} us, every rule "
+        f"{rules:.1f} us, of these the arrays' interfaces {read:.1f} us"
     )
 
 

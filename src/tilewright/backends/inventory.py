@@ -20,6 +20,9 @@ from tilewright import machine
 from tilewright.backends.protocol import Backend, Device, DeviceArrays
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 
+#: DLPack's numbers of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
+CUDA_DEVICES = (2, 13)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -41,6 +44,7 @@ class Row:
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of the arrays that are on it.
     interface: str = ""  #: The attribute by which arrays that are on it are known, whatever their library.
+    dlpack: tuple[int, ...] = ()  #: DLPack's numbers of devices whose arrays are on it, for those that have no more.
 
     def load(self) -> Any:
         """The module.
@@ -64,10 +68,19 @@ class Row:
 
     def owns(self, value: Any) -> bool:
         """Whether a value is an array that is on it; its library is not imported to find out."""
-        if self.interface and _has(value, self.interface):
+        if self.interface and (_has(value, self.interface) or dlpack_device(value) in self.dlpack):
             return True
         module = None if self.arrays is None else sys.modules.get(self.arrays[0])
         return module is not None and self.arrays is not None and isinstance(value, getattr(module, self.arrays[1]))
+
+
+def dlpack_device(value: Any) -> int | None:
+    """DLPack's number of the kind of device on which an array says that it lies."""
+    ask = getattr(value, "__dlpack_device__", None)
+    try:
+        return None if ask is None else int(ask()[0])
+    except Exception:  # whatever a library raises for an array that it does not share, as torch does on `meta`
+        return None
 
 
 def _has(value: Any, name: str) -> bool:
@@ -83,7 +96,7 @@ BACKENDS = (
         tuned=True,
     ),
     Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True,
-        interface="__cuda_array_interface__",
+        interface="__cuda_array_interface__", dlpack=CUDA_DEVICES,
     ),
     Row(
         "opencl", "OpenCL devices", "tilewright.backends.opencl.backend", ("cpu", "opencl"), own_kernels=True,

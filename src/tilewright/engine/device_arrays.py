@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,16 @@ from tilewright.backends.inventory import Row, arrays_of
 from tilewright.backends.protocol import DeviceArrays
 from tilewright.engine.fusing import Arguments, Fused, fused
 from tilewright.engine.promotion import Order, Types, byte_kind, real_kind
-from tilewright.engine.request import Request
+from tilewright.engine.request import NAMES, Request
 from tilewright.engine.shapes import Shape, result_shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.algebra import Semiring
 from tilewright.problem.expression import identity
+from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.kind import Kind
+
+#: Numbers whose text says all of them.
+_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
@@ -39,6 +44,13 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
         raise ArgumentValueError(f"`device` must be left out for arrays that are on one (got {asked.device!r})")
     if isinstance(out, tuple) and len(out) == 1:  # numpy.matmul takes a tuple of one too
         out = out[0]
+    known = _known(asked, row) if row.interface else None
+    found = None if known is None else row.load().at_once(a, b, out, *known)
+    return _by_rules(a, b, out, asked, row) if found is None else found
+
+
+def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
+    """The product, with every rule looked at."""
     there = arrays_of(row, a, b)
     a, b = there.seen("a", a), there.seen("b", b)
     found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
@@ -62,14 +74,45 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
 
 
 def at_once(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
-    """The product of a device's arrays whose layouts were multiplied before; None for any others."""
-    return row.load().at_once(a, b, out, order, _rules(row, order)) if row.interface else None
+    """The product of arrays that are on a device and whose layouts were multiplied before; None for any others."""
+    return row.load().at_once(a, b, out, _plain(row, order)) if row.interface else None
 
 
 @functools.lru_cache(maxsize=64)
-def _rules(row: Row, order: Order) -> Callable[[Any, Any, Any], Any]:
-    """The full way through all rules, for a request of nothing but an order of summation."""
-    return lambda a, b, out: matmul(a, b, out, Request(order=order), row)
+def _plain(row: Row, order: Order) -> Any:
+    """The rules of requests with nothing but an order of summation."""
+    return row.load().by_rules(order, lambda a, b, out, _: _by_rules(a, b, out, Request(order=order), row))
+
+
+def _known(asked: Request, row: Row) -> tuple[Any, list[Any]] | None:
+    """The rules of a request, which equal those of equal requests, and the epilogue's arrays.
+
+    None if a function or an object of the request may change unseen, or if it names a rule of casting.
+    """
+    named = isinstance(asked.epilogue_args, Mapping)
+    try:
+        given: dict[Any, Any] = dict(asked.epilogue_args if named else enumerate(asked.epilogue_args))
+    except TypeError:
+        return None  # refused in words by the rules
+    arrays = {name: x for name, x in given.items() if row.owns(x)}
+    numbers = [(name, type(x), repr(x)) for name, x in given.items() if name not in arrays]
+    traced = None if asked.epilogue is None else fingerprint(asked.epilogue)
+    fixed = all(isinstance(x, NAMES) or x is None for x in (asked.dtype, asked.acc_dtype))
+    fixed = fixed and all(isinstance(given[name], _NUMBERS) for name, *_ in numbers)
+    if not fixed or (traced is None) != (asked.epilogue is None) or not isinstance(asked.algebra, str):
+        return None
+    if asked.casting != "same_kind":
+        return None
+    key = (
+        asked.dtype, asked.acc_dtype, repr(asked.scale), traced, named, tuple(given), tuple(numbers), asked.algebra,
+        asked.order,
+    )  # fmt: skip
+
+    def multiply(a: Any, b: Any, out: Any, more: Sequence[Any]) -> Any:
+        every = given | dict(zip(arrays, more, strict=True))
+        return _by_rules(a, b, out, replace(asked, epilogue_args=every if named else list(every.values())), row)
+
+    return row.load().by_rules(key, multiply), list(arrays.values())
 
 
 class _Placeholders:

@@ -258,8 +258,8 @@ class Record:
         One that is told how far its rows are apart takes any whose rows have no gaps in them. `more` are the operands
         of an epilogue, each of C's shape, with any strides.
 
-        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
-        ArgumentValueError: it is not.
+        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n). Raises ArgumentValueError:
+        `c` is not laid out as :meth:`writes_as_it_lies` says.
         """
         a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels' truth values are bytes
         return *self._operands(a, b, c), *functors.operands(more)
@@ -281,17 +281,31 @@ class Record:
             return _in_rows(operand) or (self.operands.endswith("turned") and _in_rows(operand.T))
         return operand.flags.c_contiguous and operand.flags.aligned
 
+    def writes_as_it_lies(self, c: Array) -> bool:
+        """Whether the kernel writes a matrix in place: row-major, with gaps between rows if it takes their distance.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> gapped = np.zeros((20, 24), np.float32)[:, :16]
+        >>> [find(name).writes_as_it_lies(gapped) for name in ("tensor_core", "tiled")]
+        [True, False]
+        """
+        spaced = self.operands == "boxes" or self.operands.startswith("abc m n k ld")
+        return (c.flags.c_contiguous and c.flags.aligned) or (spaced and _in_rows(c))
+
     def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The arguments of a product without an epilogue."""
         (m, k), n = a.shape[-2:], b.shape[-1]
         several = c.shape[:-2] if self.operands.endswith("batch") else ()
-        if c.shape != (*several, m, n) or not c.flags.c_contiguous:
+        if c.shape != (*several, m, n) or not self.writes_as_it_lies(c):
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
+        ldc = n if c.flags.c_contiguous else c.strides[-2] // c.itemsize
         if self.operands == "boxes":
             lying = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
-            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, n)), *self._last(a, b, c, ())
+            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
             turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]
@@ -299,9 +313,9 @@ class Record:
                 operand if columns or _in_rows(operand) else np.require(operand, requirements=["C", "A"])
                 for operand, columns in zip((a, b), turned, strict=True)
             )
-            of_lines = zip((a, b, c), (*turned, False), strict=True)
+            of_lines = zip((a, b), turned, strict=True)
             leading = (one.strides[-1 if columns else -2] // one.itemsize for one, columns in of_lines)
-            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._last(a, b, c, turned)
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading, ldc)), *self._last(a, b, c, turned)
         # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
@@ -314,7 +328,7 @@ class Record:
     def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
         """What stands behind the rows' distances."""
         if self.boxes_of_c:
-            whole = c.strides[0] % 16 == c.ctypes.data % 16 == 0
+            whole = _in_rows(c) and c.strides[0] % 16 == c.ctypes.data % 16 == 0
             return _boxes(c if whole else a), np.int32(whole)  # some map
         if self.operands.endswith("turned"):
             return (np.int32(turned[0] + 2 * turned[1]),)

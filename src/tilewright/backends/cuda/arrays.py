@@ -1,11 +1,12 @@
 """Arrays that are on an NVIDIA GPU, as operands and results: kernels read them where they are, on the caller's stream.
 
-Whatever has `__cuda_array_interface__` is one: CuPy's, PyTorch's and numba-cuda's. The result is of A's library.
+Whatever has `__cuda_array_interface__` is one, as CuPy's, PyTorch's and numba-cuda's have, or DLPack alone. The result
+is of A's library.
 Nothing is copied, nothing waits for the GPU, and all memory that a launch takes is what the caller gave.
 
 NumPy's arrays stand for those of the GPU while shapes and strides are worked out: their elements are never read.
 
-Source: CUDA Array Interface, version 3 (numba-cuda's documentation).
+Source: CUDA Array Interface, version 3 (numba-cuda's documentation); DLPack, Python specification.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ import numpy.typing as npt
 
 from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.launches import RESULT, Launches, pointer
+from tilewright.backends.inventory import CUDA_DEVICES, dlpack_device
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 from tilewright.programs.arguments import array_shape
+from tilewright.programs.host_arrays import row_major
+from tilewright.programs.optional import require
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+#: DLPack's number of the default stream, whose handle is 0.
+_DEFAULT_STREAM = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +87,10 @@ class View:
         return self.pointer.dtype
 
 
-def view(name: str, value: Any) -> View:
-    """What an array says of itself.
+def view(name: str, value: Any, stream: int = 0) -> View:
+    """What an array says of itself; one that has DLPack alone is made ready for work on `stream`.
 
-    Raises ArgumentTypeError: it does not be on a GPU, has a dtype that kernels do not read, or says nothing while it
+    Raises ArgumentTypeError: it is not on a GPU, has a dtype that kernels do not read, or says nothing while it
     has a gradient.
     """
     library = library_of(value)
@@ -95,9 +101,11 @@ def view(name: str, value: Any) -> View:
         if "grad" not in str(error):  # numba-cuda's, of a GPU that is gone
             raise ArgumentTypeError(f"`{name}` must be on the GPU that is current ({error})") from error
         raise ArgumentTypeError(f"`{name}` must be without a gradient (got one that torch tracks: {error})") from error
+    if interface is None and dlpack_device(value) in CUDA_DEVICES:
+        return _from_dlpack(name, value, stream)
     if interface is None:
         raise ArgumentTypeError(
-            f"`{name}` must be on the GPU as the other operand does (got {_told(value)}); copy it there"
+            f"`{name}` must be on the GPU, as the other operand is (got {_told(value)}); copy it there"
         )
     described = array_shape(value)
     assert described is not None
@@ -106,6 +114,22 @@ def view(name: str, value: Any) -> View:
         kind = _named(name, str(getattr(value, "dtype", kind)))
     found = pointer(int(interface["data"][0] or 0), described.shape, described.strides, kind)
     return View(value, found, described.readonly, interface.get("stream"))
+
+
+def _from_dlpack(name: str, value: Any, stream: int) -> View:
+    """An array by DLPack, which cuda.core reads."""
+    reader = require("cuda.core.utils", "Reading DLPack").StridedMemoryView
+    try:
+        found = reader.from_dlpack(value, stream_ptr=stream or _DEFAULT_STREAM)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"`{name}` must be an array that DLPack can share (got {_told(value)}: {error}); copy it, or pass one with "
+            "__cuda_array_interface__"
+        ) from error
+    kind = found.dtype if found.dtype is not None else _named(name, str(getattr(value, "dtype", "no dtype of NumPy's")))
+    rows = row_major(found.shape, kind.itemsize)
+    steps = rows if found.strides is None else tuple(step * kind.itemsize for step in found.strides)
+    return View((value, found), pointer(found.ptr, found.shape, steps, kind), found.readonly, stream)
 
 
 def _told(value: Any) -> str:
@@ -131,16 +155,16 @@ def _named(name: str, kind: str) -> np.dtype[Any]:
 class Noted:
     """An array of a layout, at an address that stands for any: its products are noted, and not launched."""
 
-    def __init__(self, address: int, shape: Shape, strides: Shape | None, typestr: str) -> None:
+    def __init__(self, address: int, shape: Shape, strides: Shape | None, typestr: str, dtype: str = "") -> None:
         self.launches: Launches | None = None
-        self.address = address
+        self.dtype = dtype  #: The library's name of it, where `typestr` says none.
         self.__cuda_array_interface__ = {
             "data": (address, False), "shape": shape, "strides": strides, "typestr": typestr, "version": 3,
         }  # fmt: skip
 
     def result(self, shape: Shape, kind: np.dtype[Any]) -> Noted:
         """The one that the library would make."""
-        return Noted(RESULT, shape, None, kind.str)
+        return Noted(RESULT, shape, None, kind.str, kind.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +181,13 @@ class CudaArrays:
 
     def seen(self, name: str, value: Any) -> View:
         """The array as it is."""
-        return view(name, value)
+        return view(name, value, self._stream())
 
     def check(self, name: str, value: Any) -> None:
         """Refuse an array that kernels cannot read: one of another byte order, and all but numbers of the host's."""
         if isinstance(value, np.ndarray) and value.size == 1:
             return
-        found = value if isinstance(value, View) else view(name, value)
+        found = value if isinstance(value, View) else self.seen(name, value)
         if not found.dtype.isnative:
             raise ArgumentTypeError(
                 f"`{name}` must be in this machine's byte order (got {found.dtype}); swap its bytes on the host"
@@ -184,7 +208,7 @@ class CudaArrays:
                 "`out` must hold its elements' own signs (got a tensor whose elements torch negates when it reads "
                 "them); pass out.resolve_neg()"
             )
-        found = view("out", out)
+        found = self.seen("out", out)
         if found.shape != shape or found.dtype != wanted:
             raise ArgumentValueError(
                 f"`out` must have the product's shape {shape} and dtype {wanted} (got {found.shape} and {found.dtype})"
@@ -207,12 +231,23 @@ class CudaArrays:
             raise ArgumentTypeError(f"`{name}` must be real on a GPU (got {x.dtype}); multiply arrays of the host")
         return x
 
+    def _operand(self, value: Any) -> View | products.Number:
+        """An operand of an epilogue."""
+        if isinstance(value, np.ndarray):
+            return products.Number(value.reshape(()))
+        return self.seen("epilogue_args", value)
+
+    def _stream(self) -> int:
+        """The handle of the stream that the library uses now; that of the default stream where it says none."""
+        own = None if self.library is None else self.library.stream(sys.modules[self.library.name])
+        return _handle(own or 0)
+
     def multiply_into(self, a: View, b: View, out: Any, kind: Kind, more: Sequence[Any], shape: Shape) -> None:
         """Launch out = a b, once for each matrix, and copies of what no kernel reads where it is.
 
         Raises DeviceError: no kernel takes such arrays; ArgumentValueError: they were made on several streams.
         """
-        into, rest = view("out", out), [_operand(x) for x in more]
+        into, rest = self.seen("out", out), [self._operand(x) for x in more]
         said = (a.stream, b.stream, *(x.stream for x in rest if isinstance(x, View)))
         stream = current.stream(stream_of(self.library, said))
         column, row = b.pointer.ndim == 1, a.pointer.ndim == 1
@@ -230,13 +265,6 @@ class CudaArrays:
             out.launches = found
         else:
             found.issue(stream)
-
-
-def _operand(value: Any) -> View | products.Number:
-    """An operand of an epilogue."""
-    if isinstance(value, np.ndarray):
-        return products.Number(value.reshape(()))
-    return view("epilogue_args", value)
 
 
 def stream_of(library: Library | None, said: Sequence[int | None]) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.backends.protocol import Device
 
 if TYPE_CHECKING:
     from tilewright.backends.cuda.arrays import CudaArrays
+    from tilewright.backends.cuda.quick import Rules
     from tilewright.backends.launched import LaunchedProducts
 
 
@@ -47,11 +48,18 @@ def arrays_of(a: Any, b: Any) -> CudaArrays:
     return CudaArrays.of(a, b)
 
 
-def at_once(a: Any, b: Any, out: Any, order: str, rules: Callable[[Any, Any, Any], Any]) -> Any:
+def by_rules(key: Hashable, multiply: Callable[[Any, Any, Any, Sequence[Any]], Any]) -> Rules:
+    """How products asked for alike are made of (a, b, out, the epilogue's arrays), for :func:`at_once`."""
+    from tilewright.backends.cuda.quick import Rules
+
+    return Rules(key, multiply)
+
+
+def at_once(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
     """The product of arrays on a GPU whose layouts were multiplied before; None where `rules` must be looked at."""
     from tilewright.backends.cuda import quick
 
-    return quick.multiply(a, b, out, order, rules)
+    return quick.multiply(a, b, out, rules, more)
 
 
 def opened(device: str) -> LaunchedProducts:

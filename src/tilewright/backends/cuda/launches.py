@@ -25,9 +25,11 @@ from tilewright.programs.host_arrays import ArrayParameter, row_major
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-#: Addresses that stand for those of A, B and C, and of the launches' own memory: no array reaches from one to the next.
+#: Addresses that stand for those of A, B and C, of the launches' own memory, and of an epilogue's operands: no array
+#: reaches from one to the next.
 OPERANDS, RESULT, WORK = (1 << 50, 2 << 50), 3 << 50, 4 << 50
-_STARTS = (*OPERANDS, RESULT, WORK)
+EPILOGUE = tuple(place << 50 for place in range(5, 13))
+_STARTS = (*OPERANDS, RESULT, WORK, *EPILOGUE)
 #: What arrays in the launches' memory begin at multiples of: a tensor map's, and a vector's, is less.
 _ALIGN = 256
 
@@ -54,7 +56,7 @@ class Launch:
     config: Any
     kernel: Any
     words: list[Any]  #: The kernel's parameters; a tensor map is its array's, and encoded when its address is known.
-    #: Which words are addresses that stand for others: place, which of A, B, C and the launches' memory, and offset.
+    #: Which words are addresses that stand for others: place, which of the addresses that stand, and offset.
     slots: tuple[tuple[int, int, int], ...]
 
 
@@ -104,8 +106,10 @@ class Launches:
             grid, block, arguments = rearranging.launch(source[i], target[i])
             self.add(program, grid, block, 0, arguments)
 
-    def issue(self, stream: Any, at: tuple[int, ...] = (*OPERANDS, RESULT)) -> None:
-        """Make them in a stream, with A, B and C at addresses, where noted ones stand for these.
+    def issue(
+        self, stream: Any, at: tuple[int, ...] = (*OPERANDS, RESULT), epilogue: tuple[int, ...] = EPILOGUE
+    ) -> None:
+        """Make them in a stream; addresses of A, B, C and an epilogue's operands replace those that stand for them.
 
         Raises DeviceError: the driver has no memory, or refuses a call.
         """
@@ -116,7 +120,7 @@ class Launches:
             work = int(current.check(driver.cuMemAllocAsync(self.work_bytes, stream.handle), "taking memory"))
         try:
             for one in self.made:
-                words = _put_in(one, (*at, work))
+                words = _put_in(one, (*at, work, *epilogue))
                 if one.kernel is None:
                     found = current.driver().cuMemsetD8Async(int(words[0]), words[1], words[2], stream.handle)
                     current.check(found, "setting memory")

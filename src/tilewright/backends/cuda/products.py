@@ -61,7 +61,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     columns = ranking.by_columns(_plain_strides(a)), ranking.by_columns(_plain_strides(b))
     ready = _ready(kind, m, n, k, current.device(), columns)
     made = Launches(current.device())
-    direct = _is_direct(c, ready.made, [a, b], more)
+    direct = _is_direct(c, ready, [a, b], more)
     into = c.view(ready.made) if direct else made.room(c.shape, ready.made)
     x, y = (
         np.broadcast_to(_read(made, ready, one, of, turned), (*batch, *one.shape[-2:]))
@@ -159,9 +159,10 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
     return np.broadcast_to(x, shape)
 
 
-def _is_direct(c: Array, made: np.dtype[Any], operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
+def _is_direct(c: Array, ready: _Ready, operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
     """Whether the kernel may write C where it is to be: as it makes it, and over nothing that it reads elsewhere."""
-    lies = all(_plain(c[i]).flags.c_contiguous for i in itertools.islice(np.ndindex(c.shape[:-2]), 1))
+    first, made = itertools.islice(np.ndindex(c.shape[:-2]), 1), ready.made
+    lies = all(ready.record.writes_as_it_lies(_plain(c[i])) for i in first)
     same = c.dtype == made or {name_of(c.dtype), name_of(made)} == _WORDS
     apart = not any(np.may_share_memory(c, x) for x in operands)
     of_c = (x for x in more if isinstance(x, np.ndarray) and np.may_share_memory(c, x))

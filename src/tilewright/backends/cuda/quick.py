@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.arrays import Noted, library_of, negated, stream_of, view
-from tilewright.backends.cuda.launches import OPERANDS, RESULT, Launches
+from tilewright.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
 
-#: Shape, strides and dtype, as the interface has them.
-_Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str]
-#: (a, b, out) -> their product, by every rule.
-Rules = Callable[[Any, Any, Any], Any]
+#: Shape, strides and dtype, as the interface has them, and the library's name of a dtype that NumPy has not.
+_Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str, str]
 #: More launches than that are not kept.
 _MOST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How products that are asked for alike are made by every rule."""
+
+    key: Hashable  #: What is asked for.
+    #: (a, b, out, the epilogue's arrays) -> the product.
+    multiply: Callable[[Any, Any, Any, Sequence[Any]], Any] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +43,26 @@ class _Kept:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     launches: Launches
-    spans: tuple[tuple[int, int], ...]  #: First and last byte of each array, from its address on.
+    #: First byte of each array, from its address on, and the one after the last: of A, B, the result, the epilogue's.
+    spans: tuple[tuple[int, int], ...]
     align: int
 
 
-def multiply(a: Any, b: Any, out: Any, order: str, rules: Rules) -> Any:
+def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
     """The product of two arrays of a GPU, launched; None where the rules must be looked at.
 
-    `rules` multiplies by every rule, in the order of sums.
+    `more` are the arrays that an epilogue reads.
     """
     try:
         x, y = a.__cuda_array_interface__, b.__cuda_array_interface__
         z = None if out is None else out.__cuda_array_interface__
+        rest = [one.__cuda_array_interface__ for one in more] if more else []
     except (AttributeError, RuntimeError):
         return None
-    kept = _kept(_layout(x), _layout(y), None if z is None else _layout(z), order, current.identity(), rules)
-    if kept is None or negated(a) or negated(b) or negated(out):
+    of_more = tuple(map(_layout, more, rest)) if rest else ()
+    of_out = None if z is None else _layout(out, z)
+    kept = _kept(_layout(a, x), _layout(b, y), of_out, of_more, current.identity(), rules)
+    if kept is None or negated(a) or negated(b) or negated(out) or any(map(negated, more)):
         return None
     library = library_of(a)
     if z is None:
@@ -60,9 +71,13 @@ def multiply(a: Any, b: Any, out: Any, order: str, rules: Rules) -> Any:
         out = library.empty(sys.modules[library.name], a, kept.shape, kept.dtype)
         z = out.__cuda_array_interface__
     at = x["data"][0], y["data"][0], z["data"][0]
-    if z["data"][1] or (at[0] | at[1] | at[2]) % kept.align or _overlap(at, kept.spans):
+    of_epilogue = tuple([one["data"][0] for one in rest]) if rest else ()
+    if z["data"][1] or _unfit(kept, (*at, *of_epilogue)):
         return None
-    kept.launches.issue(current.stream(stream_of(library, (x.get("stream"), y.get("stream")))), at)
+    said = (x.get("stream"), y.get("stream"))
+    if rest:
+        said += tuple([one.get("stream") for one in rest])
+    kept.launches.issue(current.stream(stream_of(library, said)), at, of_epilogue)
     return out
 
 
@@ -72,31 +87,40 @@ def forget() -> None:
     products.forget()
 
 
-def _layout(interface: dict[str, Any]) -> _Layout:
-    return interface["shape"], interface.get("strides"), interface["typestr"]
+def _layout(value: Any, interface: dict[str, Any]) -> _Layout:
+    kind = interface["typestr"]
+    return interface["shape"], interface.get("strides"), kind, str(getattr(value, "dtype", kind)) if "V" in kind else ""
 
 
-def _overlap(at: tuple[int, int, int], spans: tuple[tuple[int, int], ...]) -> bool:
-    low, high = at[2] + spans[2][0], at[2] + spans[2][1]
-    of_a = at[0] + spans[0][0] < high and low < at[0] + spans[0][1]
-    return of_a or (at[1] + spans[1][0] < high and low < at[1] + spans[1][1])
+def _unfit(kept: _Kept, at: tuple[int, ...]) -> bool:
+    """Whether an array is not aligned as the launches need it, or the result overlaps another."""
+    low, high = kept.spans[2]
+    first, last = at[2] + low, at[2] + high
+    for place, address in enumerate(at):  # plain loops: every product comes here
+        low, high = kept.spans[place]
+        if address % kept.align or (place != 2 and address + low < last and first < address + high):
+            return True
+    return False
 
 
 @functools.lru_cache(maxsize=1024)
-def _kept(a: _Layout, b: _Layout, out: _Layout | None, order: str, device: Any, rules: Rules) -> _Kept | None:
+def _kept(
+    a: _Layout, b: _Layout, out: _Layout | None, more: tuple[_Layout, ...], device: Any, rules: Rules
+) -> _Kept | None:
     """What the rules make of layouts; None where they refuse them, or do more than launch."""
-    if any("V" in one[2] for one in (a, b, out or a)):
-        return None  # a dtype that the library alone can name
+    if len(more) > len(EPILOGUE):
+        return None
     x, y = Noted(OPERANDS[0], *a), Noted(OPERANDS[1], *b)
     z = None if out is None else Noted(RESULT, *out)
+    starts = (*OPERANDS, RESULT, *EPILOGUE[: len(more)])
+    rest = [Noted(start, *layout) for start, layout in zip(EPILOGUE, more, strict=False)]
     try:
-        made = rules(x, y, z)
-        views = [view("", one) for one in (x, y, made)]
+        made = rules.multiply(x, y, z, rest)
+        views = [view("", one) for one in (x, y, made, *rest)]
     except TilewrightError:
         return None  # the error is raised where the operands' names are known
     if made.launches is None or len(made.launches.made) > _MOST:
         return None
-    starts = (*OPERANDS, RESULT)
     spans = tuple(
         (low - start, high - start) for start, (low, high) in zip(starts, (span(x.pointer) for x in views), strict=True)
     )

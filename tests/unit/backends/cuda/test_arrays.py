@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends.cuda import quick
+from tilewright.backends.cuda import launches, quick
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import catalogue
 from tilewright.problem.reference import same_bits
@@ -95,7 +96,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU as the other operand does"),
+    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU, as the other operand is"),
     (lambda x: {"b": cuda.to_device(drawn(31, 9))}, ArgumentValueError, "`b.shape"),
     (lambda x: {"out": cuda.device_array((20, 8), "f4")}, ArgumentValueError, r"`out` must have the product's shape"),
     (lambda x: {"out": cuda.device_array((20, 9), "f8")}, ArgumentValueError, r"dtype float32 \(got .* float64\)"),
@@ -115,7 +116,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": cuda.to_device(drawn(20, 30, kind="complex64")), "out": None}, ArgumentTypeError,
      "`a` must be real on a GPU"),
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
-     "^`epilogue_args` must be on the GPU as the other operand does"),
+     "^`epilogue_args` must be on the GPU, as the other operand is"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
 def test_what_is_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
@@ -145,31 +146,144 @@ def test_the_callers_stream_has_the_launch_and_nothing_waits(gpu: Any, monkeypat
     assert calls == []
 
 
-def test_a_known_layout_passes_few_functions_and_no_rules(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b, out = (cuda.to_device(drawn(8, 8)) for _ in range(3))
-    monkeypatch.setattr(sys.modules["numba.cuda.dispatcher"], "launch", lambda *given: None)
-    entered: list[str] = []
+class ByDlpack:
+    """An array that has DLPack alone: NumPy's own capsule of the same memory, which says that it lies on a GPU."""
+
+    def __init__(self, array: Any, device: int = 2) -> None:
+        self.array, self.device = array, device
+        self.streams: list[Any] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        self.streams.append(stream)
+        of, like = self.array.__cuda_array_interface__, np.empty(self.array.shape, self.array.dtype)
+        strides = like.strides if of["strides"] is None else of["strides"]
+        capsule = launches.pointer(of["data"][0], like.shape, strides, like.dtype).__dlpack__()
+        address = ctypes.pythonapi.PyCapsule_GetPointer
+        address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # DLTensor begins with its address and the kind of its device, 32 bits (dlpack.h).
+        ctypes.c_int32.from_address(address(capsule, b"dltensor") + 8).value = self.device
+        return capsule
+
+
+@pytest.mark.parametrize("device", [2, 13], ids=["cuda", "managed"])
+def test_arrays_that_have_dlpack_alone(gpu: Any, device: int) -> None:
+    a, b, row = drawn(20, 30), drawn(9, 30).T, drawn(9)
+    x, y, bias = (ByDlpack(cuda.to_device(one), device) for one in (a, b, row))
+    into = cuda.to_device(np.zeros((20, 9), "f4"))
+    out = ByDlpack(into, device)
+    assert tw.matmul(x, y, out) is out
+    assert same_bits(into.copy_to_host(), tw.matmul(a, b))
+    beside = tw.matmul(cuda.to_device(a), y, epilogue=lambda s, r: s + r, epilogue_args=[bias])
+    assert type(beside) is type(into), "A's library makes the result"
+    assert same_bits(beside.copy_to_host(), tw.matmul(a, b, epilogue=lambda s, r: s + r, epilogue_args=[row]))
+    assert {*x.streams, *y.streams, *out.streams, *bias.streams} == {1}, "they are made ready for the default stream"
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda x: {"out": None}, "`out` must be given for arrays of"),
+    (lambda x: {"b": ByDlpack(x["b"].array, 1)}, "`b` must be on the GPU, as the other operand is"),
+    (lambda x: {"b": Unshared()}, r"`b` must be an array that DLPack can share \(got Unshared: not today\)"),
+    (lambda x: {"b": Foreign(x["b"].array, stream=5)}, r"on the stream that is current \(got streams \[0, 5\]\)"),
+], ids=["no out", "the host's", "refused", "another stream"])  # fmt: skip
+def test_what_dlpack_cannot_say_is_refused(gpu: Any, change: Any, words: str) -> None:
+    given = {"a": ByDlpack(cuda.to_device(drawn(20, 30))), "b": ByDlpack(cuda.to_device(drawn(30, 9)))}
+    given |= {"out": cuda.to_device(np.zeros((20, 9), "f4"))} | change(given)
+    before = gpu.launches
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=words):
+        tw.matmul(*given.values())
+    assert gpu.launches == before
+
+
+class Unshared:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError("not today")
+
+
+#: What a call goes through that follows the rules.
+RULES = {"tilewright.engine.shapes", "tilewright.backends.ranking", "tilewright.backends.cuda.products"}
+
+
+def entered(*given: Any, **asked: Any) -> list[str]:
+    """The modules whose functions the second of two equal calls enters, one for each call of a function."""
+    found: list[str] = []
 
     def see(frame: FrameType, event: str, argument: object) -> None:
         name = frame.f_globals.get("__name__", "")
         if event == "call" and name.startswith("tilewright.") and not name.startswith("tilewright.drivers"):
-            entered.append(name)
+            found.append(name)
 
-    def through(**asked: Any) -> list[str]:
-        tw.matmul(a, b, out, **asked)
-        entered.clear()
-        sys.setprofile(see)
-        try:
-            tw.matmul(a, b, out, **asked)
-        finally:
-            sys.setprofile(None)
-        return list(entered)
+    tw.matmul(*given, **asked)
+    sys.setprofile(see)
+    try:
+        tw.matmul(*given, **asked)
+    finally:
+        sys.setprofile(None)
+    return found
 
-    assert "tilewright.engine.promotion" in through(casting="equiv"), "the measure sees rules"
-    quick = through()
-    rules = {"tilewright.engine.promotion", "tilewright.backends.ranking", "tilewright.backends.cuda.products"}
-    assert rules.isdisjoint(quick)
+
+def test_a_known_layout_passes_few_functions_and_no_rules(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, out = (cuda.to_device(drawn(8, 8)) for _ in range(3))
+    monkeypatch.setattr(sys.modules["numba.cuda.dispatcher"], "launch", lambda *given: None)
+    assert not RULES.isdisjoint(entered(a, b, out, casting="equiv")), "the measure sees rules"
+    quick = entered(a, b, out)
+    assert RULES.isdisjoint(quick)
     assert 0 < len(quick) < 40, quick  # each is some tenths of a microsecond: `benchmarks/device_calls.py` has the time
+
+
+@pytest.mark.parametrize("asked", [
+    {"dtype": "float16"}, {"alpha": 2, "beta": -0.5}, {"algebra": "min-plus"},
+    {"epilogue": lambda s, row, n: tw.relu(s + row) * n, "epilogue_args": (drawn(9), 3)},
+    {"epilogue": lambda s, column: s + column, "epilogue_args": {"column": drawn(20, 1)}},
+], ids=["dtype", "scale", "algebra", "epilogue", "named"])  # fmt: skip
+def test_what_is_asked_for_again_passes_no_rules(gpu: Any, asked: Any) -> None:
+    def there(x: Any) -> Any:
+        return cuda.to_device(x) if isinstance(x, np.ndarray) else x
+
+    more = asked.get("epilogue_args", ())
+    changed = {
+        "epilogue_args": {n: there(x) for n, x in more.items()} if isinstance(more, dict) else [*map(there, more)]
+    }
+    for seed in range(2):
+        a, b, c = drawn(20, 30) + seed, drawn(30, 9), drawn(20, 9).astype(asked.get("dtype", "f4"))
+        out = cuda.to_device(c)
+        arguments = cuda.to_device(a), cuda.to_device(b), out
+        if seed:
+            assert RULES.isdisjoint(entered(*arguments, **asked | changed))
+            out.copy_to_device(c)
+        tw.matmul(*arguments, **asked | changed)
+        expected = c.copy()
+        tw.matmul(a, b, expected, **asked)
+        assert same_bits(out.copy_to_host(), expected)
+
+
+def test_what_is_asked_for_differently_is_not_taken_for_the_same(gpu: Any) -> None:
+    a, b, rows = drawn(20, 30), drawn(30, 9), [drawn(9), drawn(9) + 1]
+    x, y, z = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.zeros((20, 9), "f4"))
+    for scale in (1, 2, 2.5):
+        for row in rows:
+            asked = {"epilogue": lambda s, r, n, scale=scale: scale * s + r * n, "alpha": scale}
+            for number in (2, 3.0):
+                tw.matmul(x, y, z, epilogue_args=[cuda.to_device(row), number], **asked)
+                assert same_bits(z.copy_to_host(), tw.matmul(a, b, epilogue_args=[row, number], **asked))
+    for scale in (2, 3):
+        tw.matmul(x, y, z, alpha=scale)
+        assert same_bits(z.copy_to_host(), tw.matmul(a, b, alpha=scale))
+    kept = [1.0]  # may change unseen
+    for value in (1.0, 5.0):
+        kept[0] = value
+        tw.matmul(x, y, z, epilogue=lambda s: s * kept[0])
+        assert same_bits(z.copy_to_host(), tw.matmul(a, b, epilogue=lambda s, value=value: s * value))
+    # The result lies over an operand of the epilogue whose layout was apart from it before.
+    for beside in (cuda.to_device(drawn(9)), Foreign(z, shape=(9,), strides=None)):
+        before = beside.copy_to_host() if beside is not z and hasattr(beside, "copy_to_host") else z.copy_to_host()[0]
+        tw.matmul(x, y, z, epilogue=lambda s, r: s + r, epilogue_args=[beside])
+        assert same_bits(z.copy_to_host(), tw.matmul(a, b, epilogue=lambda s, r: s + r, epilogue_args=[before]))
 
 
 def test_layouts_are_kept_for_their_gpu_and_their_order(gpu: Any) -> None:

@@ -224,3 +224,20 @@ def test_a_captured_product_is_replayed(gpu: Any, lay: Any, monkeypatch: pytest.
 def test_what_a_capture_forbids_is_seen(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Recorded(monkeypatch), pytest.raises(AssertionError, match="cuStreamSynchronize while a stream is captured"):
         current.driver().cuStreamSynchronize(0)
+
+
+@pytest.mark.parametrize("name", ["a100", "h100"])
+def test_tensor_cores_write_rows_with_gaps_in_place(name: str) -> None:
+    a, b = drawn((33, 40), "float16"), drawn((40, 48), "float16", 1)
+    expected = np.asarray(tw.matmul(a, b))  # sums of eighths that a half holds: exact in every order
+    with tw.simulated_gpu(name) as other:
+        for gap in (1, 16):
+            memory = np.full((33, 48 + gap), 7, "float16")
+            into = There(memory[:, :48])
+            before = other.launches
+            assert tw.matmul(There(a), There(b), into, order="fast") is into
+            assert other.launches == before + 1, "no copy"
+            brought = into.brought().view("float16")
+            found = np.append(brought, memory.ravel()[brought.size :]).reshape(memory.shape)
+            assert (found[:, :48] == expected).all()
+            assert (found[:, 48:] == 7).all(), "the gaps are as they were"
