@@ -235,7 +235,7 @@ setp.eq.u32 %p1, %rank, 1; @!%p1 bra all; setp.lt.u32 %p2, %t, 32; @%p2 bra all;
     ) as raised:
         run(body, 4, 64, cluster=2, limits=Limits(threads=1), seed=5)
     assert re.search(
-        r"others wait at the barrier of the cluster, .* of the block of rank 1 have come", str(raised.value)
+        r"others wait at the barrier of the cluster, .* of the block of rank 1 have arrived", str(raised.value)
     )
 
 

@@ -148,7 +148,7 @@ def test_columns_come_and_go() -> None:
         (ALLOC.format(48), "must be 32, 64, 128, 256 or 512 .got 48."),
         (ALLOC.format(0), "got 0"),
         (ALLOC.format(1024), "got 1,024"),
-        (ALLOC.format(512) + ALLOC.format(32), "32 columns that lie side by side must be free .got 0 free"),
+        (ALLOC.format(512) + ALLOC.format(32), "32 adjacent columns must be free .got 0 free"),
         ("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n" + ALLOC.format(32), "gives up its permit"),
         (ALLOC.format(64), "must free its tensor memory before it ends .got 64 columns"),
         (ALLOC.format(64) + LOAD + FREE.format(32), "one allocation.*got 32 columns at address 0x0"),

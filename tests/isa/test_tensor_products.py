@@ -426,5 +426,5 @@ def test_a_check_hears_of_products_whose_descriptors_are_right(
 @pytest.mark.parametrize("d", [500, 512, 1 << 16, 16 << 16, 200 << 16, 0xFFFF])
 def test_results_outside_of_what_is_allocated(d: int) -> None:
     a, b = np.zeros((128, 16), np.uint16), np.zeros((16, 16), np.uint16)
-    with pytest.raises(KernelError, match="must lie in allocated columns"):
+    with pytest.raises(KernelError, match="must be inside allocated columns"):
         multiply(Case("f16", a, b, d=d), noise())

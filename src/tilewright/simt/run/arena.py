@@ -1,4 +1,4 @@
-"""Host memory that stands for global memory of simulated GPUs, and the addresses in it that allocations get."""
+"""Host memory that is the global memory of simulated GPUs, and the addresses of allocations in it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tilewright.simt.translate.state import SLACK_BYTES
 
 
 class Arena:
-    """A zeroed stretch of host memory with slack on both sides.
+    """A zeroed range of host memory with slack on both sides.
 
-    `at` is the host address that the first byte shall have, a multiple of the page size; such an arena is never given
-    back. `address` is that of the first byte after the leading slack. One that is `shared` has a descriptor, by which
-    other processes map it, slack included.
+    `at` is the host address of the first byte, a multiple of the page size; such an arena is never released. `address`
+    is that of the first byte after the leading slack. A `shared` arena has a descriptor, by which other processes map
+    it, slack included.
 
-    Raises LaunchError: the host has no such stretch of addresses.
+    Raises LaunchError: the host does not have that range of addresses.
     """
 
     def __init__(self, size_bytes: int, at: int | None = None, *, shared: bool = False) -> None:
@@ -46,12 +46,12 @@ class Arena:
         self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
 
     def close(self) -> None:
-        """Give up the descriptor of a shared one; processes that map it keep it."""
+        """Close the descriptor of a shared arena; processes that map it keep it."""
         if self.descriptor is not None:
             os.close(self.descriptor)
 
     def clear(self, offset: int, count: int) -> None:
-        """Make bytes zero again; whole pages are given back to the host instead of written."""
+        """Make bytes zero again; whole pages are released, not written."""
         start, end = self.address + offset, self.address + offset + count
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
         if last <= first:
@@ -67,10 +67,10 @@ class Arena:
 
 
 class Addresses:
-    """Offsets in an arena for fresh allocations, one after the other; several memories may share them.
+    """Gives ascending offsets in an arena to fresh allocations; several memories may share it.
 
-    With `once` each is given once: pointers that outlive their memory then point to no other. What was retired is given
-    again only when no fresh ones are left. All that were given are below `end`.
+    With `once` an offset is given only once, so a pointer that outlives its memory points to no other allocation.
+    Retired offsets are given again only when no fresh ones are left. All offsets given so far are below `end`.
 
     >>> addresses = Addresses(Arena(1 << 20), once=True)
     >>> addresses.fresh(256), addresses.fresh(256), addresses.fresh(1 << 20)
@@ -82,10 +82,10 @@ class Addresses:
         self.once = once
         self.end = 0
         self._retired: list[tuple[int, int]] = []  # offset and bytes
-        self._lock = threading.RLock()  # Python may collect what gives back while it is held
+        self._lock = threading.RLock()  # Python may run a finalizer that returns memory while it is held
 
     def fresh(self, size_bytes: int, needed_bytes: int | None = None) -> int | None:
-        """The offset of so many bytes, of which all or the needed ones must be in the arena; None where none are."""
+        """The offset of `size_bytes` bytes, with at least `needed_bytes` in the arena; None if they do not fit."""
         with self._lock:
             start = self.end
             if start + (size_bytes if needed_bytes is None else needed_bytes) <= self.arena.size_bytes:
@@ -99,7 +99,7 @@ class Addresses:
             return None
 
     def takes_back(self, offset: int, size_bytes: int) -> bool:
-        """Give the last bytes back, to be fresh again; False where that cannot be."""
+        """Take the last bytes back, to be fresh again; False if they are not the last."""
         with self._lock:
             last = not self.once and offset + size_bytes == self.end
             if last:
@@ -107,7 +107,7 @@ class Addresses:
             return last
 
     def retire(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Bytes that no memory uses any more: of each range its offset and size."""
+        """Retire ranges that no memory uses any more, each an offset and a size."""
         with self._lock:
             for offset, size in ranges:
                 if self._retired and sum(self._retired[-1]) == offset:

@@ -1,4 +1,4 @@
-"""What went wrong at barriers, in words.
+"""The errors of barriers, as text.
 
 Source of the rules: PTX ISA, 9.7.13.1 (bar, barrier).
 """
@@ -19,7 +19,7 @@ from tilewright.simt.translate.code import LANES
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that lanes at a barrier broke: the error's class, its text of `{got}` and `{other}`, and its fault."""
+    """A rule that lanes at a barrier broke: the error's class, its text with `{got}` and `{other}`, and its fault."""
 
     error: type[KernelError]
     text: str
@@ -35,8 +35,8 @@ RULES: Final = {
     ),
     state.BARRIER_COUNTS: Rule(
         KernelError,
-        "all that take part in a barrier must name the same number of threads (got {got_threads} where others that "
-        "arrived name {other_threads}); give them one number, or different barriers",
+        "all threads of a barrier must give the same thread count (got {got_threads} where threads that "
+        "arrived gave {other_threads}); use one count, or different barriers",
         "barrier count",
     ),
     state.BARRIER_IDS: Rule(
@@ -46,7 +46,7 @@ RULES: Final = {
     ),
     state.BARRIER_FORMS: Rule(
         KernelError,
-        "the lanes of a warp must reach barrier {got} by the same form (got two of sync, arrive and red); only "
+        "the lanes of a warp must reach barrier {got} with the same form (got two of sync, arrive and red); only "
         "different warps may use different forms",
     ),
     state.CLUSTER_TWICE: Rule(
@@ -61,14 +61,14 @@ RULES: Final = {
     ),
     state.BARRIER_REDUCED: Rule(
         KernelError,
-        "all that take part in barrier {got} must use red, or none of them (got red among sync or arrive); use "
+        "all threads at barrier {got} must use red, or none (got red together with sync or arrive); use "
         "another barrier for the reduction",
     ),
 }
 
 
 def rule_text(rule: Rule, got: int, other: int, threads: int) -> str:
-    """A rule with the values that broke it; `threads` is the block's number of threads."""
+    """A rule's text with the values that broke it; `threads` is the block's number of threads."""
 
     def count(value: int) -> str:
         return str(value) if value else f"all {threads}"
@@ -78,15 +78,15 @@ def rule_text(rule: Rule, got: int, other: int, threads: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A barrier at which warps of a block wait, and which cannot complete."""
+    """A barrier that cannot complete, with warps of a block waiting at it."""
 
     barrier: int
-    #: `arrived`, `needed`: threads.
+    #: `arrived`, `needed`: numbers of threads.
     arrived: int
     needed: int
-    counted: bool  #: Whether it names the number of threads; else all that have not exited are meant.
-    warps: tuple[int, ...]  #: Those that have arrived.
-    site: Site  #: Where the first of them did.
+    counted: bool  #: Whether the barrier has a thread count; else all threads that have not exited take part.
+    warps: tuple[int, ...]  #: The warps that have arrived.
+    site: Site  #: The site where the first of them arrived.
 
 
 def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:
@@ -106,7 +106,7 @@ def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequenc
 
 
 def waits_text(found: Sequence[Wait]) -> str:
-    """The same in words: who has arrived, and how many threads a barrier takes.
+    """The waits as text: the warps that arrived, and the thread count of each barrier.
 
     >>> slot = np.zeros(state.SLOT_BYTES // 8, np.uint64)
     >>> first = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 :]
@@ -123,10 +123,10 @@ def waits_text(found: Sequence[Wait]) -> str:
 
 
 def cluster_text(records: np.ndarray[Any, np.dtype[np.uint64]], warps: int, site: Site) -> str:
-    """Where a warp waits at the barrier of its cluster, and the blocks that are missing there, by their ranks."""
+    """The place where warps wait at the cluster's barrier, and the ranks of the blocks that have not arrived."""
     arrived, gone = (records[:, state.SLOT[name] // 8] for name in ("arrived", "gone"))
     missing = np.flatnonzero((arrived | gone) != (1 << warps) - 1).tolist()
     return (
-        f"at {site.source or f'PTX line {site.ptx_line}'} others wait at the barrier of the cluster, to which not all "
-        f"threads of the block{'s' * (len(missing) != 1)} of rank {', '.join(map(str, missing))} have come"
+        f"at {site.source or f'PTX line {site.ptx_line}'} others wait at the barrier of the cluster, at which not all "
+        f"threads of the block{'s' * (len(missing) != 1)} of rank {', '.join(map(str, missing))} have arrived"
     )

@@ -1,28 +1,27 @@
-"""The warp instructions that a launch may run, handed to its host threads in portions."""
+"""The warp instructions that a launch may run, given to its host threads in portions."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-#: What a launch without a limit may run: more than any host will.
+#: The limit of a launch without one: more than any host can run.
 UNLIMITED = 2**62
-#: Portions that a limit makes for each host thread.
+#: Portions of a limit for each host thread.
 _PORTIONS = 16
 _POLL_SECONDS = 0.02
 
 
 class Budget:
-    """What all host threads of a launch may run together.
+    """The instructions that all host threads of a launch may run together.
 
-    A thread runs what it was handed and asks for more when a round of its block's warps is over; by then it has run
-    about a portion too many at most, and the next one pays for that. Where too little is left to pay, it waits: another
-    thread may end and give back what it did not run. When all wait, the launch has run more than its limit.
+    A thread runs its portion and asks for more after a round of its block's warps. By then it may have run about one
+    portion too many, which it pays from the next one. If too little is left to pay, it waits: another thread may end
+    and return what it did not run. When all threads wait, the launch has passed its limit.
 
-    So whether a limit is passed never depends on which thread ran what, nor on when; and what a launch runs before it
-    is stopped is its limit and a sixteenth, give or take the stretches of code without a loop or barrier. Only inside
-    functions that are called recursively or through a pointer, where no round ends, does a thread know the others'
-    part as of its last round alone.
+    So passing the limit does not depend on which thread ran what, or when. A stopped launch has run at most its limit
+    and a sixteenth, plus stretches of code without a loop or barrier. Inside functions that are called recursively or
+    through a pointer, where no round ends, a thread knows the other threads' part only as of its last round.
     """
 
     def __init__(self, limit: int, threads: int) -> None:
@@ -36,11 +35,11 @@ class Budget:
 
     @property
     def passed(self) -> bool:
-        """Whether the threads have reported more than may be run."""
+        """Whether the threads have reported more than the limit."""
         return self._spent > self.limit
 
     def share(self) -> Share:
-        """Let one more thread work, with a portion to begin with."""
+        """Add a thread, with a first portion."""
         with self._changed:
             self._at_work += 1
             return Share(self, self._hand(self.portion))
@@ -55,17 +54,17 @@ class Share:
     """One host thread's part of a budget."""
 
     def __init__(self, budget: Budget, granted: int) -> None:
-        self.granted = granted  #: Instructions that were handed to it so far.
+        self.granted = granted  #: Instructions given to it so far.
         self._budget = budget
         self._spent = 0
 
     @property
     def ceiling(self) -> int:
-        """When this thread has run more, the launch has passed its limit, whatever the others do."""
+        """If this thread has run more, the launch has passed its limit, whatever the others do."""
         return max(0, self._budget.limit - (self._budget._spent - self._spent))  # the others alone may have passed it
 
     def more(self, spent: int, stopped: Callable[[], bool]) -> bool:
-        """Ask for another portion, after `spent` in all; False when the limit is passed, or `stopped` says so."""
+        """Ask for another portion after `spent` in all; False if the limit is passed or `stopped()` is true."""
         budget = self._budget
         with budget._changed:
             self._add(spent)
@@ -79,7 +78,7 @@ class Share:
             return True
 
     def close(self, spent: int) -> None:
-        """Leave after `spent` in all, and give back the rest."""
+        """Leave after `spent` instructions in all, and return the rest."""
         budget = self._budget
         with budget._changed:
             self._add(spent)
@@ -89,7 +88,7 @@ class Share:
             budget._changed.notify_all()
 
     def report(self, spent: int) -> None:
-        """Say what was run so far."""
+        """Report the instructions run so far."""
         with self._budget._changed:
             self._add(spent)
 

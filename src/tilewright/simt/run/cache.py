@@ -1,4 +1,4 @@
-"""Translations on disk: machine code and what launching it needs, one entry of `native.store` each."""
+"""Translations on disk: machine code and the data to launch it, one entry of `native.store` each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SITE_FIELDS = tuple(field.name for field in dataclasses.fields(Site))[1:]  # `s
 
 
 def load(folder: Path | None, key: str) -> tuple[Translation, bytes] | None:
-    """The translation and machine code kept under a key, or None."""
+    """The translation and machine code stored under a key, or None."""
     return entries.read(folder, key, _translation)
 
 
 def store(folder: Path | None, key: str, translation: Translation, code: bytes) -> None:
-    """Keep a translation; a folder that cannot be written is no error."""
+    """Store a translation; a folder that cannot be written is not an error."""
     entries.write(folder, key, _header(translation), code)
 
 
 def fingerprint() -> str:
-    """Changes when a file of the machine or its compiler does: a checkout that is worked on keeps no stale entries."""
+    """A digest of the machine's and its compiler's files, so that an edited checkout keeps no stale entries."""
     return entries.fingerprint("simt", "ptx", "programs", "native")
 
 

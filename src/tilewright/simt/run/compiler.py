@@ -13,7 +13,7 @@ from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
 
-#: What the runtime's files define for others.
+#: The functions that the runtime's files export.
 _RUNTIME = (
     "tw_run",
     "tw_recheck",
@@ -94,9 +94,9 @@ _FILES = (
 
 
 class Host(Compiler):
-    """A compiler that has the runtime's functions at hand.
+    """A compiler that links the runtime's functions.
 
-    The runtime's machine code is kept in `folder`; without one, it is compiled.
+    The runtime's machine code is cached in `folder`; without a folder it is compiled each time.
     """
 
     def __init__(self, features: str | None = None, folder: Path | None = None) -> None:
@@ -104,7 +104,7 @@ class Host(Compiler):
         self.runtime = self.link(self._runtime_code(folder), _RUNTIME)
 
     def _runtime_code(self, folder: Path | None) -> bytes:
-        """The runtime's machine code, kept in `folder` from one process to the next."""
+        """The runtime's machine code, cached in `folder` for later processes."""
         runtime = [bitcode(Path(__file__).parents[1] / "runtime" / name) for name in _FILES]
         if folder is None:
             return self.compile(runtime[0], runtime[1:], exports=_RUNTIME, effort=Effort.COMPILED)
@@ -119,7 +119,7 @@ class Host(Compiler):
     def compile_kernel(self, ir: str, handlers: Iterable[Source], symbol: str, *, optimise: bool = True) -> bytes:
         """Machine code of a translated kernel and the instruments' handlers that it calls.
 
-        Raises PtxError: the PTX had operands that make no valid LLVM module.
+        Raises PtxError: the PTX has operands that give an invalid LLVM module.
         """
         try:
             return self.compile(ir, handlers, exports=(symbol,), effort=None if optimise else Effort.QUICK)
@@ -131,7 +131,7 @@ class Host(Compiler):
         return compiled_apart(self, ir, handlers, (symbol,))
 
     def link_kernel(self, code: bytes, symbol: str) -> Library:
-        """Load a translated kernel, with the runtime's functions in reach."""
+        """Load a translated kernel, linked to the runtime's functions."""
         imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
         return self.link(code, (symbol,), imports)
 

@@ -1,4 +1,4 @@
-"""Diagnosis: what went wrong in a launch, as an error with its place and its reason."""
+"""Diagnosis: turns what went wrong in a launch into an error with place and reason."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _Extent = tuple[int, int, int]
 _Context = npt.NDArray[np.uint64]
 
 
-#: What `alloca` and `stackrestore` must keep to.
+#: The rules of `alloca` and `stackrestore`.
 _STACK_RULES = {
-    state.STACK_FULL: "a thread's stack has no room for so many bytes; allocate fewer, or raise `Limits.stack_bytes` "
+    state.STACK_FULL: "the bytes do not fit on the thread's stack; allocate fewer, or raise `Limits.stack_bytes` "
     "(in a program cudaLimitStackSize)",
-    state.STACK_POINTER: "the pointer must be one that `stacksave` gave, of memory that is not yet given back",
+    state.STACK_POINTER: "the pointer must be a value of `stacksave` whose memory is not yet released",
 }
 
 
@@ -48,22 +48,22 @@ def place_of(linear: int, extents: _Extent) -> _Extent:
 
 
 def number_of(place: _Extent, extents: _Extent) -> int:
-    """The number of a block or thread: x goes fastest."""
+    """The number of a block or thread: x varies fastest."""
     return place[0] + extents[0] * (place[1] + extents[1] * place[2])
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a thread did wrong, and where."""
+    """A fault of a thread, and its place."""
 
     site: Site
     at: str  #: Its block, thread and line.
-    about: dict[str, Any]  #: What the error says as data.
-    field: Callable[[str], int]  #: Of the context.
+    about: dict[str, Any]  #: The data of the error.
+    field: Callable[[str], int]  #: Reads a field of the context.
     printed: Iterator[traps.PrintRecord]
 
     def error(self, text: str, fault: str, kind: type[KernelError] = KernelError) -> KernelError:
-        """The error of an instruction that broke a rule; `fault` is what that is called."""
+        """The error of an instruction that broke a rule; `fault` is its name."""
         opcode = f"`{self.site.opcode}`"
         about = self.about | {"fault": fault, "summary": f"{opcode}: {text}"}
         return kind(f"{about['kernel']}: {opcode} {self.at}: {text}", **about)
@@ -71,29 +71,29 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the errors of one launch are made of."""
+    """The data for the errors of one launch."""
 
-    job: Job  #: Its translation's sites say where instructions are.
+    job: Job  #: Its translation's sites give the places of instructions.
     placed: Placed
     budget: Budget  #: The launch's instructions.
-    grid_barrier: GridBarrier | None  #: That of a cooperative launch.
-    deadline_s: float | None  #: When the launch is given up, by `time.monotonic`.
+    grid_barrier: GridBarrier | None  #: The grid barrier of a cooperative launch.
+    deadline_s: float | None  #: Time limit of the launch, in `time.monotonic`'s seconds.
 
     @property
     def launch(self) -> Launch:
-        """What was launched."""
+        """The launch."""
         return self.job.launch
 
     @property
     def translation(self) -> Translation:
-        """Of its kernel."""
+        """The translation of its kernel."""
         return self.job.ready.translation
 
     def fault(self, code: int, context: _Context, records: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
-        """The error that machine code came back with.
+        """The error that machine code returned.
 
-        `code` is what it gave back, of `state`; `context` is the host thread's, with the fault's place, `records` are
-        those of the blocks of the cluster at work, and `printed` what the thread's blocks have printed.
+        `code` is a fault's number in `state`; `context` is the host thread's record, with the fault's place; `records`
+        are those of the current cluster's blocks; `printed` is what the thread's blocks printed.
         """
 
         def field(name: str) -> int:
@@ -122,7 +122,7 @@ class Diagnosis:
         return traps.error(name, failed, fault.about, at_grid_barrier=at_barrier)
 
     def _assertion(self, printed: Iterator[traps.PrintRecord], about: dict[str, Any]) -> traps.Assertion | None:
-        """The assertion that the thread which trapped had failed."""
+        """The failed assertion of the thread that trapped."""
         place = self.translation.layout.places.get(ASSERTION_FORMAT)
         if place is None:
             return None
@@ -142,7 +142,7 @@ class Diagnosis:
         return self._deadlock(block, waits, others)
 
     def _deadlock(self, block: _Extent, waits: list[barrier_faults.Wait], others: str) -> DeadlockError:
-        """No warp of a block can run; the line is that of the first barrier at which one waits."""
+        """No warp of a block can run; the line is that of the first barrier with a waiting warp."""
         name = self.launch.program.name
         about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
         sites = [(w.site.source or f"PTX line {w.site.ptx_line}", w.site.opcode, w.site.ptx_line) for w in waits]
@@ -160,7 +160,7 @@ class Diagnosis:
         )
 
     def _awaiting(self, block: _Extent, more: list[str], field: Callable[[str], int]) -> DeadlockError:
-        """All warps of a block wait, some for mbarriers; the line is that of the first of these."""
+        """All warps of a block wait, some at mbarriers; the line is that of the first such wait."""
         name, site = self.launch.program.name, self.translation.sites[field("fault_site")]
         thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
         where, count = self._where(field("fault_site")), field("fault_other")
@@ -179,7 +179,7 @@ class Diagnosis:
         )
 
     def stopped(self, number: int, context: _Context | None = None) -> KernelError:
-        """What ended the launch in a block; with a thread's context also at which loop, and which thread first."""
+        """The error that ended the launch in a block; with a thread's context also the loop and its first thread."""
         limits, name, block = self.launch.limits, self.launch.program.name, place_of(number, self.launch.grid)
         about: dict[str, Any] = {"kernel": name, "block": block}
         at = f"in block {block}"
@@ -189,7 +189,7 @@ class Diagnosis:
             at += f", thread {about['thread']}, at {about['line']}"
         if self.grid_barrier is not None and self.grid_barrier.ended:
             ended = f"{self.grid_barrier.ended:,} of {math.prod(self.launch.grid):,} blocks ended"
-            text = f"{ended} without coming to a barrier of the grid, at which the others wait"
+            text = f"{ended} without reaching a barrier of the grid, at which the others wait"
             return DeadlockError(f"{name}: {text} {at}", fault="deadlock", summary=text, **about)
         if self.budget.passed:
             reason = f"{limits.instructions:,} warp instructions"
@@ -206,7 +206,7 @@ class Diagnosis:
         return found.source or f"PTX line {found.ptx_line}"
 
     def _inner(self, site: Site) -> str:
-        """The source position in a library that a site's own calls; "" where it is of none."""
+        """The source position in a library that the site's own line calls; "" if there is none."""
         inner = self.launch.program.inner_lines.get(site.ptx_line, "")
         return inner if site.source and inner != site.source else ""
 
@@ -217,11 +217,13 @@ def _called_too_deep(diagnosis: Diagnosis, fault: Fault) -> KernelError:
 
 
 def _called_nothing(diagnosis: Diagnosis, fault: Fault) -> KernelError:
-    return KernelError(f"{fault.about['kernel']}: indirect call to no function {fault.at}", **fault.about)
+    return KernelError(
+        f"{fault.about['kernel']}: indirect call of an address that is not a function {fault.at}", **fault.about
+    )
 
 
 def _tensor_map(diagnosis: Diagnosis, fault: Fault) -> KernelError:
-    """The rule that a tensor map broke, and which map came."""
+    """The rule that a tensor map broke, with what was wrong."""
     images = " of images" if "im2col" in fault.site.opcode else ""
     rank, got = fault.field("fault_other"), fault.field("fault_got")
     came = ("other bytes", f"one of {rank}", f"one of images, of {rank}", "elements of a type without the operation")
@@ -232,7 +234,7 @@ def _tensor_map(diagnosis: Diagnosis, fault: Fault) -> KernelError:
 
 
 def _stack(diagnosis: Diagnosis, fault: Fault) -> KernelError:
-    """An instruction that no stack has room for, or that restores a pointer of another."""
+    """An allocation that does not fit on the stack, or a restored pointer that is invalid."""
     return fault.error(_STACK_RULES[fault.field("fault_kind")], "stack", MemoryAccessError)
 
 
@@ -261,7 +263,7 @@ def _access(diagnosis: Diagnosis, fault: Fault) -> KernelError:
         reason = f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
     else:
         what, name = "out of bounds", f"bounds {site.space}"
-        reason = f"it lies outside the {site.space} memory in use"
+        reason = f"it is outside the {site.space} memory in use"
     access = f"{what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x}"
     lanes_text = f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}"
     about = fault.about | {"address": address, "fault": name, "summary": f"{access} {lanes_text}"}

@@ -35,31 +35,31 @@ from tilewright.simt.translate.layout import RESERVED
 from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-#: Blocks of a host thread that may wait at the same time, each with its own memory, when blocks wait for blocks; more
-#: where a GPU would hold more of them.
+#: Blocks of a host thread that may wait at the same time, each with its own memory, if blocks wait for blocks; more if
+#: a GPU would hold more of them.
 RESIDENT_MAX = 1024
 _POLL_SECONDS = 0.02
-#: Warp instructions that the calling thread runs before it starts others, and those a warp may run at a time: well
-#: under a millisecond. A launch that is over by then waits for no thread; a busy host takes milliseconds to wake one.
+#: Warp instructions that the calling thread runs before it starts others, and those of a warp in one turn: well
+#: under a millisecond. A launch that ends by then waits for no thread; a busy host takes milliseconds to wake one.
 _QUICK_INSTRUCTIONS = 300_000
 _QUICK_QUANTUM = 20_000
-#: Those that one thread runs of another launch before others join it: of blocks that fail early the first is told of.
+#: Warp instructions of other launches before more threads join: so the first of several early failures is reported.
 _ALONE_INSTRUCTIONS = 10_000
-#: Where instruments call Python, 32 lanes of one instruction take a millisecond: a limit is to be noticed nonetheless.
+#: A warp's turn if instruments call Python: then 32 lanes of one instruction take a millisecond, and limits must hold.
 _CALLING_QUANTUM = 1_000
-#: Longest PTX that the calling thread runs, about 2,000 instructions and so a frame of a few hundred KB; and the stack
-#: that it needs for that.
+#: Longest PTX that the calling thread runs, about 2,000 instructions with a frame of a few hundred KB; and the stack
+#: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
-#: Room for what one host thread's blocks print, about 14,000 lines.
+#: Buffer for the prints of one host thread's blocks, about 14,000 lines.
 PRINT_BYTES = 4 << 20
-#: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
+#: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
 _STACK_SIZE_LOCK = threading.Lock()
 
 
 class Shift:
-    """What one host thread works with: context record, clusters in progress, part of the budget, room for prints."""
+    """The state of one host thread: context record, clusters in progress, part of the budget, print buffer."""
 
     def __init__(self, execution: Execution) -> None:
         prints = execution.job.ready.translation.prints
@@ -73,7 +73,7 @@ class Shift:
         self._set_bounds()
 
     def pause_after(self, instructions: int | None) -> Shift:
-        """Pause when so many instructions have been run, soon after at the latest; None: never."""
+        """Pause soon after `instructions` instructions; None: never."""
         quantum = self._quantum if instructions is None else min(self._quantum, _QUICK_QUANTUM)
         self._set("quantum", quantum)
         self._pause_at = UNLIMITED if instructions is None else instructions
@@ -87,11 +87,11 @@ class Shift:
 
     @property
     def paused(self) -> bool:
-        """Whether it has run what it was to run before it pauses."""
+        """Whether it has run the instructions after which it pauses."""
         return self.spent > self._pause_at
 
     def may_go_on(self, stopped: Callable[[], bool]) -> bool:
-        """Get another portion of the budget where the last one is used up; False when there is none."""
+        """Get another portion of the budget if the last one is used up; False if there is none."""
         if self.spent <= self.share.granted:
             return True
         more = self.share.more(self.spent, stopped)
@@ -100,7 +100,7 @@ class Shift:
 
     @property
     def printed_bytes(self) -> int:
-        """Bytes of what its blocks printed so far, with what found no room."""
+        """Bytes that its blocks printed so far, including those that did not fit."""
         return int(self.context[state.CONTEXT["print_used"] // 8])
 
     def prints(self) -> Iterator[traps.PrintRecord]:
@@ -120,7 +120,7 @@ class Shift:
 
 
 class Execution:
-    """One launch while it runs."""
+    """A running launch."""
 
     def __init__(self, job: Job, placed: Placed) -> None:
         launch, ready = job.launch, job.ready
@@ -134,7 +134,7 @@ class Execution:
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
         self._resident = -(-self._resident // self.cluster_blocks)
-        self._first = self.clusters - launch.part.count if launch.part else 0  # place in the order of the first to run
+        self._first = self.clusters - launch.part.count if launch.part else 0  # place of the first cluster in the order
         self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.clusters - self._first)
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
@@ -175,16 +175,16 @@ class Execution:
             raise self._diagnosis.stopped(self.blocks - 1)
 
     def blocks_done(self) -> int:
-        """How many blocks have ended, at least: those that began, but for a cluster a host thread."""
+        """A lower bound of the blocks that have ended: those that started, minus one cluster for each host thread."""
         return max(0, min(int(self._next[0]), self.clusters) - self._first - self.workers) * self.cluster_blocks
 
     def stopped_by_hand(self) -> KernelError:
-        """Where Ctrl-C ended the launch, as far as a host thread reported it."""
+        """The place where Ctrl-C ended the launch, if a host thread reported one."""
         failure = self._failure
         return failure if isinstance(failure, KernelError) else KernelError(f"{self.launch.name}: stopped")
 
     def _is_small(self) -> bool:
-        """Whether the calling thread may run it: a frame fits its stack, and nothing calls back."""
+        """Whether the calling thread may run it: a frame fits on its stack, and no instrument calls Python."""
         return (
             stack_bytes() >= _QUICK_STACK_BYTES
             and not self.job.ready.translation.layout.calls
@@ -193,10 +193,10 @@ class Execution:
         )
 
     def _run_crew(self, shift: Shift, workers: int, interrupt: HeldBack) -> None:
-        """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
+        """Run on new host threads, of which the first continues a shift; wait for them, and handle Ctrl-C."""
         crew: list[threading.Event] = []
         if not self._enlist(crew, shift):
-            raise MemoryError(f"{self.launch.name}: the host has no room for a thread's stack")
+            raise MemoryError(f"{self.launch.name}: the host cannot allocate a thread's stack")
         while len(crew) < workers and self._enlist(crew, None):
             pass
         try:
@@ -205,17 +205,17 @@ class Execution:
                     self._improve()
                     if interrupt.came or (self._deadline is not None and time.monotonic() > self._deadline):
                         self._stop[0] = 1
-        except BaseException:  # nothing of this launch runs on: memory in use is not given up
+        except BaseException:  # stop every thread first: memory in use must not be released
             self._stop[0] = 1
             for done in crew:
                 done.wait()
             raise
 
     def _enlist(self, crew: list[threading.Event], shift: Shift | None) -> bool:
-        """Start a thread that runs blocks; False where the host has no room for one.
+        """Start a thread that runs blocks; False if the host cannot start one.
 
-        The event that is set when it ends joins the crew. `Thread.join` does not serve: where Ctrl-C interrupts it,
-        Python 3.11 takes a thread that runs for ended (`threading.Thread._wait_for_tstate_lock`).
+        Its end sets an event, which joins the crew. `Thread.join` does not work here: if Ctrl-C interrupts it, Python
+        3.11 considers a running thread ended (`threading.Thread._wait_for_tstate_lock`).
         """
         done = threading.Event()
 
@@ -231,7 +231,7 @@ class Execution:
         return started
 
     def _safe_work(self, shift: Shift | None) -> None:
-        """Run blocks, in a shift of its own without one; whatever goes wrong is raised where the launch was called."""
+        """Run blocks, in the given shift or a new one; any error is raised to the caller of the launch."""
         try:
             self._work(shift or Shift(self))
         except BaseException as error:
@@ -255,7 +255,7 @@ class Execution:
                     int(self._next[0]) * self.cluster_blocks
                 ):
                     self._stop[0] = 1
-                    continue  # the block stops at once, and says where it waits
+                    continue  # the block stops at once, and reports where it waits
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.report(shift.spent)
@@ -274,20 +274,20 @@ class Execution:
             self._read_printed(shift)
 
     def resident(self) -> Resident:
-        """Memory of the blocks of one cluster more."""
+        """Memory for the blocks of one more cluster."""
         if self.grid_barrier is not None:
             self.grid_barrier.entered(self.cluster_blocks)
         return Resident(self.job, self.observed, self.cluster_blocks, self.warps)
 
     def _next_slot(self, slots: list[Resident], current: int) -> int:
-        """The cluster to go on with when one stalls: a fresh one while there are any, else the next in turn."""
+        """The cluster to go on with when one stalls: a fresh one if there are any, else the next in turn."""
         if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.clusters:
             slots.append(self.resident())
             return len(slots) - 1
         return (current + 1) % len(slots)
 
     def context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """A context record for one host thread; its counters follow it in the same array."""
+        """A context record for one host thread; its counters come after it in the same array."""
         translation = self.job.ready.translation
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
@@ -337,7 +337,7 @@ class Execution:
         return record
 
     def _improve(self) -> None:
-        """Let warps go on in better code from their next visit on, once there is some."""
+        """Run warps in better code from their next turn on, once it is ready."""
         if self.job.improvement is not None and self._better is None:
             self._better = self.job.improvement.found()
             if self._better is not None:
@@ -346,14 +346,14 @@ class Execution:
 
     @property
     def quantum(self) -> int:
-        """Instructions that a warp may run at a time: all warps of a cluster together a portion of the budget."""
+        """Instructions that a warp may run at a time: all warps of a cluster together run one portion."""
         usual = SPIN_QUANTUM if self.job.ready.translation.spins else QUANTUM
         if self._callbacks.any:
             usual = min(usual, _CALLING_QUANTUM)
         return max(1, min(usual, self.budget.portion // (self.warps * self.cluster_blocks)))
 
     def _facts(self) -> Facts:
-        """What instruments may know of the launch."""
+        """The facts of the launch for instruments."""
         launch, memory = self.launch, self.placed.memory
         return Facts(
             launch.program.module, launch.program.entry, self.job.ready.translation.layout, launch.grid,
@@ -368,11 +368,11 @@ class Execution:
     def _make_orders(self, seed: int | None, part: Part | None) -> tuple[tuple[int, int], Any]:
         """The order of clusters, as factor and shift modulo their number, and the permutation of a block's warps.
 
-        A factor without a common divisor makes every cluster come once, whatever the grid's size; no product of it
-        passes 64 bits.
+        A factor that is coprime to the number makes every cluster come once, whatever the grid's size; no product
+        exceeds 64 bits.
         """
         warps = np.arange(self.warps, dtype=np.int32)
-        if part is not None:  # it is at the order's end
+        if part is not None:  # it is at the end of the order
             return (part.step, (part.first - self._first * part.step) % self.clusters), warps
         if seed is None:
             return (1, 0), warps
@@ -384,14 +384,14 @@ class Execution:
             factor -= 1
         return (factor, shift), random.permutation(warps).astype(np.int32)
 
-    # -- what went wrong ----------------------------------------------------------------------------------------
+    # -- errors ----------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, at_work: Resident | None = None) -> None:
-        """Keep the first failure, of its kind one that can say where, and stop the others.
+        """Keep the first failure, or one of its kind that has a line, and stop the other threads.
 
-        A block that was stopped just after it began does not know where it was.
+        A block that was stopped just after it started has no line.
 
-        What is no fault of the kernel's counts more: an interrupt, or that the host has no memory.
+        Failures that the kernel did not cause take precedence: an interrupt, or lack of host memory.
         """
         with self._lock:
             kept = self._failure
@@ -408,13 +408,13 @@ class Execution:
 
     @property
     def _diagnosis(self) -> Diagnosis:
-        """What this launch's errors are made of."""
+        """The data for this launch's errors."""
         return Diagnosis(self.job, self.placed, self.budget, self.grid_barrier, self._deadline)
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])
 
-    # -- what was observed --------------------------------------------------------------------------------------
+    # -- results --------------------------------------------------------------------------------------
 
     def results(self) -> dict[str, Any]:
         """Each instrument's result."""
@@ -450,15 +450,15 @@ class Execution:
 
 
 def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:
-    """Start threads with a stack that fits translated kernels' frames and the calls in them."""
+    """Start threads whose stacks fit translated kernels' frames and their calls."""
     crew = [threading.Thread(target=work, name=f"tilewright-{i}", daemon=True) for i in range(workers)]
-    with _STACK_SIZE_LOCK:  # the size is the process's: set it for these threads only
+    with _STACK_SIZE_LOCK:  # the size is a setting of the process: change it for these threads only
         before = threading.stack_size(state.HOST_STACK_BYTES)
         try:
             for worker in crew:
                 try:
                     worker.start()
-                except RuntimeError:  # the host has no room for another stack: fewer do the same
+                except RuntimeError:  # no room for another stack: fewer threads do the same work
                     break
         finally:
             threading.stack_size(before)

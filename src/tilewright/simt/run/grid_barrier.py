@@ -1,11 +1,11 @@
-"""The barrier of a cooperative launch, and whether its blocks wait for blocks that have ended.
+"""The barrier of a cooperative launch, and the test whether its blocks wait for blocks that have ended.
 
 It is a word in global memory, at byte 4 of the workspace that the driver gives to such a launch. Each block adds 1 to
-it and then watches its top bit, which changes when all have come; the first block adds what is left to that. A block
-that ends before never comes, and those that watch would do so for ever: the machine knows how many have ended, and the
-word how many wait.
+it and then watches its top bit, which changes when all blocks have arrived; the first block adds the rest to that. A
+block that ends before never arrives, and the others would watch for ever. The machine counts the blocks that have
+ended, and the word counts those that wait.
 
-Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must come to it; CUDA,
+Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must reach it; CUDA,
 cooperative_groups/details/sync.h (`sync_grids`).
 """
 
@@ -16,7 +16,7 @@ import threading
 
 from tilewright.simt.run.memory import Memory
 
-#: Bytes of a workspace, and where in it the barrier is.
+#: Bytes of a workspace, and the offset of the barrier in it.
 WORKSPACE_BYTES, _BARRIER_AT = 8, 4
 _TOP_BIT = 1 << 31
 
@@ -24,7 +24,7 @@ _TOP_BIT = 1 << 31
 class GridBarrier:
     """The barrier of one launch.
 
-    `workspace` is the device address of `WORKSPACE_BYTES` in `memory`, which are zeroed here.
+    `workspace` is the device address of `WORKSPACE_BYTES` in `memory`, which the constructor clears.
     """
 
     def __init__(self, memory: Memory, workspace: int, blocks: int) -> None:
@@ -38,19 +38,19 @@ class GridBarrier:
         self._lock = threading.Lock()
 
     def entered(self, count: int = 1) -> None:
-        """Count so many slots of a host thread, which runs one block after the other in each."""
+        """Add `count` slots of a host thread, each of which runs one block after another."""
         with self._lock:
             self._live += count
 
     def left(self, count: int = 1) -> None:
-        """Count so many less, after their last block."""
+        """Remove `count` slots, after their last block."""
         with self._lock:
             self._live -= count
 
     def is_stuck(self, handed_out: int) -> bool:
         """Whether every block has ended or waits for those that have.
 
-        `handed_out` blocks have started, those that have ended included.
+        `handed_out` is the number of blocks that have started, including those that have ended.
         """
         if handed_out < self._blocks:
             return False

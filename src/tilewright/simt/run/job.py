@@ -1,4 +1,4 @@
-"""A launch whose kernel is machine code, and where it lies in memory: what an execution needs to know."""
+"""A launch whose kernel is machine code, and its places in memory: the input of an execution."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 from tilewright.waiting import announced
 
-#: What to do about too much shared memory.
+#: The remedy for too much shared memory.
 SHARED_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the parts of a launch are."""
+    """The places of the parts of a launch."""
 
     memory: Memory
     module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simt.run.variables`.
     params_address: int  #: Device address of the parameter block.
-    #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for any other launch, whose blocks wait
-    #: for ever where they wait for others that have ended.
+    #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for other launches, whose blocks wait
+    #: for ever if they wait for blocks that have ended.
     workspace: int = 0
 
 
@@ -38,11 +38,11 @@ class Placed:
 class Job:
     """A launch whose kernel is ready, before its arguments are in memory."""
 
-    launch: Launch  #: With its clusters, where the kernel names them.
+    launch: Launch  #: The launch, with the clusters that the kernel declares.
     instruments: tuple[Instrument, ...]
-    ready: ReadyKernel  #: The code that it begins with.
-    improvement: Improvement | None  #: What makes better code meanwhile.
-    shared_bytes: int  #: Of a block, with the gaps that instruments want.
+    ready: ReadyKernel  #: The code that it starts with.
+    improvement: Improvement | None  #: Makes better code in the meantime.
+    shared_bytes: int  #: Shared memory of a block, with the gaps of instruments.
 
     @property
     def param_bytes(self) -> int:
@@ -55,12 +55,12 @@ def made_ready(
 ) -> Job:
     """Translate a launch's kernel, or take it from the store.
 
-    `values` has the bytes of each of the program's parameters: the code depends on which of them are small, and on
-    arrays' last strides where these are one element; on no address. A block's shared memory is a multiple of
+    `values` has the bytes of each of the program's parameters. The code depends on which of them are small and which
+    arrays have a last stride of one element, but on no address. A block's shared memory is a multiple of
     `vector_bytes`.
 
-    Raises LaunchError, PtxError: the PTX is made for other GPUs alone (TargetError), the GPU has less shared or local
-    memory, or the machine does not have an instruction.
+    Raises LaunchError, PtxError: the PTX is for other GPUs only (TargetError), the GPU has less shared or local memory,
+    or the machine does not have an instruction.
     """
     program = launch.program
     _check_target(launch)
@@ -74,13 +74,13 @@ def made_ready(
 
 
 def _check_target(launch: Launch) -> None:
-    """Refuse PTX whose target is another GPU alone."""
+    """Refuse PTX that is only for another GPU."""
     gpu = launch.gpu
     if wrong := unfit(launch.program.module, gpu.compute_capability):
         cc = ".".join(map(str, gpu.compute_capability))
         raise TargetError(
             f"{launch.name}: {wrong} (got the {gpu.name} of {cc}); compile it for {cc} (`cc`), or without the letter "
-            "where it needs nothing of one architecture, or choose another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
+            "if it needs nothing of one architecture, or choose another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
         )
 
 
@@ -121,9 +121,9 @@ def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
 
 
 def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:
-    """For each array of numba-cuda's, the numbers of the parameters that hold an element's bytes and the last stride.
+    """For each array of numba-cuda: the numbers of the parameters that hold the element size and the last stride.
 
-    What compiled the program knows its arrays; of a program that a driver was given, what launches it does.
+    The compiler of a program knows its arrays; for a program that came through a driver, the launcher knows them.
     """
     program, facts = launch.program, launch.arguments
     if program.abi == "numba":

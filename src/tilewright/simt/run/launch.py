@@ -31,36 +31,36 @@ from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
 _VECTOR_BYTES = 16
-#: Blocks of a launch of which a part is enough that other observers look at.
+#: Blocks to run for the other observers, if an observer needs only a part of a launch.
 _LOOKED_AT = 32
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a launch did.
+    """The result of a launch.
 
     Attributes
     ----------
     seconds : float
         Host time of the kernel alone. It is the simulator's speed, never a GPU's.
     translate_seconds : float
-        Time until the kernel was machine code.
+        Time to translate and compile the kernel.
     cached : bool
-        Whether a kept translation was used.
+        Whether a cached translation was used.
     warp_instructions : int
         PTX instructions, counted once a warp.
     printed : str
-        What the kernel printed, in order of blocks and threads.
+        The kernel's output, in order of blocks and threads.
     results : dict
         Each instrument's result, by its name.
     program : Program
     grid, block : (int, int, int)
     part : Part or None
-        The clusters that ran, where these are not all.
+        The clusters that ran; None for all.
     cluster : (int, int, int) or None
-        Blocks of a cluster, where the kernel or the launch names them.
+        Blocks of a cluster, if the kernel or the launch gives them.
     written : frozenset of int
-        Where an observer took a part for enough: the allocations that it wrote, which are as they were before.
+        If an observer needed only a part: the allocations that the part wrote, which have been restored.
     """
 
     seconds: float
@@ -101,26 +101,26 @@ def launch(
     grid, block : int or sequence of 1 to 3 int
         Blocks of the grid and threads of a block, x first.
     args : sequence
-        NumPy arrays of any strides (copied in, and back unless read-only; views that share elements are one memory),
-        `DeviceArray`, numbers; None is a null pointer.
+        NumPy arrays of any strides (copied in, and back unless read-only; views that share elements share memory),
+        `DeviceArray`, or numbers; None is a null pointer.
     shared_bytes : int
         Dynamic shared memory of a block.
     instruments : sequence of Instrument
         Observers; their results are in `Run.results` by name.
     limits : Limits, optional
-        When to give up.
+        Limits of instructions and time.
     seed : int, optional
         Shuffles the order of blocks, and of warps in a block; without it both ascend.
     memory : Memory, optional
-        Global memory to use; by default that of the `with` block or of the `DeviceArray` arguments, or a fresh one. The
-        variables of C++ and PTX programs live in it from launch to launch.
+        Global memory to use; by default that of the `with` block or of the `DeviceArray` arguments, or else a fresh
+        one. It keeps the variables of C++ and PTX programs from launch to launch.
     gpu : str, optional
-        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+        GPU whose limits apply, by its name in `tilewright gpus`; `TILEWRIGHT_GPU`, or the H100, by default.
     cooperative : bool
-        Whether the grid's blocks can wait for each other (`cooperative_groups::this_grid().sync()`): such a grid may
-        have no more blocks than the GPU holds at once. Kernels of Numba that do are launched so in any case.
+        Whether the grid's blocks may wait for each other (`cooperative_groups::this_grid().sync()`). Such a grid must
+        not have more blocks than the GPU holds at once. Numba kernels that do so are always launched this way.
     cluster : int or sequence of 1 to 3 int, optional
-        Blocks of a cluster, at most 16 in all, of which the grid is a multiple; without it those that the kernel names
+        Blocks of a cluster, at most 16 in all; the grid must be a multiple of it. The default is the kernel's own
         (`__cluster_dims__`).
 
     Returns
@@ -134,7 +134,7 @@ def launch(
     PtxError
         The kernel uses an instruction that the machine does not have.
     KernelError
-        The kernel went wrong: an access out of bounds, a deadlock, a limit. NumPy arguments are left as they were.
+        The kernel failed: an access out of bounds, a deadlock, a limit. NumPy arguments are unchanged.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def launch(
 
 
 def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
-    """Run a launch as it is asked for, with instruments.
+    """Run a requested launch with instruments.
 
     Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
     """
@@ -169,7 +169,7 @@ def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
-            f"{program.name}: `instruments` must have names of their own, which results are found by (got "
+            f"{program.name}: `instruments` must have different names, since results are found by name (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
     memory = given_memory(program.name, asked.args, asked.memory)
@@ -181,7 +181,7 @@ def launched(asked: Asked, instruments: Sequence[Instrument]) -> Run:
 
 
 def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source_line: str) -> None:
-    """Run a launch for observers alone: arguments and memory are as before.
+    """Run a launch only for observers: arguments and memory stay unchanged.
 
     Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
     """
@@ -203,7 +203,7 @@ def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source
 
 
 def _device(placed: Placed, about: Launch, first: Callable[[], Run], observers: Sequence[Observer]) -> Device:
-    """What a launch runs on, and with observers what its kernel launches."""
+    """The device of a launch; its kernel's own launches run there with the observers."""
 
     def run(one: Launch, values: Sequence[bytes]) -> Run:
         return first() if one is about else observed(one, values, placed.memory, placed.module_base, observers)
@@ -212,7 +212,7 @@ def _device(placed: Placed, about: Launch, first: Callable[[], Run], observers: 
 
 
 def _about(asked: Asked) -> Launch:
-    """A launch that a GPU would accept, of what a caller asks for."""
+    """The requested launch, checked as a GPU would."""
     program, target = asked.program, asked.target
     blocks, threads = extent.checked(program.name, asked.grid, asked.block)
     shared_bytes = _checked_shared(program.name, asked.shared_bytes, target)
@@ -227,21 +227,21 @@ def _about(asked: Asked) -> Launch:
 
 
 def _checked_shared(name: str, shared_bytes: Any, gpu: machine.Gpu) -> int:
-    """Dynamic shared memory of a block that a GPU may give one."""
+    """Check a block's dynamic shared memory against the GPU."""
     most = gpu.shared_per_block_optin_bytes
     whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
     if not whole or not 0 <= shared_bytes <= most:
         raise LaunchError(
-            f"{name}: `shared_bytes` must be between 0 and {most:,}, what a block of {gpu.name} may have "
+            f"{name}: `shared_bytes` must be between 0 and {most:,}, the most for a block of {gpu.name} "
             f"(got {shared_bytes!r}); {SHARED_REMEDY}"
         )
     return int(shared_bytes)
 
 
 def check_options(asked: Asked) -> None:
-    """Refuse options of the wrong kind by their names.
+    """Refuse options of the wrong type.
 
-    Raises ArgumentTypeError, ArgumentValueError: one is.
+    Raises ArgumentTypeError, ArgumentValueError: an option is wrong; the message names it.
     """
     for name, value, kind in (("limits", asked.limits, Limits), ("memory", asked.memory, Memory)):
         if value is not None and not isinstance(value, kind):
@@ -272,9 +272,9 @@ def _check_instruments(instruments: Any) -> None:
 def _staged(
     about: Launch, args: Sequence[Any], instruments: Sequence[Instrument], memory: Memory | None
 ) -> Iterator[tuple[Job, Sequence[bytes], Placed, StagedArguments]]:
-    """A launch with its arguments copied in; in a memory of its own where none is given."""
+    """A launch with its arguments copied in; in a new memory if none is given."""
     program = about.program
-    # Before anything is placed: any address will do that no parameter takes for a small number.
+    # Nothing is placed yet; any address works that does not count as a small number.
     job = made_ready(about, program.marshal(args, lambda value: GLOBAL_BASE), instruments)
     layout = job.ready.translation.layout
     kept = memory is not None
@@ -283,7 +283,7 @@ def _staged(
         memory = Memory(needed + layout.param_bytes + ALIGNMENT_BYTES * 5)
     scene = Scene(memory)
     try:
-        # Arrays come last, so that running past the last one leaves the memory in use.
+        # Arrays come last, so that an access past the last one is outside the memory in use.
         module_base = scene.variables(program, kept=kept) if layout.module_bytes else 0
         workspace = scene.workspace(about.cooperative)
         placed = Placed(memory, module_base, scene.allocate(job.param_bytes), workspace)
@@ -294,12 +294,12 @@ def _staged(
 
 
 class Alone:
-    """Some blocks of a launch, run without the others; as a context it leaves memory as it was.
+    """Runs some blocks of a launch without the others; as a context manager it restores memory.
 
     Attributes
     ----------
     launch : Launch
-        The whole one.
+        The whole launch.
     """
 
     def __init__(self, launch: Launch, values: Sequence[bytes], placed: Placed) -> None:
@@ -316,7 +316,7 @@ class Alone:
 
     @property
     def memory_bytes(self) -> int:
-        """Of global memory that is in use."""
+        """Bytes of global memory in use."""
         return self._placed.memory.used_bytes
 
     @property
@@ -332,7 +332,7 @@ class Alone:
         return frozenset(changed) - {self._placed.params_address}
 
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
-        """Whether blocks may run without the others: none waits for another, and none prints."""
+        """Whether blocks may run without the others: no block waits for another or prints."""
         job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
         waits = self.launch.cooperative or math.prod(job.launch.cluster or ()) > 1
         return not (waits or job.ready.translation.spins or job.ready.translation.prints)
@@ -340,7 +340,7 @@ class Alone:
     def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
         """Run blocks.
 
-        Raises KernelError: the kernel went wrong.
+        Raises KernelError: the kernel failed.
         """
         if self._changed is None:
             self._changed = self._restored.enter_context(self._placed.memory.restored())
@@ -353,7 +353,7 @@ def alone(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], instruments: Sequence[Instrument] = (),
     **options: Unpack[LaunchOptions],
 ) -> Iterator[Alone]:  # fmt: skip
-    """A launch of which some blocks run alone, with such instruments; arguments stay as they are.
+    """A launch of which some blocks can run alone, with such instruments; arguments stay unchanged.
 
     Parameters are those of :func:`launch`.
 
@@ -373,23 +373,23 @@ def observed(
     about: Launch, values: Sequence[bytes], memory: Memory, module_base: int, observers: Sequence[Observer],
     workspace: int = 0,
 ) -> Run:  # fmt: skip
-    """Run a kernel whose arguments are bytes already, as a driver is given them, with observers at each step.
+    """Run a kernel whose arguments are bytes, as a driver gets them, with observers.
 
     Parameters
     ----------
     about : Launch
-        Its extents are checked by the caller.
+        The launch; the caller has checked its extents.
     values : sequence of bytes
-        One for each of the program's parameters, of its size; addresses in them are of `memory`.
+        The bytes of each of the program's parameters; their addresses are in `memory`.
     memory, module_base, workspace
-        As :class:`tilewright.simt.run.job.Placed` has them.
+        As in :class:`tilewright.simt.run.job.Placed`.
     observers : sequence of Observer
-        Each hears of the launch, may add instruments, and hears how it ended.
+        Each gets the launch, may add instruments, and gets its end.
 
     Raises
     ------
     LaunchError, PtxError, KernelError
-        As :func:`launch`; observers have heard of it.
+        As :func:`launch`; observers have got it before.
     """
     for observer in observers:
         observer.launching(about)
@@ -405,14 +405,15 @@ def observed(
                 ended(about, observers, part, None)
                 return part
             instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
-            # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
+            # Compilers read the end of dynamic shared memory in whole vectors, because a GPU allocates it in larger
+            # pieces.
             run = _run(made_ready(about, values, instruments, _VECTOR_BYTES), values, placed)
         finally:
             memory.free(params_address)
     except TilewrightError as error:
         ended(about, observers, None, error)
         raise
-    except KeyboardInterrupt as interrupt:  # with the place, where the kernel ran already
+    except KeyboardInterrupt as interrupt:  # with the place, if the kernel was already running
         places = [one for one in interrupt.args if isinstance(one, KernelError)]
         ended(about, observers, None, places[0] if places else KernelError(f"{about.name}: stopped"))
         raise
@@ -421,7 +422,7 @@ def observed(
 
 
 def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run | None:
-    """The run of a part of a launch, where an observer has seen enough of it: a few blocks for the other observers."""
+    """Run a part of a launch if an observer needs no more: a few blocks for the other observers."""
     if not any(observer.enough(about) for observer in observers):
         return None
     part = Part(0, min(_LOOKED_AT, math.prod(about.grid) // blocks.cluster_blocks))
@@ -434,14 +435,14 @@ def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run 
 
 
 def ended(about: Launch, observers: Sequence[Observer], run: Run | None, error: Exception | None) -> None:
-    """Let observers hear how a launch ended, all of them whatever key is pressed meanwhile."""
+    """Give every observer the end of a launch, even if Ctrl-C is pressed meanwhile."""
     with HeldBack():
         for observer in observers:
             observer.finished(about, run, error)
 
 
 def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
-    """Run a kernel that is ready and placed, with the bytes of its parameters."""
+    """Run a job at its place, with the bytes of its parameters."""
     launch, program = job.launch, job.launch.program
     params = program.pack(values)
     placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
@@ -456,7 +457,7 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
     except KeyboardInterrupt:
         stopped = execution.stopped_by_hand()
         stopped.results = execution.results()
-        raise KeyboardInterrupt(stopped) from None  # of no class of ours: the interpreter's status asks for itself
+        raise KeyboardInterrupt(stopped) from None  # not a subclass: the interpreter's exit status needs this class
     seconds = time.perf_counter() - start
     if job.improvement is not None:
         job.improvement.over(seconds)

@@ -1,4 +1,4 @@
-"""Bounds of a run."""
+"""Limits of a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tilewright.simt.translate.special import STACK_BYTES
 CALL_DEPTH_MAX = 2**31 - 1
 #: Local memory of a thread. Source: CUDA C++ Programming Guide, technical specifications (512 KB).
 STACK_BYTES_MAX = 512 << 10
-#: Other local memory must have room beside the stack that a program asks for.
+#: Part of local memory that is kept for other uses than the stack.
 _STACK_BYTES_ASKED_MAX = STACK_BYTES_MAX // 2
-#: Each count: the field, the most it may be, whether it may be None, and what to do about a wrong one.
+#: Each count: its field, its maximum, whether it may be None, and the remedy for a wrong value.
 _COUNTS = (
     ("instructions", UNLIMITED, True, "leave it out for no limit"),
     ("call_depth", CALL_DEPTH_MAX, False, "leave it out for 512"),
@@ -34,12 +34,12 @@ class Limits:
     Attributes
     ----------
     instructions : int, optional
-        Warp instructions of the whole launch, from 1 to 2**62. A launch that runs more is an error, whichever host
-        threads ran them; `Budget` says how soon it is noticed.
+        Warp instructions of the whole launch, from 1 to 2**62. A launch that runs more is an error, whatever host
+        threads ran them; `Budget` states how soon.
     seconds : float, optional
-        Host time of the run, more than 0; translation is not counted.
+        Host time of the run, more than 0; translation does not count.
     call_depth : int
-        Calls inside calls, of functions that are not inlined; from 1 to 2**31 - 1.
+        Depth of calls of functions that are not inlined; from 1 to 2**31 - 1.
     threads : int, optional
         Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
     stack_bytes : int
@@ -48,7 +48,7 @@ class Limits:
     Raises
     ------
     ArgumentValueError, ArgumentTypeError
-        A limit out of its bounds, or no number.
+        A limit that is out of bounds, or not a number.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Limits:
     stack_bytes: int = STACK_BYTES
 
     def with_stack(self, asked_bytes: int) -> Limits:
-        """The same with at least so many bytes for a thread's stack, if a GPU has them.
+        """The same limits with at least `asked_bytes` for a thread's stack, as far as a GPU has them.
 
         >>> Limits().with_stack(1024).stack_bytes, Limits().with_stack(65_536).stack_bytes
         (8192, 65536)
@@ -72,7 +72,7 @@ class Limits:
         return replace(self, stack_bytes=asked_bytes) if asked_bytes > self.stack_bytes else self
 
     def __post_init__(self) -> None:
-        """Refuse what no run could keep to."""
+        """Refuse invalid limits."""
         for name, most, optional, remedy in _COUNTS:
             value = getattr(self, name)
             if value is None and optional:

@@ -1,4 +1,4 @@
-"""What went wrong at mbarriers and at the bulk copies that they are told of, in words.
+"""The errors of mbarriers and of the bulk copies that they count, as text.
 
 Source of the rules: PTX ISA, 9.7.13.15 (mbarrier).
 """
@@ -10,7 +10,7 @@ from typing import Final
 from tilewright.simt.isa.mbarrier_bits import Mbarrier
 from tilewright.simt.translate import state
 
-#: What a fault's fields are in the texts: `got` and `other`, numbers, and `object`, the mbarrier in words.
+#: Texts with a fault's fields: `got` and `other` are numbers, `object` is the mbarrier as text.
 RULES: Final = {
     state.BULK_BYTES: "bytes moved in bulk must be a multiple of {other} (got {got:,}); move the rest by other means",
     state.MBARRIER_COUNT: f"the count of arrivals must be 1 to {state.MBARRIER_MOST:,} (got {{got:,}})",
@@ -31,19 +31,19 @@ RULES: Final = {
 
 
 def rule_text(kind: int, got: int, other: int, found: Mbarrier) -> str:
-    """A rule with what broke it, in 32 bits each."""
+    """A rule's text with the 32-bit values that broke it."""
     if kind == state.MBARRIER_BYTES:
         got, other = (value - (1 << 32) * (value >> 31) for value in (got, other))
     return RULES[kind].format(got=got, other=other, object=found)
 
 
 def fault_of(kind: int) -> str:
-    """What a broken rule is called."""
+    """The fault of a broken rule."""
     return {state.MBARRIER_BYTES: "mbarrier bytes", state.BULK_BYTES: "misaligned"}.get(kind, "mbarrier arrivals")
 
 
 def awaited_text(phase: int, found: Mbarrier) -> str:
-    """What a thread waits for: `phase` is modulo 8, or a parity and 8.
+    """What a thread waits for: `phase` is a phase modulo 8, or 8 plus a parity.
 
     >>> awaited_text(8 + 1, Mbarrier(0x40, 3, 2, 0, 1)).partition(" at ")[0]
     'waits for the phase of parity 1 of the mbarrier'

@@ -1,4 +1,4 @@
-"""The global memory of a simulated GPU: one arena, allocations in it, and arrays that stay there."""
+"""The global memory of a simulated GPU: one arena, allocations in it, and arrays that stay in it."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ if TYPE_CHECKING:
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
 ALIGNMENT_BYTES = 256
-#: Address space of a fresh memory; it is no memory until it is used.
+#: Address space of a fresh memory; it uses host memory only where it is written.
 CAPACITY_BYTES = 16 << 30
-#: Unused bytes after an allocation where red zones are wanted: as many as it has, between these two.
+#: Bounds of a red zone, the unused bytes after an allocation, which has the allocation's size between them.
 RED_ZONE_MIN_BYTES, RED_ZONE_MAX_BYTES = 64 << 10, 64 << 20
 
 
 def red_zone_bytes(size_bytes: int) -> int:
-    """Unused bytes after an allocation of so many, where red zones are wanted."""
+    """Bytes of the red zone after an allocation of `size_bytes`."""
     return min(max(size_bytes, RED_ZONE_MIN_BYTES), RED_ZONE_MAX_BYTES)
 
 
 class Memory:
     """Global memory of a simulated GPU.
 
-    Several launches can share one: what they are given by ``memory=``, or every launch inside of ``with Memory():``.
-    Its arrays and the variables of the programs that were launched in it live as long as it does, which is until
-    nothing refers to it any more; the end of a `with` block ends no more than its being the usual one.
+    Several launches can share one: pass it as ``memory=``, or launch inside ``with Memory():``. Its arrays, and the
+    variables of the programs launched in it, exist as long as the memory, until nothing refers to it any more. The end
+    of a `with` block only ends its use as the default.
 
     Parameters
     ----------
     capacity_bytes : int
-        Most that can be allocated; pages cost nothing until they are touched.
+        Most bytes that can be allocated; the host allocates pages when they are touched.
     addresses : Addresses, optional
         Where its allocations go; an arena of its own by default.
 
     Attributes
     ----------
     red_zones : bool
-        Whether allocations from now on are followed by unused bytes.
+        Whether to leave unused bytes after new allocations.
     quarantine_bytes : int
-        How much of what was freed last is not given again, as long as there is other room.
+        Bytes of the most recently freed memory that are not reused as long as there is other space.
     lock : threading.RLock
-        Held while its lists change: threads may launch in one memory at once.
+        Held while its lists change, because several threads may launch in one memory.
     modules : dict of str to int
-        PTX text -> device address of its variables, of every program whose variables are kept here; 0 for none.
+        PTX text -> device address of its variables, for each program with variables here; 0 for none.
 
     Examples
     --------
@@ -76,15 +76,15 @@ class Memory:
         self.quarantine_bytes = 0
         self._addresses = addresses or Addresses(Arena(capacity_bytes))
         self._arena = self._addresses.arena
-        self._in_use = False  # whether it has had an allocation
+        self._in_use = False  # whether it ever had an allocation
         self._taken = 0  # bytes in allocations, with their padding and red zones
         self._waiting = 0  # bytes in quarantine
-        self.lock = threading.RLock()  # Python may collect what frees memory while it is held
+        self.lock = threading.RLock()  # Python may run a finalizer that frees memory while it is held
         self.modules: dict[str, int] = {}
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
-        self._offsets: list[int] = []  # the same, sorted
-        self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed and may be given again, sorted
-        self._quarantine: deque[tuple[int, int]] = deque()  # the same, not yet: the longest freed first
+        self._offsets: list[int] = []  # the offsets, sorted
+        self._holes: list[tuple[int, int]] = []  # offset and bytes of freed memory that may be reused, sorted
+        self._quarantine: deque[tuple[int, int]] = deque()  # the same, not reusable yet, the oldest first
 
     @property
     def host_address(self) -> int:
@@ -93,7 +93,7 @@ class Memory:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes from GLOBAL_BASE to the end of the last allocation: what a kernel may reach."""
+        """Bytes from GLOBAL_BASE to the end of the last allocation: the range that a kernel may access."""
         with self.lock:
             return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
 
@@ -104,7 +104,7 @@ class Memory:
 
     @property
     def limit_bytes(self) -> int:
-        """Bytes from GLOBAL_BASE to where allocations end at the latest."""
+        """Bytes from GLOBAL_BASE to the greatest possible end of allocations."""
         return self._arena.size_bytes
 
     def __enter__(self) -> Memory:
@@ -127,7 +127,7 @@ class Memory:
         ----------
         size_bytes : int
         red_zone : bool, optional
-            Whether unused bytes follow; as `red_zones` says by default.
+            Whether unused bytes follow; `red_zones` by default.
 
         Raises
         ------
@@ -135,11 +135,11 @@ class Memory:
             When the capacity is exceeded.
         """
         wanted = self.red_zones if red_zone is None else red_zone
-        with HeldBack(), self.lock:  # lists that are changed half-way would be met by the next launch
+        with HeldBack(), self.lock:  # an interrupt must not leave the lists half changed
             return GLOBAL_BASE + self._place(size_bytes, red_zone_bytes(size_bytes) if wanted else 0)
 
     def _place(self, size_bytes: int, zone: int) -> int:
-        """Where bytes go, with a red zone after them."""
+        """The offset for `size_bytes` and a red zone after them."""
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         offset = self._hole(taken)
         if offset is None:
@@ -158,7 +158,7 @@ class Memory:
         return offset
 
     def _hole(self, taken: int) -> int | None:
-        """The first place of so many bytes among those that were freed."""
+        """The first hole with enough bytes."""
         for index, (offset, room) in enumerate(self._holes):
             if room >= taken:
                 self._holes[index : index + 1] = [(offset + taken, room - taken)] if room > taken else []
@@ -166,7 +166,7 @@ class Memory:
         return None
 
     def _fresh(self, taken: int, needed: int) -> int | None:
-        """A place that was never used, within the capacity; the first one has a red zone before it too."""
+        """A place that was never used, within the capacity; the first one also has a red zone before it."""
         lead = 0 if self._in_use or not self.red_zones else RED_ZONE_MIN_BYTES
         if lead + self.allocated_bytes + needed > self.capacity_bytes:
             return None
@@ -177,7 +177,7 @@ class Memory:
         return offset + lead
 
     def free(self, address: int) -> None:
-        """Give back what `allocate` gave; it reads as zero again.
+        """Free an allocation; its bytes read as zero again.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class Memory:
         with HeldBack(), self.lock:
             if offset not in self._sizes:
                 raise ArgumentValueError(
-                    f"`address` must be one that `allocate` gave and not yet freed (got {address:#x})"
+                    f"`address` must be that of an allocation that is not yet freed (got {address:#x})"
                 )
             _, _, taken = self._sizes.pop(offset)
             self._offsets.pop(bisect.bisect_left(self._offsets, offset))
@@ -199,14 +199,14 @@ class Memory:
             self._end_quarantine(self.quarantine_bytes)
 
     def _end_quarantine(self, most_bytes: int) -> None:
-        """Let what was freed longest be given again, so that no more than so many bytes wait."""
+        """Allow reuse of the oldest freed memory, so that at most `most_bytes` bytes wait."""
         while self._waiting > most_bytes:
             start, size = self._quarantine.popleft()
             self._waiting -= size
             self._reuse(start, size)
 
     def _reuse(self, start: int, size_bytes: int) -> None:
-        """Make bytes a hole, with those beside them."""
+        """Make bytes a hole, merged with adjacent holes."""
         end = start + size_bytes
         at = bisect.bisect_left(self._holes, (start, 0))
         if at < len(self._holes) and self._holes[at][0] == end:
@@ -218,14 +218,14 @@ class Memory:
             self._holes.insert(at, (start, end - start))
 
     def retire(self) -> None:
-        """Give up for good what was freed: its addresses are not given again."""
+        """Retire all freed memory: this memory does not use its addresses again."""
         with self.lock:
             self._end_quarantine(0)
             self._addresses.retire(self._holes)
             self._holes = []
 
     def has_given(self, address: int) -> bool:
-        """Whether an address is of an allocation, or of one that was freed and not retired since."""
+        """Whether an address is in an allocation, or in one that was freed and not retired."""
         offset = address - GLOBAL_BASE
         with self.lock:
             freed = itertools.chain(self._holes, self._quarantine)
@@ -233,11 +233,11 @@ class Memory:
             return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
 
     def begins(self, address: int) -> bool:
-        """Whether an allocation begins at an address; any thread may ask, at any moment."""
+        """Whether an allocation begins at an address; safe in any thread at any time."""
         return address - GLOBAL_BASE in self._sizes
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Address and bytes of the allocation that an address is in; None where it is in none."""
+        """Address and bytes of the allocation that has an address; None if there is none."""
         with self.lock:
             index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
             if index < 0:
@@ -252,7 +252,7 @@ class Memory:
             return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in self._offsets]
 
     def clear(self, address: int, size_bytes: int) -> None:
-        """Make bytes at a device address zero again, which takes no memory of the host's."""
+        """Make bytes at a device address zero again, without using host memory."""
         self._arena.clear(address - GLOBAL_BASE, size_bytes)
 
     def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
@@ -261,9 +261,9 @@ class Memory:
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[Callable[[], list[int]]]:
-        """Leave what is allocated as it is now, whatever kernels do meanwhile.
+        """Restore all allocations at the end of the block, whatever kernels do in between.
 
-        What it gives tells the addresses of the allocations that have changed until then.
+        Yields a function that returns the addresses of the allocations that have changed so far.
         """
         before = {address: self.view(address, size).copy() for address, size in self.allocations()}
 
@@ -277,7 +277,7 @@ class Memory:
                 self.view(address, len(before[address]))[:] = before[address]
 
     def read_text(self, address: int) -> str | None:
-        """The zero-terminated text at a device address; None outside what is allocated."""
+        """The zero-terminated text at a device address; None outside allocations."""
         offset = address - GLOBAL_BASE
         if not 0 <= offset < self.used_bytes:
             return None
@@ -303,12 +303,12 @@ class Memory:
         return DeviceArray(self, self.allocate(max(size, 1)), extents, kind)
 
 
-#: The memories of the `with` blocks that a thread is in, the innermost last.
+#: The memories of a thread's open `with` blocks, the innermost last.
 _ENTERED: contextvars.ContextVar[tuple[Memory, ...]] = contextvars.ContextVar("tilewright_memories", default=())
 
 
 def current_memory() -> Memory | None:
-    """The memory of the `with` block that the caller is in; None outside of any."""
+    """The memory of the innermost open `with` block; None if there is none."""
     return (_ENTERED.get() or (None,))[-1]
 
 
@@ -325,7 +325,7 @@ class DeviceArray:
     shape, strides, dtype
         As NumPy's; strides in bytes.
     host_written : bool
-        Whether something may have been put into it: by the host, which asked for :meth:`view`, or by a launch.
+        Whether it may have been written: by the host through :meth:`view`, or by a launch.
     """
 
     def __init__(self, memory: Memory, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -352,7 +352,7 @@ class DeviceArray:
         return len(self.shape)
 
     def view(self, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-        """The array where it is, as a NumPy array that shares its bytes; of another dtype as `numpy.ndarray.view`."""
+        """A NumPy array that shares the bytes; with another dtype, as `numpy.ndarray.view`."""
         self.host_written = True
         return self._elements() if dtype is None else self._elements().view(dtype)
 
@@ -372,7 +372,7 @@ class DeviceArray:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("a DeviceArray is read by copying it; write .view() to share its memory")
+            raise ValueError("NumPy reads a DeviceArray as a copy (got copy=False); use .view() to share its memory")
         return self.to_host().astype(dtype or self.dtype, copy=False)
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""Launches by kernels: what a kernel launches runs as launches of their own, when its grid has ended.
+"""Launches by kernels: a kernel's launches run as separate launches after its grid has ended.
 
-A grid writes records into a queue, by the PTX of `programs/device_ptx/launches.ptx`. They are run one after another in
-the order in which they were made, each with all that it launches in turn, which every stream and event of the program
-allows. Launches, copies and fills in the tail stream run when all others of their grid have ended. A kernel can write
-anything into its queue, so the host checks all that it reads there.
+A grid writes records into a queue, with the PTX of `programs/device_ptx/launches.ptx`. The host runs them one after
+another in the order in which they were written, each with all of its own launches, an order that all streams and events
+of the program allow. Launches, copies and fills in the tail stream run after all others of their grid. A kernel can
+write anything into its queue, so the host checks everything that it reads there.
 
 Source: CUDA C++ Programming Guide, "CUDA Dynamic Parallelism" (version 2: order, tail launches, 24 levels, 2,048
 pending launches); the fields are those that `launches.ptx` reads and writes.
@@ -32,9 +32,9 @@ from tilewright.simt.translate.layout import align_up, lay_out
 if TYPE_CHECKING:
     from tilewright.simt.run.launch import Run
 
-#: Launches of a grid that may wait, unless the program asks for more, and levels of launches in launches.
+#: Pending launches of a grid, unless the program sets more; and levels of nested launches.
 PENDING, LEVELS = 2048, 24
-#: The most launches of a grid for which a program may ask, and the most bytes of a queue, and of all that waits.
+#: The most pending launches that a program may set; and the most bytes of a queue, and of all pending work.
 PENDING_MAX, QUEUE_BYTES_MAX = 1 << 20, 128 << 20
 _TAIL_STREAM = 3
 _ERRORS, _ERROR_BYTES = 1024, 16
@@ -47,14 +47,14 @@ _RECORD = np.dtype([
     ("kernel", "<u8"), ("grid", "<u4", 3), ("block", "<u4", 3), ("shared", "<u4"), ("order", "<u4"), ("stream", "<u8"),
     ("unused", "<u8", 2),
 ])  # fmt: skip
-#: What a record's kernel is where it is a copy or a fill of memory.
+#: A record's kernel number if it is a copy or a fill of memory.
 _COPY, _FILL = 2**64 - 1, 2**64 - 2
 
 
 def room_bytes(module: tree.Module, pending: int = PENDING) -> int:
-    """Memory that the queue of one grid takes; 0 where no kernel of the module launches.
+    """Bytes of the queue of one grid; 0 if no kernel of the module launches.
 
-    Raises LaunchError: it takes more than a queue may.
+    Raises LaunchError: it is larger than a queue may be.
     """
     if not launches(module):
         return 0
@@ -70,19 +70,19 @@ def room_bytes(module: tree.Module, pending: int = PENDING) -> int:
 
 
 def _record_bytes(module: tree.Module) -> int:
-    """Of a record with its parameters, those of the kernel that has most."""
+    """Bytes of a record with its parameters, for the kernel with the most."""
     most = max((lay_out(module, entry).param_bytes for entry in module.entries), default=0)
     return _RECORD.itemsize + align_up(max(most, 24), 16)
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a launch and those that it makes run on."""
+    """The device of a launch and of its nested launches."""
 
     memory: Memory
     module_base: int  #: Device address of the variables.
     run: Callable[[Launch, Sequence[bytes]], Run]
-    program: Callable[[str], Program]  #: That of a kernel, by its name in PTX.
+    program: Callable[[str], Program]  #: The program of a kernel, by its PTX name.
     allocate: Callable[[int], int]
     free: Callable[[int], None]
     next_index: Callable[[], int] = lambda: 0
@@ -94,7 +94,7 @@ class Device:
 def device_of(
     placed: Placed, ptx: str, run: Callable[[Launch, Sequence[bytes]], Run], observers: Sequence[Observer]
 ) -> Device:
-    """What launches of a memory run on that no driver looks after; observers hear of the queues."""
+    """The device for launches in a memory without a driver; observers get the queues' allocations."""
     memory, sizes = placed.memory, dict[int, int]()
 
     def allocate(size: int) -> int:
@@ -123,17 +123,17 @@ def device_of(
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """What a kernel has queued: a launch, a copy or a fill."""
+    """A pending launch, copy or fill that a kernel queued."""
 
     parent: Launch
-    level: int  #: Of the grid that it makes.
+    level: int  #: Level of the grid that it makes.
     record: Any
     parameters: bytes
 
 
 @dataclass(slots=True)
 class _Family:
-    """A launch of the host's, and all that it leads to."""
+    """A launch by the host, and all nested launches."""
 
     first: Launch
     device: Device
@@ -141,7 +141,7 @@ class _Family:
     began_s: float = field(default_factory=time.monotonic)
 
     def complete(self, values: Sequence[bytes]) -> None:
-        """Run the first launch, and then what grids have queued: all that one leads to before what waits longer."""
+        """Run the first launch and then the queued work, depth first."""
         waiting = self._one(self.first, values, 0)
         most = QUEUE_BYTES_MAX // _record_bytes(self.first.program.module)
         while waiting:
@@ -159,14 +159,14 @@ class _Family:
                 waiting += self._one(*self._launch(one), one.level)
 
     def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[_Waiting]:
-        """Run one grid; what it queued, the first to run last."""
+        """Run one grid; returns its queued work in reverse order."""
         device, module = self.device, about.program.module
         size, record_bytes = room_bytes(module, device.pending), _record_bytes(module)
         at = device.module_base + lay_out(module, tree.Function("", is_entry=True)).places[LAUNCHES][1]
         header = device.memory.view(at, _HEADER.itemsize).view(_HEADER)
         queue = device.allocate(size)
         try:
-            device.memory.clear(queue, size)  # which takes no memory, so only what is used does
+            device.memory.clear(queue, size)  # clearing uses no host memory, so only used bytes do
             header[0] = (
                 queue, record_bytes, device.pending, 0, 0, level, LEVELS, 0, 0, queue + device.pending * record_bytes,
                 about.gpu.shared_per_block_optin_bytes, 0,
@@ -181,7 +181,7 @@ class _Family:
                 error.printed = "".join(run.printed for run in self.runs) + error.printed
                 raise
             self.runs.append(run)
-            if run.part is not None:  # some of the blocks, whose effects are gone
+            if run.part is not None:  # only some blocks ran, and their effects were undone
                 return []
             taken = min(int(header["taken"][0]), device.pending)
             rows = device.memory.view(queue, taken * record_bytes).reshape(taken, record_bytes).copy()
@@ -191,9 +191,9 @@ class _Family:
         return self._queued(about, level, rows)
 
     def _queued(self, about: Launch, level: int, rows: npt.NDArray[np.uint8]) -> list[_Waiting]:
-        """What the records of a grid's queue ask for, the first to run last.
+        """The work in the records of a grid's queue, in reverse order.
 
-        Raises KernelError: no grid of that level can have queued them.
+        Raises KernelError: a grid of that level cannot have queued them.
         """
         records = rows[:, : _RECORD.itemsize].copy().view(_RECORD)[:, 0]
         order = [int(i) for i in np.argsort(records["order"], kind="stable")[::-1] if records["order"][i]]
@@ -212,9 +212,9 @@ class _Family:
         ]
 
     def _launch(self, one: _Waiting) -> tuple[Launch, list[bytes]]:
-        """The launch that a record asks for, and the bytes of its parameters.
+        """The launch in a record, and the bytes of its parameters.
 
-        Raises KernelError: what the kernel wrote there is no launch.
+        Raises KernelError: the record is not a valid launch.
         """
         parent, record = one.parent, one.record
         module = parent.program.module
@@ -245,7 +245,7 @@ class _Family:
         return made, values
 
     def _left(self) -> Any:
-        """What is left of the limits of the first launch, which bound all that it leads to."""
+        """The rest of the first launch's limits, which also apply to its nested launches."""
         limits = self.first.limits
         spent_s, spent = time.monotonic() - self.began_s, sum(run.warp_instructions for run in self.runs)
         if (limits.seconds is not None and spent_s >= limits.seconds) or spent >= (limits.instructions or spent + 1):
@@ -267,14 +267,14 @@ class _Family:
         )  # fmt: skip
 
     def _wrong(self, about: Launch, summary: str) -> KernelError:
-        """The error of a grid whose queue the host refuses."""
+        """The error of a grid whose queue is invalid."""
         printed = "".join(run.printed for run in self.runs)
         return KernelError(f"{about.name}: {summary}", kernel=about.name, printed=printed)
 
     def _move(self, one: _Waiting) -> None:
-        """Copy or fill memory, of one allocation.
+        """Copy or fill memory within one allocation.
 
-        Raises KernelError: it is of none.
+        Raises KernelError: the bytes are not within one allocation.
         """
         kind = int(one.record["kernel"])
         target, what, size = (int.from_bytes(one.parameters[at : at + 8], "little") for at in (0, 8, 16))
@@ -283,13 +283,13 @@ class _Family:
             extent = memory.extent(address)
             if size and (extent is None or address + size > sum(extent)):
                 raise self._wrong(
-                    one.parent, "a copy or fill that a kernel asks for must lie in one allocation of device memory "
+                    one.parent, "a copy or fill by a kernel must be inside one allocation of device memory "
                     f"(got {size:,} bytes at address {address:#x})",
                 )  # fmt: skip
         if not size:
             return
         if kind == _COPY:
-            memory.view(target, size)[:] = memory.view(what, size)  # NumPy sees where they overlap
+            memory.view(target, size)[:] = memory.view(what, size)  # NumPy handles overlap
             self.device.copied(Rows(what, 1, size, size), Rows(target, 1, size, size))
         else:
             memory.view(target, size)[:] = what & 0xFF
@@ -302,7 +302,7 @@ def _extents(of: Any) -> tuple[int, int, int]:
 
 
 def run_with_launches(about: Launch, values: Sequence[bytes], device: Device) -> Run:
-    """Run a launch and all that its kernel launches; the run is that of the first, with what all have printed.
+    """Run a launch and its nested launches; returns the run of the first, with the output of all.
 
     Raises LaunchError, PtxError, KernelError: as the launches do.
     """

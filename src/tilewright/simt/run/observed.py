@@ -1,4 +1,4 @@
-"""What instruments use during a launch: memory, of the launch and of each block at work, and functions of Python's."""
+"""What instruments use during a launch: memory of the launch and of each running block, and Python functions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ALIGNMENT_BYTES = 64
 
 
 class Observed:
-    """What the instruments of a launch asked for."""
+    """The memory of a launch's instruments."""
 
     def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
-        known = facts() if instruments else None  # asked only where somebody wants to know: it parses the kernel
+        known = facts() if instruments else None  # called only if there are instruments, because it parses the kernel
         self._storages = [instrument.begin(known) for instrument in instruments if known]  # addresses point into them
-        #: Host addresses of each instrument's memory of the launch, 0 for none.
+        #: Host address of each instrument's memory of the launch, 0 for none.
         self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
         sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
         self._starts = np.concatenate([[0], np.cumsum([align_up(size, _ALIGNMENT_BYTES) for size in sizes])])
-        #: What the memory of a block begins with, all instruments' together, each at a multiple of 64 bytes.
+        #: The initial memory of a block for all instruments, each part at a multiple of 64 bytes.
         self.initial = np.zeros(int(self._starts[-1]), np.uint8)
         for storage, start in zip(self._storages, self._starts[:-1], strict=True):
             if storage.block is not None:
@@ -43,16 +43,16 @@ class Observed:
         return [area[at : at + size] for at, size in zip(self._starts[:-1].tolist(), sizes, strict=True)]
 
     def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-        """Where each instrument's part of an area begins."""
+        """The address of each instrument's part of an area."""
         return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)
 
 
 class Callbacks:
-    """Functions of Python's that a launch's machine code calls.
+    """Python functions that a launch's machine code calls.
 
-    ctypes gives an error in such a function to nobody: it prints it and returns anything. So what it raises goes to
-    `failed`, which stops the launch, and the launch raises it itself. An interrupt could strike before the first line
-    that would keep it; so a launch that calls back does not run on the main thread.
+    ctypes drops an error in such a function: it prints it and returns an arbitrary value. So the error goes to
+    `failed`, which stops the launch, and the launch raises it. An interrupt could come before the first line that would
+    keep it, so a launch with callbacks does not run on the main thread.
     """
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
@@ -61,7 +61,7 @@ class Callbacks:
 
     @property
     def any(self) -> bool:
-        """Whether there are some."""
+        """Whether there are any."""
         return bool(self._kept)
 
     def address(self, function: Callable[..., int], arguments: int, otherwise: int) -> int:

@@ -1,4 +1,4 @@
-"""What kernels print: vprintf's records, formatted as C's printf would.
+"""Output of kernels: vprintf's records, formatted as C's printf would.
 
 Source: CUDA C++ Programming Guide, "Formatted Output"; C17 7.21.6.1. Arguments are packed by natural alignment, floats
 widened to double.
@@ -16,14 +16,14 @@ ReadText = Callable[[int], str | None]
 
 _DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
 _WIDE = {"l", "ll", "j", "z", "t"}
-#: Most characters that a width or a precision asks for; C17 7.21.6.1 promises 4095 in all.
+#: Largest width or precision; C17 7.21.6.1 guarantees 4095 characters in all.
 _WIDEST = 4095
-#: Stands for a text that is gone when the kernel's prints are read: of shared or local memory, or of none.
+#: Replaces a text in shared or local memory, or in none: it no longer exists when the output is read.
 _ELSEWHERE = "(not in global memory)"
 
 
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
-    """The text that printf makes of a format and packed arguments.
+    """Format packed arguments as printf does.
 
     >>> format_text("%d and %.1f", (7).to_bytes(8, "little") + struct.pack("<d", 2.5), lambda a: None)
     '7 and 2.5'
@@ -140,7 +140,7 @@ def _hexadecimal(value: float, flags: str, digits: int | None) -> str:
 
 
 def _narrow(value: int, length: str | None, *, signed: bool) -> int:
-    """An h or hh argument cut to its width."""
+    """An h or hh argument truncated to its width."""
     bits = {"h": 16, "hh": 8}.get(length or "")
     if bits is None:
         return value

@@ -1,4 +1,4 @@
-"""Memory of the blocks that are at work: those of a cluster lie together."""
+"""Memory of the running blocks; that of a cluster's blocks is contiguous."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Resident:
         self._kept = [self._place(observed, rank) for rank in range(blocks)]
 
     def _place(self, observed: Observed, rank: int) -> tuple[Any, ...]:
-        """Fill a block's record; what it points to."""
+        """Fill a block's record; returns what it points to."""
         local, area = Arena(max(self._local_bytes, 16)), observed.area()
         table, warps = observed.table(area), np.zeros(self._warp_bytes + 64, np.uint8)
         tensor = Arena(state.TENSOR_BYTES) if self._tensor else None
@@ -55,7 +55,7 @@ class Resident:
         return local, area, table, warps, tensor
 
     def area_of(self, block: int) -> Any:
-        """The instruments' memory of one of its blocks."""
+        """The instruments' memory of a block of the cluster."""
         numbers = self.records[:, state.SLOT["block"] // 8].tolist()
         return self._kept[numbers.index(block)][1]
 

@@ -1,4 +1,4 @@
-"""What one launch has in simulated memory: variables, its workspace, copies of its arguments."""
+"""The contents of simulated memory for one launch: variables, its workspace, copies of its arguments."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tilewright.simt.run.variables import keeps_variables, loaded, place_all
 
 
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
-    """The one memory that a caller chose, by name or `with`, or that holds a launch's device arrays; None for none."""
+    """The memory given by the caller or by `with`, or the one of the launch's device arrays; None if there is none."""
     memory = memory or current_memory()
     for index, arg in enumerate(flat(args)):
         if isinstance(arg, DeviceArray):
             if memory is not None and arg.memory is not memory:
                 raise ArgumentTypeError(
-                    f"{kernel}: argument {index} lies in another Memory than the launch's; "
+                    f"{kernel}: argument {index} must be in the launch's Memory (got another Memory); "
                     "make all arrays of a launch with one Memory"
                 )
             memory = arg.memory
@@ -34,7 +34,7 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 
 
 def needed_bytes(args: Sequence[Any]) -> int:
-    """Memory that the NumPy arguments of a launch take."""
+    """Bytes for the NumPy arguments of a launch."""
     arrays = [arg for arg in flat(args) if isinstance(arg, np.ndarray)]
     structures = sum(_structure_bytes(arg) + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, ArrayParameter))
     return structures + sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
@@ -45,7 +45,7 @@ def _structure_bytes(parameter: ArrayParameter) -> int:
 
 
 class Scene:
-    """The memory of one launch: the place where its arguments are staged. `close` gives it back."""
+    """The memory of one launch: arguments are staged here. `close` frees it."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -57,14 +57,14 @@ class Scene:
         return self._scratch[-1]
 
     def variables(self, program: Program, *, kept: bool = True) -> int:
-        """The address of the program's variables, 0 for none: `kept` ones are those of the launches before."""
+        """The address of the program's variables, 0 for none: `kept` variables are those of earlier launches."""
         if kept and keeps_variables(program):
             return loaded(program.ptx, self.memory)
         module = program.module
         return place_all(module, self.memory, self.allocate, [module.functions[program.entry]])
 
     def workspace(self, cooperative: bool) -> int:
-        """What blocks that wait for each other need; 0 where they do not."""
+        """The address of the workspace of a cooperative launch; 0 for others."""
         return self.allocate(WORKSPACE_BYTES) if cooperative else 0
 
     def resident(self, array: Any) -> int:
@@ -74,7 +74,7 @@ class Scene:
                 f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
                 f"(got {type(array).__name__}); {_instead_of(array)}"
             )
-        array.host_written = True  # by the launch, from now on
+        array.host_written = True  # the launch may write it
         return array.address
 
     def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
@@ -83,7 +83,7 @@ class Scene:
         return address, self.memory.view(address, _structure_bytes(parameter))
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Copy arrays, and nothing that is between their elements."""
+        """Copy arrays, without the bytes between their elements."""
         size = max(stretch.lead_bytes + stretch.size_bytes, 1)
         address = self.allocate(size)
         buffer = self.memory.view(address, size)
@@ -92,13 +92,13 @@ class Scene:
         return address, buffer
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for address in reversed(self._scratch):
             self.memory.free(address)
 
 
 def _instead_of(array: Any) -> str:
-    """What to do with an array of another kind: numba-cuda's are of the GPU in place, which such a launch is not on."""
+    """The remedy for an array of another kind. numba-cuda's arrays are on the active GPU, not in this memory."""
     if hasattr(array, "copy_to_host"):
         return (
             "pass its `copy_to_host()`, or launch the kernel as numba.cuda does, `kernel[grid, block](...)`, below "
@@ -108,7 +108,7 @@ def _instead_of(array: Any) -> str:
 
 
 def argument_facts(program: Program, args: Sequence[Any], staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
-    """What is known of each argument that is staged."""
+    """The facts of each staged argument."""
     for argument, value in zip(program.arguments, args, strict=False):
         yield from _fact(argument.name, argument, value, staged)
 

@@ -1,4 +1,4 @@
-"""What went wrong in tensor memory, in words.
+"""The errors of tensor memory, as text.
 
 Source of the rules: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.7 (allocation), 9.7.16.8.1 (which lanes a warp reaches).
 """
@@ -10,17 +10,17 @@ from typing import Final
 from tilewright.simt.translate import state
 
 _COLUMNS: Final = state.COLUMNS
-#: What is wrong, of `{got}` and `{other}`; and what the fault is called.
+#: The text of each error, with `{got}` and `{other}`; and its fault.
 RULES: Final = {
     _COLUMNS["count"]: (
         "the columns of an allocation must be 32, 64, 128, 256 or 512 (got {got:,})", "tensor memory allocation",
     ),
     _COLUMNS["room"]: (
-        "{got:,} columns that lie side by side must be free (got {other:,} free in all): it waits for ever unless "
+        "{got:,} adjacent columns must be free (got {other:,} free in all): it waits for ever unless "
         "other warps free theirs; ask for fewer, or free some before", "tensor memory allocation",
     ),
     _COLUMNS["permit"]: (
-        "columns must be allocated before the block gives up its permit (got {got:,} asked for behind "
+        "columns must be allocated before the block gives up its permit (got {got:,} requested after "
         "tcgen05.relinquish_alloc_permit)", "tensor memory allocation",
     ),
     _COLUMNS["freed"]: (
@@ -29,10 +29,10 @@ RULES: Final = {
     ),
     _COLUMNS["left"]: (
         "a block must free its tensor memory before it ends (got {got:,} columns that are still allocated); put "
-        "tcgen05.dealloc behind their last use", "tensor memory left",
+        "tcgen05.dealloc after their last use", "tensor memory left",
     ),
     _COLUMNS["outside"]: (
-        "an access of tensor memory must lie in allocated columns, from a lane on that its shape allows (got {other:,} "
+        "an access of tensor memory must be inside allocated columns, from a lane that its shape allows (got {other:,} "
         "from column {got:,} on); take the address that tcgen05.alloc stored, and allocate as many columns as are used",
         "bounds tensor memory",
     ),
@@ -77,7 +77,7 @@ KINDS: Final = frozenset({*RULES, state.TENSOR_DESCRIPTOR})
 
 
 def found(kind: int, got: int, other: int) -> tuple[str, str]:
-    """What was wrong, and what the fault is called, of one of `KINDS`."""
+    """The text of one of `KINDS`, and the fault's name."""
     if kind == state.TENSOR_DESCRIPTOR:
         return _DESCRIPTORS[other].format(got=got), "tensor product"
     text, fault = RULES[kind]

@@ -1,7 +1,7 @@
-"""What a `trap` means: a failed assertion, a barrier of the grid in a launch that has none, or the kernel's own end.
+"""The meaning of a `trap`: a failed assertion, a grid barrier in a launch that is not cooperative, or the kernel's own.
 
-A failed assertion prints before it traps (`programs/device_ptx/assertion.ptx`); what it printed last says where it
-stands in the source, in the words of the compiler.
+A failed assertion prints before it traps (`programs/device_ptx/assertion.ptx`). Its last output has the source line, in
+the compiler's words.
 
 Source: CUDA C++ Programming Guide, "Assertion" and "Grid Synchronization".
 """
@@ -24,15 +24,15 @@ from tilewright.simt.events import Site
 from tilewright.simt.run.printing import ReadText
 from tilewright.simt.translate.state import PRINT_RECORD_BYTES
 
-#: The header of CUDA C++ whose grid groups trap where the launch is not cooperative.
+#: The header of CUDA C++ whose grid groups trap if the launch is not cooperative.
 _GROUPS = "cooperative_groups.h"
-#: The register that only a kernel which asks for its grid's barrier reads, as C++ does by itself.
+#: The register that a kernel reads only for its grid's barrier, as C++ does.
 _WORKSPACE = "%envreg2"
 
 
 @dataclass(frozen=True, slots=True)
 class PrintRecord:
-    """What one call of vprintf left: its block and thread (linear), the format's device address, argument bytes."""
+    """The record of one call of vprintf: its block and thread (linear), the format's device address, argument bytes."""
 
     block: int
     thread: int
@@ -51,7 +51,7 @@ class Assertion:
 
 
 def print_records(buffer: npt.NDArray[np.uint64] | None, used_bytes: int) -> Iterator[PrintRecord]:
-    """The records of one host thread's print buffer, in order; what found no room is missing."""
+    """The records of one host thread's print buffer, in order; records that did not fit are missing."""
     if buffer is None:
         return
     raw, size = buffer.view(np.uint8), PRINT_RECORD_BYTES
@@ -63,7 +63,7 @@ def print_records(buffer: npt.NDArray[np.uint64] | None, used_bytes: int) -> Ite
 def failed_assertion(
     records: Iterator[PrintRecord], format_address: int, block: int, thread: int, read_text: ReadText
 ) -> Assertion | None:
-    """What a thread that trapped had printed last, where that is a failed assertion."""
+    """The last output of a thread that trapped, if that is a failed assertion."""
     last = None
     for record in records:
         if (record.block, record.thread) == (block, thread):
@@ -76,7 +76,7 @@ def failed_assertion(
 
 
 def at_grid_barrier(module: tree.Module, site: Site, inner: str) -> bool:
-    """Whether a trap is that of a grid's barrier without a cooperative launch, as far as the kernel's module says."""
+    """Whether a trap is a grid barrier in a launch that is not cooperative, as far as the module shows."""
     barrier = module.functions.get(GRID_HANDLE)
     if barrier is None and not any(_WORKSPACE in names for names in map(_registers, module.functions.values())):
         return False
@@ -84,7 +84,7 @@ def at_grid_barrier(module: tree.Module, site: Site, inner: str) -> bool:
 
 
 def _registers(function: tree.Function) -> set[str]:
-    """Registers that a function's instructions name."""
+    """Registers in a function's instructions."""
     instructions = (item for item in function.body if isinstance(item, tree.Instruction))
     return {part.name for item in instructions for operand in item.operands for part in parts(operand)}
 
@@ -92,9 +92,8 @@ def _registers(function: tree.Function) -> set[str]:
 def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_grid_barrier: bool) -> KernelError:
     """The error of a trap.
 
-    `name` is the kernel's, `assertion` the one that the thread had failed, `about` where it happened, as
-    :class:`KernelError` takes it. `at_grid_barrier` says whether the kernel waits for its grid there, and the launch
-    was not cooperative.
+    `name` is the kernel's, `assertion` the thread's failed assertion, `about` the place, as fields of
+    :class:`KernelError`. `at_grid_barrier`: the kernel waits for its grid there, and the launch was not cooperative.
     """
     where = f"in block {about['block']}, thread {about['thread']}, at "
     if assertion is not None:
@@ -104,7 +103,7 @@ def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_g
         return AssertionFailedError(f"{name}: {failed} {where}{about['line']}{within}", **about)
     inner = about["inner"]
     if at_grid_barrier:
-        rule = "a barrier of the grid must be that of a cooperative launch, and this is none"
+        rule = "a barrier of the grid must be that of a cooperative launch (got an ordinary one)"
         remedy = "pass `cooperative=True`"
         about |= {"fault": "not cooperative", "summary": f"{rule}; {remedy}"}
         return TrapError(f"{name}: {rule}, {where}{about['line']}; {remedy}", **about)

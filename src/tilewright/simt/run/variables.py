@@ -1,7 +1,7 @@
-"""Variables of a module: `__device__` and `__constant__` ones, placed in a memory, and what the host sees of them.
+"""Variables of a module: `__device__` and `__constant__` ones, placed in a memory, and the host's view of them.
 
-A launch in a memory of the caller's finds the variables as the launch before left them, as on a GPU, where a module is
-loaded once; :class:`Memory` says how long they live.
+A launch in the caller's memory finds the variables as the previous launch left them, as on a GPU, where a module is
+loaded once. :class:`Memory` states how long they exist.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from tilewright.programs.program import Program
 
 _SPACES = ("global", "const")
-#: Element types of which NumPy has no name by PTX's letter: bits, and floats that it lacks, are unsigned integers.
+#: Element types without a NumPy equivalent: bits, and floats that NumPy lacks, become unsigned integers.
 _LETTERS = {"b": "u", "u": "u", "s": "i", "f": "f"}
 
 
 def place_all(
     module: tree.Module, memory: Memory, allocate: Callable[[int], int], kernels: Sequence[tree.Function] = ()
 ) -> int:
-    """Put the variables of kernels of a module, by default of all, with their initial values into memory.
+    """Place the variables of a module's kernels, by default of all, in memory with their initial values.
 
-    `allocate` gives it. Gives their address, 0 for none.
+    `allocate` allocates. Returns the address, 0 for no variables.
     """
     functions = kernels or module.entries or [tree.Function("", is_entry=True)]
     size = max(lay_out(module, _whole(module, function)).module_bytes for function in functions)
@@ -44,23 +44,23 @@ def place_all(
 
 
 def loaded(ptx: str, memory: Memory) -> int:
-    """Where a module's variables are in a memory that keeps them, for all its kernels; 0 where it has none.
+    """The address of a module's variables in a memory that keeps them, for all its kernels; 0 if it has none.
 
-    They are placed when they are first asked for, with unused bytes after them.
+    The first call places them, with unused bytes after them.
     """
-    with memory.lock:  # of two threads that launch it first, one places them
+    with memory.lock:  # if two threads launch it first, one of them places them
         if ptx not in memory.modules:
             memory.modules[ptx] = place_all(parsed(ptx), memory, lambda size: memory.allocate(size, red_zone=True))
         return memory.modules[ptx]
 
 
 def keeps_variables(program: Program) -> bool:
-    """Whether a program's variables live from launch to launch; those that Numba makes are constants of one kernel."""
+    """Whether a program's variables live from launch to launch; Numba's are constants of one kernel."""
     return program.abi == "c"
 
 
 def _whole(module: tree.Module, function: tree.Function) -> tree.Function:
-    """A kernel with its functions in place, where one of them has variables of its own that live as the module's do."""
+    """A kernel with its functions inlined, if one of them has static variables."""
     if any(variable.space in _SPACES for other in module.functions.values() for variable in other.variables):
         return inline_calls(module, function)
     return function
@@ -73,17 +73,17 @@ def _initialise(module: tree.Module, function: tree.Function, memory: Memory, ba
 
 
 class Variables(Mapping[str, DeviceArray]):
-    """The variables of a program in a memory, by the names they have in the source.
+    """The variables of a program in a memory, by their names in the source.
 
-    A name that PTX does not have is one of a namespace of C++, `space::name`. PTX has the type of a single number; of
-    an array or a structure only the bytes, which are then unsigned integers of 8 bits:
-    ``variables["x"].view("float32")`` reads and writes them as what they are.
+    A C++ namespace is part of the name, `space::name`, unless PTX has the short name. PTX has the type of a single
+    number. For an array or a structure it has only bytes, which become unsigned integers of 8 bits:
+    ``variables["x"].view("float32")`` reads and writes them with their real type.
 
     Parameters
     ----------
     program : Program
     memory : Memory, optional
-        That of the `with` block one is in, by default.
+        By default that of the innermost open `with` block.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class Variables(Mapping[str, DeviceArray]):
         memory = memory or current_memory()
         if memory is None:
             raise ArgumentValueError(
-                f"{program.name}: the variables of a program must be those in a memory (got none); write "
+                f"{program.name}: the variables of a program are in a memory (got none); write "
                 "`with tilewright.simt.Memory():` around them and the launches, or ask `memory.variables(program)`"
             )
         self._name, self._memory = program.name, memory
@@ -129,14 +129,14 @@ class Variables(Mapping[str, DeviceArray]):
         return found
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Write the whole variable: a value of its type, or of an array the elements with their own dtype."""
+        """Write the whole variable: a value of its type, or an array's elements with their own dtype."""
         target = self[name]
         if target.dtype != np.uint8 or target.shape == ():
             target.view()[...] = np.asarray(value)
             return
         if not isinstance(value, np.ndarray | np.generic):
             raise ArgumentTypeError(
-                f"{self._name}: '{name}' must be given an array that has a dtype (got {type(value).__name__}), for PTX "
+                f"{self._name}: '{name}' needs an array that has a dtype (got {type(value).__name__}), since PTX "
                 "does not have its elements' type; write numpy.float32(...) or whatever it is"
             )
         if value.nbytes != target.nbytes or value.dtype.hasobject:
@@ -158,14 +158,14 @@ class Variables(Mapping[str, DeviceArray]):
             near = difflib.get_close_matches(name, self._declared, n=3) or [n for n in self if not n.startswith("_Z")]
             known = f"; there are {', '.join(near[:8])}" if near else ""
             raise ArgumentValueError(
-                f"{self._name}: `variables` must be asked for a `__device__` or `__constant__` one of the PTX (got "
-                f"{name!r}){known}; a compiler leaves out what no kernel uses"
+                f"{self._name}: the name must be that of a `__device__` or `__constant__` variable of the PTX (got "
+                f"{name!r}){known}; a compiler drops variables that no kernel uses"
             )
         return self._declared[symbol]
 
 
 def _kind(variable: tree.Variable) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Dtype and shape, as far as PTX has them."""
+    """Dtype and shape, as far as PTX gives them."""
     size = variable.element_bytes // variable.vector
     letter = _LETTERS.get(variable.type[1], "u")
     dtype = np.dtype(f"{letter}{size}" if letter != "f" or size > 1 else "u1")

@@ -1,4 +1,4 @@
-"""Products of whole matrices by a GPU's tensor cores, for libraries of the vendor's that a program calls."""
+"""Products of whole matrices by a GPU's tensor cores, for vendor libraries that a program calls."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MULTIPLY = ctypes.CFUNCTYPE(
 
 
 def whole_product(a: Array, b: Array, format: str, gpu: Gpu) -> npt.NDArray[np.float32]:
-    """Multiply matrices as a kernel of `mma.sync.m16n8k16` does that goes through all of k in order.
+    """Multiply matrices as a kernel of `mma.sync.m16n8k16` does that runs over k in ascending order.
 
     Parameters
     ----------
     a, b : ndarray of uint16, shapes (m, k) and (k, n)
         Bits of the elements; any strides.
     format : {"f16", "bf16"}
-        Of the elements.
+        The format of the elements.
     gpu : Gpu
-        The GPU whose tensor cores they are.
+        The GPU whose tensor cores multiply.
 
     Returns
     -------
@@ -48,7 +48,8 @@ def whole_product(a: Array, b: Array, format: str, gpu: Gpu) -> npt.NDArray[np.f
     """
     (m, k), n = a.shape, b.shape[1]
     rows, columns, steps = -(-m // _M), -(-n // _N), max(1, -(-k // _K))
-    # registers of a lane, and lanes by fours: a row of A or a column of B has two elements a lane (PTX ISA, 9.7.14.5.8)
+    # registers of a lane, and lanes by fours: a lane has two elements of a row of A or a column of B (PTX ISA,
+    # 9.7.14.5.8)
     left = _words(a, rows * _M, steps * _K).reshape(rows, 2, 8, steps, 2, 4).transpose(0, 3, 4, 1, 2, 5)
     right = _words(b.T, columns * _N, steps * _K).reshape(columns, 8, steps, 2, 4).transpose(0, 2, 3, 1, 4)
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
@@ -70,7 +71,7 @@ def whole_product(a: Array, b: Array, format: str, gpu: Gpu) -> npt.NDArray[np.f
 
 
 def _words(matrix: Array, rows: int, columns: int) -> npt.NDArray[np.uint32]:
-    """Its elements in pairs along its rows, with zeros up to these extents."""
+    """The matrix's elements in pairs along its rows, padded with zeros to these extents."""
     whole = np.zeros((rows, columns), np.uint16)
     whole[: matrix.shape[0], : matrix.shape[1]] = matrix
     return whole.view(np.uint32)

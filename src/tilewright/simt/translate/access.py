@@ -1,4 +1,4 @@
-"""Loads and stores: what an access says of itself, where its address points, and which accesses one check covers.
+"""Loads and stores: the record of an access, its address, and the groups of accesses that one check covers.
 
 `bounds` emits the checks, `access_events` calls instruments, and `moves` emits the loads and stores themselves.
 """
@@ -17,23 +17,23 @@ from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.shape import AFFINE, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE, SLOT
 
-#: The shared memories of all blocks of a cluster, where there are more than one.
+#: The space of the shared memories of a cluster with several blocks.
 CLUSTER = "shared::cluster"
 
-#: What an instruction says of a state space, and the arena that it means.
+#: A state space in an instruction's name, and its arena.
 _SPACES = {
     "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": CLUSTER,
     "local": "local", "param": "param",
 }  # fmt: skip
-#: Most loads that instruments hear of together: what they make of it should stay small.
+#: Most loads in one joint event, so that instruments' tables stay small.
 _TOGETHER_MAX = 64
-#: Kinds of instructions that neither touch memory nor wait for anyone.
+#: Kinds of instructions that neither access memory nor wait.
 _ALONE = ("lane", "carry", "cvta", "isspacep", "nothing")
 
 
 @dataclass(slots=True)
 class Access:
-    """What a load or store says of itself."""
+    """A load or store."""
 
     op: Op
     space: str  # "global", "shared", "shared::cluster", "local", "param", "generic"
@@ -42,12 +42,12 @@ class Access:
     count: int  # vector elements
     type: str  # PTX type of an element
     store: bool
-    fenced: bool  # volatile or stronger: nothing may move across
+    fenced: bool  # volatile or stronger: no access may move across it
     group: Group | None = None
     together: Together | None = None
-    values: list[Value] = field(default_factory=list)  # what a store writes, once read
-    notified: bool = False  # instruments have heard of it
-    ahead: Value | None = None  # bytes by which a lane's place is further than its address
+    values: list[Value] = field(default_factory=list)  # the values of a store, once they are read
+    notified: bool = False  # instruments were notified
+    ahead: Value | None = None  # bytes to add to a lane's address for its place
 
     @property
     def element_bytes(self) -> int:
@@ -62,7 +62,7 @@ class Access:
 
 @dataclass(slots=True)
 class Group:
-    """Accesses checked together; `rel` is the checked arena offset of lane 0, once emitted."""
+    """Accesses checked together; `rel` is the checked arena offset of lane 0, once it is emitted."""
 
     members: list[Access] = field(default_factory=list)
     relative: Value | None = None
@@ -70,9 +70,9 @@ class Group:
 
 @dataclass(slots=True)
 class Together:
-    """Loads of a group that instruments may hear of at once, before the first: nothing is written between them.
+    """Loads of a group, with no writes in between, that may have one joint event before the first of them.
 
-    `notified` are the instruments that heard of them, by number.
+    `notified` are the numbers of the instruments that were notified.
     """
 
     members: list[Access] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Together:
 
 
 def describe(emitter: Emitter, op: Op) -> Access:
-    """Read an access off its instruction, and resolve variables to offsets."""
+    """Make the access of an instruction, with variables resolved to offsets."""
     item = op.instruction
     parts = [m.lstrip(".") for m in item.modifiers]
     space = next((space for p in parts if (space := space_of(p))), "generic")
@@ -96,7 +96,7 @@ def describe(emitter: Emitter, op: Op) -> Access:
 
 
 def space_of(part: str) -> str:
-    """The arena that a part of an instruction's name says; "" where it says none.
+    """The arena of a part of an instruction's name; "" for other parts.
 
     >>> space_of("shared::cta"), space_of("const"), space_of("param::entry"), space_of("f32")
     ('shared', 'global', 'param', '')
@@ -109,7 +109,7 @@ _COPIED = {4: "b32", 8: "b64", 16: "b128"}
 
 
 def describe_copy(emitter: Emitter, op: Op) -> tuple[Access, Access]:
-    """What a copy reads, and what it writes."""
+    """The load and the store of a copy."""
     item = op.instruction
     target, origin, size = item.operands[:3]
     sizes = (16,) if op.form["cop"] == "cg" else tuple(_COPIED)
@@ -129,14 +129,14 @@ def describe_copy(emitter: Emitter, op: Op) -> tuple[Access, Access]:
 def resolve(
     emitter: Emitter, item: tree.Instruction, address: tree.Operand, space: str
 ) -> tuple[tree.Operand, int, str]:
-    """An address's base, byte offset and state space, variables resolved to where they live."""
+    """An address's base, byte offset and state space, with variables resolved to their places."""
     if not isinstance(address, tree.Address):
         raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' needs an address in brackets")
     base: tree.Operand = address.base if address.base is not None else tree.Immediate(0)
     offset = address.offset + (base.offset if isinstance(base, tree.Symbol) else 0)
     if space == CLUSTER and (isinstance(base, tree.Symbol) or not emitter.launch.clustered):
         space = "shared"
-    if not -(1 << 31) <= offset < 1 << 31:  # the checks of a group hold their offsets in 32 bits
+    if not -(1 << 31) <= offset < 1 << 31:  # group checks keep offsets in 32 bits
         raise PtxError(
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' must have an offset of signed 32 bits (got {offset})"
         )
@@ -151,7 +151,7 @@ def resolve(
         space = actual
     if actual != space:
         raise PtxError(
-            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' names '{base.name}', which lies in .{actual}"
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' names '{base.name}', which is in .{actual}"
         )
     if actual in ("global", "local"):
         return tree.Symbol(base.name), offset, space
@@ -173,8 +173,8 @@ def group_accesses(emitter: Emitter, block: Block) -> dict[int, tuple[Access, ..
             _part(together, access)
             if access.space in ("global", "shared", "local") and shape.kind != VECTOR:
                 name = getattr(access.address, "name", "")
-                # what is guarded runs in a branch of its own, whose check reaches no other access; so does what reads
-                # as many bytes as the run says
+                # a guarded access is in a branch of its own, whose check covers no other access; so is one whose
+                # number of bytes is known only at run time
                 alone = op.guard or (kind == "copy" and not access.store and reads_some(op))
                 key = (access.space, name, versions.get(name, 0), position if alone else -1)
                 access.group = groups.setdefault(key, Group())
@@ -192,12 +192,12 @@ def group_accesses(emitter: Emitter, block: Block) -> dict[int, tuple[Access, ..
 
 
 def reads_some(op: Op) -> bool:
-    """Whether a copy has an operand that says how many of its bytes are read."""
+    """Whether a copy has an operand for the number of bytes to read."""
     return "read" in op.form.row.operand_names(len(op.instruction.operands))
 
 
 def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:
-    """Forget loads that must not be reported together with those after an access."""
+    """Drop loads that may not share an event with loads after an access."""
     if access.fenced or (access.store and access.space == "generic"):
         together.clear()
     elif access.store:
@@ -206,7 +206,7 @@ def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:
 
 
 def address_shape(emitter: Emitter, access: Access) -> Shape:
-    """The shape of an access's base; too wide a one, or one with a stride, counts as a vector."""
+    """The shape of an access's base; a shape that is too wide, or has a stride, counts as a vector."""
     shape = emitter.shapes.operand(access.address)
     narrow = max(shape.offsets) - min(shape.offsets) <= AFFINE_SPAN_MAX
     return shape if shape.kind in (UNIFORM, AFFINE) and narrow else Shape(VECTOR)
@@ -246,7 +246,7 @@ def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
         bits = 64
         if isinstance(operand, tree.Register) and operand.name in emitter.graph.registers:
             bits = Value("", storage_type(emitter.graph.registers[operand.name])).bits
-        # by its sign, so that a base below the arena reaches it again through a lane's offset or the access's
+        # sign-extended: a base below the arena may be inside again after adding the offsets
         address = code.resize(emitter.read(operand, f"b{bits}", base=base), "i64", signed=True)
     if access.ahead is not None:
         address = code.add(address, access.ahead)

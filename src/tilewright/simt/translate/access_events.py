@@ -1,4 +1,4 @@
-"""What instruments hear of loads, stores and atomics."""
+"""Events of loads, stores and atomics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shap
         base = code.add(relative, start)
         if handler.affine:
             base = code.add(base, code.const("i64", handler.ahead_bytes))
-            return f"{emitter.mask}, {base}{_told_values(emitter, access, handler)}"
+            return f"{emitter.mask}, {base}{_values_argument(emitter, access, handler)}"
         addresses = code.add(code.splat(base), code.constants("i64", offsets))
         return _told_addresses(emitter, access, addresses, handler)
 
@@ -47,15 +47,15 @@ def notify(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -
     _notify(emitter, access, addresses, kind)
 
 
-def by_lanes(emitter: Emitter, here: Value, tell: Callable[[], None]) -> None:
-    """Notify instruments of the lanes for which something holds, where there are any."""
+def by_lanes(emitter: Emitter, here: Value, emit: Callable[[], None]) -> None:
+    """Notify instruments of the lanes for which a condition holds, if there are any."""
     code, outer = emitter.code, emitter.mask
     lanes = code.and_(code.mask_bits(here), outer)
     yes, no = code.label("notify"), code.label("skip")
     code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
     code.place(yes)
     emitter.mask = lanes
-    tell()
+    emit()
     code.branch(no)
     code.place(no)
     emitter.mask = outer
@@ -83,7 +83,7 @@ def notify_strided(emitter: Emitter, access: Access, relative: Value, stride: Va
 
     def arguments(handler: Handler) -> str:
         if handler.strided:
-            return f"{emitter.mask}, {code.add(relative, start)}, {stride}{_told_values(emitter, access, handler)}"
+            return f"{emitter.mask}, {code.add(relative, start)}, {stride}{_values_argument(emitter, access, handler)}"
         addresses = code.add(base_offset(emitter, access, base=False), start)
         return _told_addresses(emitter, access, addresses, handler)
 
@@ -91,7 +91,7 @@ def notify_strided(emitter: Emitter, access: Access, relative: Value, stride: Va
 
 
 def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
-    """The site of an access; `kind` where it is neither a load nor a store."""
+    """The site of an access; `kind` if it is neither a load nor a store."""
     item = access.op.instruction
     action = kind or ("store" if access.store else "load")
     later = access.store and access.op.form.row.kind in ("copy", "counted")
@@ -101,11 +101,11 @@ def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
 
 def _told_addresses(emitter: Emitter, access: Access, addresses: Value, handler: Handler) -> str:
     emitter.code.store(emitter.code.splat(addresses), "%addresses")
-    return f"{emitter.mask}, ptr %addresses, i32 {access.total_bytes}{_told_values(emitter, access, handler)}"
+    return f"{emitter.mask}, ptr %addresses, i32 {access.total_bytes}{_values_argument(emitter, access, handler)}"
 
 
-def _told_values(emitter: Emitter, access: Access, handler: Handler) -> str:
-    """The last argument of a handler that asks for the values of a store."""
+def _values_argument(emitter: Emitter, access: Access, handler: Handler) -> str:
+    """The last argument of a handler that takes the values of a store."""
     if not handler.values:
         return ""
     for index, value in enumerate(access.values):
@@ -114,6 +114,6 @@ def _told_values(emitter: Emitter, access: Access, handler: Handler) -> str:
 
 
 def store_values(emitter: Emitter, index: int, value: Value) -> None:
-    """Leave a value where handlers read it."""
+    """Store a value where handlers read it."""
     at = emitter.code.op(f"getelementptr i8, ptr %values, i64 {index * VALUES_STRIDE_BYTES}", "ptr")
     emitter.code.store(emitter.code.splat(value), at.text)

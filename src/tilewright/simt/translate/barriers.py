@@ -1,4 +1,4 @@
-"""What a warp's code does at a barrier: check the operands, call the runtime, read a reduction's result.
+"""The code of a warp at a barrier: check the operands, call the runtime, read a reduction's result.
 
 Source: PTX ISA, 9.7.13.1 (bar, barrier).
 """
@@ -25,20 +25,20 @@ from tilewright.simt.translate.state import (
 
 
 def form_of(op: Op) -> int:
-    """What a barrier instruction does: SYNC, ARRIVE or REDUCE."""
+    """The action of a barrier instruction: SYNC, ARRIVE or REDUCE."""
     modifiers = op.instruction.modifiers
     return ARRIVE if ".arrive" in modifiers else REDUCE if ".red" in modifiers else SYNC
 
 
 def identity_of(op: Op) -> tree.Operand:
-    """The operand that says which barrier."""
+    """The operand with the barrier's number."""
     if op.form.has("cluster"):
         return tree.Immediate(CLUSTER_BARRIER)
     return op.sources[0] if op.sources else tree.Immediate(0)
 
 
 def count_of(op: Op) -> tree.Operand | None:
-    """The operand that says how many threads it takes, if there is one; a reduction's predicate comes last."""
+    """The operand with the number of threads, if there is one; a reduction's predicate comes last."""
     return op.sources[1] if len(op.sources) > 1 + (form_of(op) == REDUCE) else None
 
 
@@ -56,13 +56,13 @@ def check_literals(emitter: Emitter, op: Op) -> None:
 
 
 def is_plain(op: Op) -> bool:
-    """Whether all threads wait at a barrier known by its number, for no result."""
+    """Whether all threads wait at a barrier with a literal number, without a reduction."""
     whole = form_of(op) == SYNC and count_of(op) is None and not op.form.has("cluster")
     return whole and isinstance(identity_of(op), tree.Immediate)
 
 
 def reach(emitter: Emitter, op: Op, point: int) -> None:
-    """The lanes that run wait at a point, which is at a byte offset of the warp's record."""
+    """Make the running lanes wait at a point, given by its byte offset in the warp's record."""
     e, code = emitter, emitter.code
     site = _site(e, op)
     identity, count = _operands(e, op, site)
@@ -81,7 +81,7 @@ def reach(emitter: Emitter, op: Op, point: int) -> None:
 
 
 def _wait(emitter: Emitter, point: int, lanes: dict[str, Value], facts: tuple[Value, ...]) -> None:
-    """What `tw_reach` does where literals leave nothing to check: `facts` are the fields from "id" on."""
+    """The inlined `tw_reach` for literal operands, which need no check: `facts` are the fields from "id" on."""
     e, code = emitter, emitter.code
     for name, more in lanes.items():
         at = point + POINT[name]
@@ -103,9 +103,9 @@ def arrive_at_cluster(emitter: Emitter, op: Op) -> None:
 
 
 def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
-    """What a reduction gives, left in the warp's record when the barrier completed.
+    """The result of a reduction, which the runtime stored in the warp's record when the barrier completed.
 
-    A warp waits at one barrier at a time, with all its lanes, so the next result comes after all have read this one.
+    A warp waits at one barrier at a time, with all its lanes. So the next result comes after all lanes have read this.
     """
     code = emitter.code
     votes = emitter.field("%warp", WARP["votes"], "i32")
@@ -117,7 +117,7 @@ def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
 
 
 def notify(emitter: Emitter, op: Op) -> None:
-    """Notify instruments that lanes have come to a barrier."""
+    """Notify instruments that lanes have arrived at a barrier."""
     if not emitter.instruments:
         return
     identity = emitter.first_lane(emitter.read(identity_of(op), "u32"))
@@ -133,7 +133,7 @@ def _site(emitter: Emitter, op: Op) -> int:
 
 
 def _operands(emitter: Emitter, op: Op, site: int) -> tuple[Value, Value]:
-    """Number and count, which the lanes must agree on; the count of none is 0."""
+    """Number and count, which the lanes must agree on; a missing count is 0."""
     count = count_of(op)
     return (
         _agreed(emitter, identity_of(op), site, BARRIER_IDS),
@@ -163,7 +163,7 @@ def _agreed(emitter: Emitter, operand: tree.Operand, site: int, kind: int) -> Va
 
 
 def _or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
-    """Go on where a function of the runtime finds nothing wrong."""
+    """Call a function of the runtime; go on if it finds no fault."""
     code = emitter.code
     on = code.label("on")
     code.branch_if(Value(code.invoke(function, "i1", "ptr %context", *arguments), "i1"), "fault", on, likely=False)

@@ -1,8 +1,8 @@
-"""The check that an access lies in its arena, under the mask.
+"""The check that an access is inside its arena, under the mask.
 
-Accesses of one straight line that share a base register and have no guard are checked together, once. Outside, a cold
-path (`tw_recheck`) looks lane by lane, and either records the fault or finds that only switched-off lanes are outside,
-which the arena's slack makes harmless.
+Accesses of one straight line that share a base register and have no guard are checked together, once. On failure, a
+cold path (`tw_recheck`) checks lane by lane. It either records the fault or finds that only inactive lanes are outside,
+which is harmless because arenas have slack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT
 
 
 def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
-    """Host pointers of an access whose address differs freely between lanes, checked under the mask."""
+    """Host pointers of an access with arbitrary addresses, checked under the mask."""
     offsets = checked_offsets(emitter, access, kind)
     if access.space == "local":
         stride = local_stride(emitter)
@@ -27,7 +27,7 @@ def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
 
 
 def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
-    """Arena offsets of all lanes, after a check of those that run; notifies instruments that have not heard of it."""
+    """Arena offsets of all lanes, after a check of those that run; notifies instruments that were not yet notified."""
     code = emitter.code
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     inside = within(emitter, access.space, offsets, code.const("i64", access.total_bytes))
@@ -43,7 +43,7 @@ def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
 
 
 def within(emitter: Emitter, space: str, offsets: Value, size: Value) -> Value:
-    """Whether so many bytes are in an arena, or in the shared memory of a block of the cluster."""
+    """Whether the bytes are in an arena, or in the shared memory of a block of the cluster."""
     code, bound = emitter.code, limit(emitter, space)
     exists = Value("true", "i1")
     if space == CLUSTER:
@@ -99,7 +99,7 @@ def check_group(emitter: Emitter, access: Access, shape: Shape) -> Value:
 
 
 def _alignment(group: Group, offsets: tuple[int, ...]) -> tuple[int, bool]:
-    """The alignment the base must have, and whether some access is misaligned whatever the base is."""
+    """The alignment the base must have, and whether some access is always misaligned."""
     needed = 1
     for member in group.members:
         natural = member.total_bytes

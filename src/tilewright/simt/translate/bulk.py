@@ -1,4 +1,4 @@
-"""What a warp's code does at a bulk copy: check both sides, move the bytes, and tell the mbarrier of them.
+"""The code of a warp at a bulk copy: check both sides, move the bytes, and count them at the mbarrier.
 
 Source: PTX ISA, 9.7.9.25.4 (cp.async.bulk).
 """
@@ -20,22 +20,22 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.mbarriers import complete, emit_completion, or_fault, places_there, scratch, slot
 from tilewright.simt.translate.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIONS
 
-#: Bytes of which places and sizes are multiples.
+#: Places and sizes must be multiples of this.
 UNIT = 16
-#: Places in scratch memory: of the mbarrier and its bytes, and of what the runtime takes of a copy; of counters, after
-#: what it takes of a tensor's copy.
+#: Places in scratch memory: the mbarrier and its bytes, and the runtime's arguments of a copy; and counters, after the
+#: runtime's arguments of a tensor's copy.
 _, _BYTES, _TARGET, _ORIGIN, _MASKS = range(5)
 _LEFT = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where lanes' bytes are on one side of a copy: offsets in an arena."""
+    """One side of a copy: the lanes' offsets in an arena."""
 
     access: Access
     offsets: Value
     slot: str  #: The offsets in scratch memory, as an argument.
-    action: str = ""  #: Where it is neither a load nor a store.
+    action: str = ""  #: The site's access, if it is neither a load nor a store.
 
 
 def emit(emitter: Emitter, op: Op) -> None:
@@ -49,9 +49,9 @@ def emit(emitter: Emitter, op: Op) -> None:
     if CLUSTER in parts[3:5] and emitter.launch.clustered:
         operands = op.sources[0], op.sources[3], op.sources[4:5]
         to_blocks(emitter, op, operands, functools.partial(_to_block, size, origin))
-        if emitter.instruments and not of_block:  # global memory is read once, for however many blocks
+        if emitter.instruments and not of_block:  # global memory is read once for all blocks
             emitter.mask = copying(emitter, op, op.sources[4:5])
-            tell_pieces(emitter, size, origin)
+            notify_pieces(emitter, size, origin)
             emitter.mask = outer
         return
     if form.has("multicast::cluster"):
@@ -61,7 +61,7 @@ def emit(emitter: Emitter, op: Op) -> None:
     _copy(emitter, op, size, origin, target, f"ptr {arena(emitter, target.access.space)}")
     if not to_global:
         emit_completion(emitter, op, op.sources[3], size)
-    tell(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=not to_global)
+    notify_copies(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=not to_global)
     emitter.mask = outer
 
 
@@ -73,7 +73,7 @@ def to_blocks(
 ) -> None:
     """Copy to each block of the cluster: that which the address names, or those in the mask of blocks.
 
-    `operands` are where to, the mbarrier, and the mask, if there is one; `copy` gets both places in one block.
+    `operands` are the target, the mbarrier, and the mask, if there is one; `copy` gets both places in one block.
     """
     code = emitter.code
     target, counter = (place_of(emitter, op, operand, "b128", store=True) for operand in operands[:2])
@@ -97,18 +97,18 @@ def _to_block(size: Value, origin: Side, emitter: Emitter, op: Op, target: Place
     origin = replace(origin, slot=scratch(emitter, _ORIGIN, origin.offsets))
     _copy(emitter, op, size, origin, side, there.shared)
     complete(emitter, places_there(emitter, op, counter, there), there.shared, size)
-    tell(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=True)
+    notify_copies(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=True)
 
 
 def _copy(emitter: Emitter, op: Op, size: Value, origin: Side, target: Side, to: str) -> None:
-    """Move the bytes; `to` is where the target's arena begins."""
+    """Move the bytes; `to` is the start of the target's arena."""
     code, bytes_, masks = emitter.code, scratch(emitter, _BYTES, size), "ptr null"
     check(emitter, target, bytes_, limit(emitter, target.access.space))
     if op.form.has("cp_mask"):
         masks = scratch(emitter, _MASKS, code.resize(emitter.read(op.sources[-1], "b16"), "i32", signed=False))
     if emitter.instruments:
         once = emitter.launch.clustered and CLUSTER in op.form.name.split(".")[3:5] and origin.access.space == "global"
-        tell_pieces(emitter, size, *(() if once else (origin,)), target)
+        notify_pieces(emitter, size, *(() if once else (origin,)), target)
     places = (to, target.slot, f"ptr {arena(emitter, origin.access.space)}", origin.slot)
     if op.form["op"]:
         how = f"i32 {OPERATIONS[op.form['op']]}", f"i32 {ELEMENT_TYPES[op.form['type']]}"
@@ -117,8 +117,8 @@ def _copy(emitter: Emitter, op: Op, size: Value, origin: Side, target: Side, to:
         code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
 
 
-def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, counted: bool) -> None:
-    """Notify instruments of copies, by the slots of scratch memory; `counted`: the mbarriers in slot 0 were told."""
+def notify_copies(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, counted: bool) -> None:
+    """Notify instruments of copies, by the slots of scratch memory; `counted`: at the mbarriers in slot 0."""
     if not emitter.instruments:
         return
     item = op.instruction
@@ -130,7 +130,7 @@ def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, count
 
 
 def copying(emitter: Emitter, op: Op, masks: Sequence[tree.Operand]) -> Value:
-    """The lanes that copy to some block: of a multicast those whose mask of blocks is not empty."""
+    """The lanes that copy to some block: in a multicast, those with a mask that is not empty."""
     code = emitter.code
     if not op.form.has("multicast::cluster"):
         return emitter.mask
@@ -155,7 +155,7 @@ def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Sid
 
 
 def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = UNIT) -> None:
-    """Leave with a fault where a lane's bytes are outside of an arena, or are no whole units."""
+    """Leave with a fault where a lane's bytes are outside an arena, or are not a multiple of a unit."""
     start = GLOBAL_BASE if side.access.space == "global" else 0
     site = emitter.add_site(event_site(emitter, side.access))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask)
@@ -163,19 +163,19 @@ def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = U
 
 
 def each_part(emitter: Emitter, part: Callable[[Value, str], Value], behind: int = _LEFT) -> None:
-    """Emit `part` for each lane that runs, again and again while what it gives is true.
+    """Emit `part` for each running lane, repeated while it returns true.
 
-    It takes the lane's number and where a 64-bit counter is, which is 0 when a lane begins. `after`: the first slot
-    of scratch memory that nothing uses, of two.
+    `part` gets the lane's number and the place of a 64-bit counter, which is 0 at the lane's start. `after` is the
+    first of two unused slots of scratch memory.
     """
     code, outer = emitter.code, emitter.mask
     left, done = (code.op(slot(number), "ptr").text for number in (behind, behind + 1))
     code.put(outer, left)
-    each, lanes, again, following, told = (code.label(x) for x in ("each", "lane", "part", "following", "told"))
+    each, lanes, again, following, notified = (code.label(x) for x in ("each", "lane", "part", "following", "told"))
     code.branch(each)
     code.place(each)
     waiting = code.op(f"load i32, ptr {left}", "i32")
-    code.branch_if(code.icmp("eq", waiting, code.const("i32", 0)), told, lanes)
+    code.branch_if(code.icmp("eq", waiting, code.const("i32", 0)), notified, lanes)
     code.place(lanes)
     code.put(code.and_(waiting, code.sub(waiting, code.const("i32", 1))), left)
     code.put(code.const("i64", 0), done)
@@ -185,11 +185,11 @@ def each_part(emitter: Emitter, part: Callable[[Value, str], Value], behind: int
     code.branch_if(part(lane, done), again, following)
     code.place(following)
     code.branch(each)
-    code.place(told)
+    code.place(notified)
     emitter.mask = outer
 
 
-def tell_pieces(emitter: Emitter, size: Value, *sides: Side, unit: int = UNIT) -> None:
+def notify_pieces(emitter: Emitter, size: Value, *sides: Side, unit: int = UNIT) -> None:
     """Notify instruments of each lane's bytes, 512 at a time, as if each lane of the warp moved 16 of them."""
     code = emitter.code
 

@@ -1,9 +1,9 @@
 """Calls that are not inlined: recursive and indirect ones, and the functions that the machine provides.
 
 A called function is an LLVM function of its own, run by the lanes of a mask:
-``i32 @function.N(context, slot, warp, mask, frame, depth)``, 0 or FAULT. Its parameters, results and local variables
-lie in a frame of local memory; the caller copies arguments in and results out. It cannot wait at a barrier, because it
-cannot leave and come back.
+``i32 @function.N(context, slot, warp, mask, frame, depth)``, which returns 0 or FAULT. Its parameters, results and
+local variables are in a frame of local memory; the caller copies arguments in and results out. It cannot wait at a
+barrier, because it cannot be left and resumed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
 
-#: Local memory a thread has for the frames of called functions.
+#: Local memory of a thread for the frames of called functions.
 STACK_BYTES = 64 << 10
-#: Bytes of an argument up to which each step of its copy is translated: the work is done for all lanes at once.
+#: Most bytes of an argument whose copy is unrolled in the translation, for all lanes at once.
 _STEPS_BYTES_MAX = 64
 
 
 def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[tree.Function]:
-    """Functions that calls remaining in these bodies can reach; all whose address is taken, when one is indirect."""
+    """Functions that the remaining calls in these bodies reach; an indirect call reaches all whose address is taken."""
     names: set[str] = set()
     for body in bodies:
         for item in body.body:
@@ -80,7 +80,7 @@ def with_frame(function: tree.Function) -> tree.Function:
 
 
 def _in_frame(item: tree.Instruction | tree.Label, formals: set[str]) -> tree.Instruction | tree.Label:
-    """An access to a formal parameter as one to local memory; anything else as it is."""
+    """An access to a formal parameter as one to local memory; other accesses unchanged."""
     if not isinstance(item, tree.Instruction):
         return item
     for operand in item.operands:
@@ -196,7 +196,7 @@ def _formal_place(callee: tree.Function, formal: tree.Variable | tree.Register, 
 
 
 def _own(emitter: Emitter, item: tree.Instruction, actual: tree.Symbol) -> Value:
-    """Local offset of a variable of the caller's frame. What is copied there is not checked: it must be there."""
+    """Local offset of a variable of the caller's frame. The copy is not checked, so it must be inside."""
     space, offset = emitter.layout.places.get(actual.name, ("nowhere", 0))
     if space != "local" or actual.offset:
         raise PtxError(
@@ -276,6 +276,6 @@ def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -
     where = ("ptr %context", "ptr %slot", "ptr %warp", emitter.mask, "ptr %addresses", "ptr %lanes.scratch")
     local = ("ptr %local", f"i64 {local_stride(emitter)}", f"i64 {emitter.layout.local_bytes}")
     code.invoke("tw_print", "void", *where, *local)
-    for result in call.returns:  # a GPU reports the number of arguments, which only the format knows
+    for result in call.returns:  # a GPU returns the number of arguments, which only the format has
         if isinstance(result, tree.Symbol):
             _store_lanes(emitter, _own(emitter, item, result), code.splat(code.const("i32", 0)), emitter.mask)

@@ -1,4 +1,4 @@
-"""What lanes do in the shared memory of blocks of their cluster: once for each block that some of them name."""
+"""Operations in the shared memory of a cluster's blocks: emitted once, run for each block that some lane names."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import RANK_SHIFT, SHARED_WINDOW, SLOT, SLOT_BYTES
 
-#: Where the rank is in scratch memory, after what copies keep there.
+#: The place of the rank in scratch memory, after the data of copies.
 _RANK = f"getelementptr i8, ptr %lanes.scratch, i64 {10 * 8 * LANES}"
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """A block of the cluster: where its shared memory begins, among the cluster's and in the host's memory."""
+    """A block of the cluster: the start of its shared memory, in the cluster's and in host memory."""
 
     start: Value
-    shared: str  #: An argument.
+    shared: str  #: As an argument.
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an operand points, in each lane: an offset among the shared memories of the cluster."""
+    """The place that an operand points to, in each lane: an offset in the cluster's shared memory."""
 
     access: Access
     offsets: Value
@@ -46,9 +46,9 @@ def place_of(
     count: int = 1,
     own: bool = False,
 ) -> Place:
-    """An operand that is an address of shared::cluster, or a generic one that is there.
+    """An operand that is an address of shared::cluster, or a generic one in that space.
 
-    In a launch without clusters, and with `own` in any, its offset is that in the block's own shared memory.
+    Without clusters, or with `own`, the offset is in the block's own shared memory.
     """
     code = emitter.code
     base, offset, space = resolve(emitter, op.instruction, operand, named)
@@ -57,7 +57,7 @@ def place_of(
     offsets = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
     if space == "generic":
         offsets = code.sub(offsets, code.const("i64", SHARED_WINDOW))
-    variable = isinstance(base, tree.Immediate)  # of the block's own
+    variable = isinstance(base, tree.Immediate)  # in the block's own memory
     if clustered and own and not variable:
         offsets = code.sub(offsets, shared_start(emitter))
     elif clustered and not own and variable:
@@ -68,7 +68,7 @@ def place_of(
 
 
 def ranks_of(emitter: Emitter, place: Place) -> Callable[[Value], Value]:
-    """Which lanes name a block of a rank by an address; one that the cluster has not is a fault."""
+    """The lanes whose address is in the block of a rank; a rank outside the cluster is a fault."""
     code = emitter.code
     ranks = code.binary("lshr", place.offsets, code.const("i64", RANK_SHIFT))
     fault_unless(emitter, place.access, code.icmp("ult", ranks, _blocks(emitter)), place.offsets, 0)
@@ -76,7 +76,7 @@ def ranks_of(emitter: Emitter, place: Place) -> Callable[[Value], Value]:
 
 
 def ranks_in(emitter: Emitter, place: Place, operand: tree.Operand) -> Callable[[Value], Value]:
-    """Which lanes name a block of a rank in a mask of blocks; one that the cluster has not is a fault."""
+    """The lanes whose mask of blocks has a rank; a rank outside the cluster is a fault."""
     code = emitter.code
     mask = code.splat(code.resize(emitter.read(operand, "b16"), "i64", signed=False))
     beyond = code.binary("lshr", mask, _blocks(emitter))
@@ -95,7 +95,7 @@ def _blocks(emitter: Emitter) -> Value:
 
 
 def at_each(emitter: Emitter, named: Callable[[Value], Value], emit: Callable[[There], None]) -> None:
-    """Emit what lanes do at each block that they name by its rank; instruments find it as the slot's `target`."""
+    """Emit an operation for each block that lanes name by rank; instruments read the block in the slot's `target`."""
     code, outer = emitter.code, emitter.mask
     at = code.op(_RANK, "ptr").text
     head, body, some, done = (code.label(name) for name in ("ranks", "rank", "named", "done"))

@@ -1,8 +1,8 @@
 """LLVM IR as text, written once for scalars and for warps.
 
-A :class:`Value` has an element type and either 1 lane (the same in every lane: uniform) or 32. Every operation of
-:class:`Code` takes any mixture, splats where lanes differ, and gives a scalar when all its operands are scalars; so an
-instruction's meaning is written once and a uniform instruction costs one scalar operation.
+A :class:`Value` has an element type and 1 lane (uniform: the same in every lane) or 32. Every operation of
+:class:`Code` takes any mixture of them and broadcasts scalars as needed. If all operands are scalars, so is the result.
+So the meaning of an instruction is written once, and a uniform instruction costs one scalar operation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _binary(op: str, meaning: str) -> Callable[[Code, Value, Value], Value]:
 
 
 class Code(Text):
-    """Text whose values know their types."""
+    """LLVM text with typed values."""
 
     def __init__(self, host: HostVectors | None = None) -> None:
         super().__init__()
@@ -67,11 +67,11 @@ class Code(Text):
         return Value(self.assign(text), type_, lanes)
 
     def store(self, value: Value, pointer: str, alignment: int = 64) -> None:
-        """Store; a place of the translation's own is aligned as the widest vectors are."""
+        """Store; the default alignment is that of the widest vectors, which the translation's own places have."""
         self.line(f"store {value}, ptr {pointer}, align {alignment}")
 
     def put(self, value: Value, pointer: str) -> None:
-        """Store to a place that is aligned as its type wants."""
+        """Store to a place with the natural alignment of its type."""
         self.line(f"store {value}, ptr {pointer}")
 
     def branch_if(self, condition: Value, then: str, otherwise: str, *, likely: bool | None = None) -> None:
@@ -144,7 +144,7 @@ class Code(Text):
         return self.op(f"shufflevector {value}, {value.ir_type} poison, <{count} x i32> <{order}>", value.type, count)
 
     def concatenated(self, parts: Sequence[Value]) -> Value:
-        """Vectors one after another, of 32 lanes in all."""
+        """Concatenate vectors to 32 lanes."""
         whole, done = parts[0], 0
         for part in parts:
             lanes = [str(lane - done) if done <= lane < done + part.lanes else "poison" for lane in range(LANES)]
@@ -155,11 +155,11 @@ class Code(Text):
         return whole
 
     def blend(self, a: Value, b: Value, lanes: Collection[int]) -> Value:
-        """Two vectors of 32 lanes in one: `b` in the given lanes, else `a`."""
+        """Merge two vectors of 32 lanes: `b` in the given lanes, else `a`."""
         return self._shuffled(a, b, [str(lane + LANES * (lane in lanes)) for lane in range(LANES)])
 
     def taken(self, vectors: Sequence[Value], elements: Sequence[int]) -> Value:
-        """A vector of 32 lanes out of the elements of several, counted through."""
+        """A vector of 32 lanes from the elements of several vectors, numbered consecutively."""
         whole = vectors[0]
         for start in range(0, len(vectors), 2):
             pair = vectors[start : start + 2]
@@ -184,8 +184,8 @@ class Code(Text):
     def mask_lanes(self, mask: Value) -> Value:
         """A mask as a predicate of 32 lanes.
 
-        Hosts without mask registers test a bit in each lane of 32 bits, the width of most data: of the cast LLVM makes
-        bytes first, and widens those.
+        Hosts without mask registers test one bit in each lane of 32 bits, the width of most data. For a bitcast LLVM
+        would make bytes first, and then widen them.
         """
         if mask.text == "-1":
             return self.splat(self.const("i1", 1))
@@ -242,10 +242,10 @@ class Code(Text):
         return self.op(f"select {condition}, {a}, {b}", a.type, a.lanes)
 
     def cast(self, op: str, a: Value, type_: str) -> Value:
-        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing when the type fits.
+        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing if the type is the same.
 
-        A bitcast of a bitcast is the first one's operand. So a bf16 that is only moved never is a `bfloat` for LLVM,
-        whose x86 code for one that lives across basic blocks flushes subnormals (by vcvtneps2bf16, seen in LLVM 22).
+        A bitcast of a bitcast takes the first one's operand. So a bf16 that is only moved is never a `bfloat` for LLVM,
+        whose x86 code for one that is live across basic blocks flushes subnormals (vcvtneps2bf16, seen in LLVM 22).
         """
         if a.type == type_:
             return a
@@ -260,7 +260,7 @@ class Code(Text):
         return result
 
     def resize(self, a: Value, type_: str, *, signed: bool) -> Value:
-        """An integer brought to another width: truncated, or extended by sign or zero."""
+        """An integer resized to another width: truncated, or extended by sign or zero."""
         width = int(type_[1:])
         if a.bits == width:
             return a
@@ -271,7 +271,7 @@ class Code(Text):
     ) -> Value:
         """Call an LLVM intrinsic overloaded on its result, lane-wise.
 
-        `function` is the intrinsic's stem (`llvm.fma`); `suffixes` names the overloaded element types (the result's
+        `function` is the intrinsic's stem (`llvm.fma`); `suffixes` are the overloaded element types (the result's
         by default). `flags` are literal trailing arguments, such as ``"i1 false"``.
         """
         values = self.match(*arguments)
@@ -285,7 +285,7 @@ class Code(Text):
 def element_type(ptx_type: str) -> str:
     """The LLVM element type that holds a value of a PTX type (without the dot).
 
-    Packed types (`f16x2`, `u16x2`, `bf16x2` ...) are held as one i32; e-formats and tf32 as bits.
+    Packed types (`f16x2`, `u16x2`, `bf16x2` ...) are one i32; e-formats and tf32 as bits.
     """
     if ptx_type == "pred":
         return "i1"

@@ -1,8 +1,8 @@
-"""Comparisons of values that are a scalar base and a constant per lane: done in the narrowest type that holds them.
+"""Comparisons of values that are a scalar base and a constant per lane: done in the narrowest type that fits.
 
-``base + p[lane] < limit`` holds where ``p[lane] < limit - base``. The difference is one scalar, and its size does not
-matter beyond the least and greatest constant, so it is cut to their range: 32 lanes of a thread's index are compared in
-bytes, one vector, where the operands' 64 bits would take eight, and packing.
+``base + p[lane] < limit`` holds if ``p[lane] < limit - base``. The difference is a scalar. Only its order relative to
+the least and greatest constant matters, so it is clamped to their range. Then 32 lanes of a thread index are compared
+as bytes, in one vector; with the operands' 64 bits they would take eight vectors, and packing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewright.simt.translate.shape import AFFINE, UNIFORM, Shape
 
 
 def narrowed(emitter: Emitter, op: Op) -> list[Value] | None:
-    """Sources that compare as the instruction's own do, in a narrower type; None where the shapes do not allow it."""
+    """Sources in a narrower type that compare like the instruction's own; None if the shapes do not allow it."""
     type_ = _compared_type(op.form) if op.form.row.role is Role.COMPARE else ""
     if not type_ or type_[0] not in "sub" or type_ not in ("s32", "u32", "b32", "s64", "u64", "b64"):
         return None
@@ -25,7 +25,7 @@ def narrowed(emitter: Emitter, op: Op) -> list[Value] | None:
         return None
     differences = [x - y for x, y in zip(a.offsets, b.offsets, strict=True)]
     least, most = min(differences), max(differences)
-    room = most - least + 2  # one more on either side, for limits beyond all lanes
+    room = most - least + 2  # one more on each side, for limits beyond all lanes
     narrow = next((f"i{n}" for n in (8, 16, 32) if n < bits and room < 1 << (n - 1)), None)
     if narrow is None:
         return None
@@ -44,12 +44,12 @@ def _compared_type(form: Form) -> str:
 
 
 def _exact(shape: Shape, bits: int, type_: str) -> bool:
-    """Whether the base and each lane's constant add up without wrapping, and to no negative number read as unsigned.
+    """Whether the base and each lane's constant add up without wrapping, and not to a negative number read as unsigned.
 
-    The base is the value of lane 0, which may be switched off: so it is as far beyond the bounds as constants reach.
+    The base is the value of lane 0, which may be inactive: so it may exceed the bounds by the range of the constants.
     """
     low, high = shape.lo, shape.hi
-    if shape.kind == UNIFORM:  # a literal may be past the signed numbers
+    if shape.kind == UNIFORM:  # a literal may exceed the signed range
         return type_[0] != "u" or (low is not None and high is not None and 0 <= low <= high < 1 << (bits - 1))
     if shape.kind != AFFINE or low is None or high is None or (type_[0] == "u" and low < 0):
         return False

@@ -1,7 +1,7 @@
-"""Asynchronous copies from global to shared memory: their bytes are moved when they are issued.
+"""Asynchronous copies from global to shared memory: the bytes move when they are issued.
 
-Where the lanes of both sides lie at constant offsets, neighbours are moved together, in vectors; else the runtime moves
-each lane's bytes (`gathers.c`).
+If the lanes of both sides are at constant offsets, adjacent ones are moved together, in vectors. Otherwise the runtime
+moves each lane's bytes (`gathers.c`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where lanes' bytes are: a pointer for each lane, or one and each lane's constant offset from it."""
+    """The places of the lanes' bytes: a pointer for each lane, or one pointer and constant offsets."""
 
     start: Value
     offsets: tuple[int, ...] = ()
@@ -37,7 +37,7 @@ class _Places:
 
 
 def emit_copy(emitter: Emitter, source: Access, target: Access) -> None:
-    """Copy, for the lanes that run; both sides are checked before."""
+    """Copy, for the lanes that run; both sides are checked first."""
     size = _bytes_read(emitter, source)
     origin = _places(emitter, source) if size is None else _some_places(emitter, source, size)
     place = _places(emitter, target)
@@ -56,7 +56,7 @@ def emit_copy(emitter: Emitter, source: Access, target: Access) -> None:
 
 
 def _bytes_read(emitter: Emitter, source: Access) -> Value | None:
-    """How many bytes each lane reads; None where that is all of them."""
+    """The number of bytes that each lane reads; None for all."""
     op, code = source.op, emitter.code
     if not reads_some(op):
         return None
@@ -73,12 +73,12 @@ def _bytes_read(emitter: Emitter, source: Access) -> Value | None:
     if emitter.graph.registers.get(name) == ".pred":
         ignored = emitter.read(operand, "pred")
         return code.select(ignored, code.const("i32", 0), code.const("i32", most))
-    # The manual leaves larger ones undefined.
+    # Larger numbers are undefined in the manual.
     return code.call("llvm.umin", "i32", emitter.read(operand, "b32"), code.const("i32", most))
 
 
 def _places(emitter: Emitter, access: Access) -> _Places:
-    """Where lanes' bytes are, checked."""
+    """The places of the lanes' bytes, checked."""
     shape = address_shape(emitter, access)
     if shape.kind == VECTOR:
         return _Places(vector_pointers(emitter, access, ""))
@@ -89,7 +89,7 @@ def _places(emitter: Emitter, access: Access) -> _Places:
 
 
 def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
-    """Where lanes' bytes are of which the run says how many are read; lanes that read none may point anywhere."""
+    """The same if the number of bytes is known only at run time; a lane that reads none may have any address."""
     code, outer = emitter.code, emitter.mask
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     bound, end = limit(emitter, access.space), code.add(offsets, code.cast("zext", size, "i64"))
@@ -106,10 +106,10 @@ def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
 
 
 def _tell_parts(emitter: Emitter, access: Access, addresses: Value, size: Value) -> None:
-    """Notify instruments of lanes that read all bytes, and of others part by part: 11 of 16 bytes are 8, 2 and 1."""
+    """Notify instruments of lanes that read all bytes, and of others in parts: 11 of 16 bytes are 8, 2 and 1."""
     code, outer = emitter.code, emitter.mask
 
-    def tell(lanes: Value, part: Access, where: Value) -> None:
+    def notify_lanes(lanes: Value, part: Access, where: Value) -> None:
         some, done = code.label("some"), code.label("told")
         emitter.mask = code.and_(outer, lanes)
         code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, done)
@@ -120,7 +120,7 @@ def _tell_parts(emitter: Emitter, access: Access, addresses: Value, size: Value)
         emitter.mask = outer
 
     whole = code.mask_bits(code.icmp("eq", size, code.const("i32", access.total_bytes)))
-    tell(whole, access, addresses)
+    notify_lanes(whole, access, addresses)
     parts, rest = code.label("parts"), code.label("rest")
     code.branch_if(code.icmp("eq", code.and_(outer, code.not_(whole)), code.const("i32", 0)), rest, parts, likely=True)
     code.place(parts)
@@ -129,13 +129,13 @@ def _tell_parts(emitter: Emitter, access: Access, addresses: Value, size: Value)
             some = code.icmp("ne", code.and_(size, code.const("i32", bytes_)), code.const("i32", 0))
             ahead = code.and_(size, code.const("i32", -2 * bytes_ & 0x1F))
             where = code.add(addresses, code.cast("zext", ahead, "i64"))
-            tell(code.mask_bits(some), replace(access, type=type_), where)
+            notify_lanes(code.mask_bits(some), replace(access, type=type_), where)
     code.branch(rest)
     code.place(rest)
 
 
 def _runs(origins: Sequence[int], places: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """Lanes that are neighbours on both sides: the first and the number of each such run."""
+    """Runs of lanes that are adjacent on both sides: the first lane and the number of lanes."""
     starts = [
         lane
         for lane in range(LANES)
@@ -145,7 +145,7 @@ def _runs(origins: Sequence[int], places: Sequence[int], size: int) -> list[tupl
 
 
 def _by_lane(emitter: Emitter, source: Access, origin: _Places, place: _Places, size: Value | None) -> None:
-    """Have the runtime move each lane's bytes."""
+    """Call the runtime to move each lane's bytes."""
     code = emitter.code
     slots = [
         code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {index * LANES * 8}", "ptr").text for index in range(3)

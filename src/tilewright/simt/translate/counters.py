@@ -1,11 +1,11 @@
-"""Counters of loops: registers that are copied and stepped by constants, and the bounds that their loops set them.
+"""Counters of loops: registers that are copied and stepped by constants, and the bounds that loops give them.
 
-Without this a register that a loop adds to has no bounds, and nothing computed from it is known not to wrap or to be
-below zero: addresses would be looked at lane by lane. Two facts bound a counter:
+Without these bounds, a register that a loop adds to could have any value. Then nothing computed from it is known not to
+wrap or not to be negative, and addresses would be handled lane by lane. Two facts bound a counter:
 
-- The loop goes on only while a comparison holds. Then no step begins beyond what the counter is compared with.
-- No warp runs for long enough to step a 64-bit register through its range: `STEPS_MAX` turns of a loop take more than
-  fifty days at a thousand million a second.
+- The loop goes on only while a comparison holds. So no step starts beyond the value that the counter is compared with.
+- No warp runs long enough to step a 64-bit register through its range: `STEPS_MAX` iterations take more than fifty days
+  at a thousand million a second.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tilewright.ptx import tree
 from tilewright.simt.isa import Role
 from tilewright.simt.translate.graph import Block, Graph, Op
 
-#: Turns of one loop, at most, that a warp makes.
+#: Most iterations of one loop by a warp.
 STEPS_MAX = 1 << 52
 #: A step so small that `STEPS_MAX` of them stay within 63 bits.
 _STEP_MAX = 1 << 10
-#: What holds where a comparison does not, unsigned relations by the signed ones' names, and with operands exchanged.
+#: The negation of each comparison, and its form with exchanged operands; unsigned relations have the signed names.
 _INVERSE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "ne": "eq", "eq": "ne"}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "ne": "ne", "eq": "eq"}
@@ -33,19 +33,19 @@ _NOTHING: Bounds = (1, 0)
 
 @dataclass(slots=True)
 class Counter:
-    """Registers whose values pass from one to another by copies and steps."""
+    """A set of registers whose values move between them by copies and steps."""
 
     bits: int  #: Width of the registers.
-    steps: set[int] = field(default_factory=set)  #: What one instruction adds.
-    #: For each comparison that a turn of the loop depends on: the relation that holds when it goes on, whether it is
-    #: one of signed numbers, and the limit.
+    steps: set[int] = field(default_factory=set)  #: The constants that instructions add.
+    #: The comparisons that the next iteration depends on: the relation that holds if the loop goes on, whether it is
+    #: signed, and the limit.
     limits: list[tuple[str, bool, tree.Operand]] = field(default_factory=list)
-    checked: bool = True  #: Whether every step follows such a comparison, or a fresh value.
-    inner: list[int] = field(default_factory=list)  #: Copies and steps, by number.
-    entry: Bounds = _NOTHING  #: Bounds of the values that come from elsewhere.
+    checked: bool = True  #: Whether every step comes after such a comparison or a fresh value.
+    inner: list[int] = field(default_factory=list)  #: Numbers of its copies and steps.
+    entry: Bounds = _NOTHING  #: Bounds of the values that come from other instructions.
 
     def enter(self, low: int | None, high: int | None) -> bool:
-        """Take in bounds of a value that comes from elsewhere; True when that changed something."""
+        """Add bounds of a value from another instruction; True if the counter's bounds changed."""
         before = self.entry
         if before == _NOTHING:
             self.entry = (low, high)
@@ -58,7 +58,7 @@ class Counter:
         return self.entry != before
 
     def bounds(self, limits: Sequence[Bounds]) -> Bounds:
-        """Bounds of every value, given those of the limits."""
+        """Bounds of every value, given the bounds of the limits."""
         low, high = self.entry
         if low is None or high is None or self.entry == _NOTHING:
             return None, None
@@ -75,7 +75,7 @@ class Counter:
         return bottom, top
 
     def _reached(self, limits: Sequence[Bounds], low: int, high: int) -> tuple[int | None, int | None]:
-        """The highest and the lowest value at which a step can begin; None where the comparisons do not say."""
+        """The highest and the lowest value before a step; None where the comparisons do not bound it."""
         rises, falls = any(s > 0 for s in self.steps), any(s < 0 for s in self.steps)
         highest, lowest = (None if rises else high), (None if falls else low)
         if not self.checked:
@@ -100,7 +100,7 @@ class Counter:
         return highest, lowest
 
     def _meets(self, first: int, limit: int) -> bool:
-        """Whether steps from the first value come to the only limit exactly, so that each begins before it."""
+        """Whether steps from the first value reach the only limit exactly, so that every step starts before it."""
         steps = self.steps - {0}
         step = next(iter(steps), 0)
         if len(steps) != 1 or len(self.limits) != 1:
@@ -112,7 +112,7 @@ class Counters:
     """The counters of a function, from its instructions by number and the widths of its registers."""
 
     def __init__(self, graph: Graph, ops: list[Op], bits: Mapping[str, int]) -> None:
-        self.of: dict[str, Counter] = {}  #: By register.
+        self.of: dict[str, Counter] = {}  #: Counters by register.
         self.inner: set[int] = set()  #: Numbers of the copies and steps inside counters.
         moves = _cycles({i: m for i, op in enumerate(ops) if (m := _move(op, bits)) is not None})
         for index, (target, source, step) in moves.items():
@@ -136,10 +136,10 @@ class Counters:
                     self.of[name] = a
 
     def _check_steps(self, graph: Graph, moves: dict[int, tuple[str, str, int]]) -> None:
-        """Find the comparisons on the way to each step: a register is *checked* where every path to it has one.
+        """Find the comparisons before each step: a register is *checked* if every path has a comparison.
 
-        A forward iteration over sets of checked registers, a bit each. A fresh value counts as checked: it is in the
-        entry's bounds.
+        A forward data-flow iteration over sets of checked registers, one bit each. A fresh value counts as checked: its
+        bounds are among the entry's.
         """
         bit = {name: 1 << i for i, name in enumerate(self.of)}
         everything = (1 << len(bit)) - 1
@@ -165,7 +165,7 @@ class Counters:
                 state = _after(op, state, moves, bit)
 
     def _edges(self, graph: Graph, block: Block, bit: Mapping[str, int]) -> dict[int, int]:
-        """Registers that a block's branch has compared, for each of its two edges; notes the limits."""
+        """The registers that a block's branch compares, for each of its two edges; also records the limits."""
         if block.kind != "branch" or len(set(block.successors)) < 2:
             return {}
         written: set[str] = set()
@@ -175,7 +175,7 @@ class Counters:
             written |= set(op.writes)
         else:
             return {}
-        compares = op.form.row.role is Role.COMPARE and op.form["type"]  # `set`, which gives a number, has two types
+        compares = op.form.row.role is Role.COMPARE and op.form["type"]  # `set` has two types and gives a number
         if not compares or op.guard is not None or len(op.sources) != 2 or len(op.writes) != 1:
             return {}
         type_, relation = op.form["type"], _UNSIGNED.get(op.form["CmpOp"], op.form["CmpOp"])
@@ -197,7 +197,7 @@ class Counters:
 
 
 def _bounds_steps(relation: str, counter: Counter) -> bool:
-    """Whether a relation that holds keeps a counter's steps from going on for ever."""
+    """Whether a relation bounds a counter's steps."""
     if relation in ("lt", "le"):
         return min(counter.steps) >= 0
     if relation in ("gt", "ge"):
@@ -206,7 +206,7 @@ def _bounds_steps(relation: str, counter: Counter) -> bool:
 
 
 def _steady(graph: Graph, operand: tree.Operand) -> bool:
-    """Whether an operand is one whose bounds are known before the function runs: a literal or one of its registers."""
+    """Whether an operand is a literal or a register with known bounds."""
     return isinstance(operand, tree.Immediate) or getattr(operand, "name", None) in graph.registers
 
 
@@ -216,7 +216,7 @@ def _after(op: Op, state: int, moves: Mapping[int, tuple[str, str, int]], bit: M
     for name in op.writes:
         if name in bit:
             checked = move is None or (move[2] == 0 and state & bit[move[1]] != 0)
-            if op.guard is not None:  # the old value may stay
+            if op.guard is not None:  # the old value may remain
                 checked = checked and state & bit[name] != 0
             state = state | bit[name] if checked else state & ~bit[name]
     return state
@@ -242,7 +242,7 @@ def _move(op: Op, bits: Mapping[str, int]) -> tuple[str, str, int] | None:
 
 
 def _cycles(moves: dict[int, tuple[str, str, int]]) -> dict[int, tuple[str, str, int]]:
-    """Those moves whose registers are on cycles, or between two."""
+    """The moves whose registers are on a cycle, or between two cycles."""
     while True:
         targets = {target for target, _, _ in moves.values()}
         sources = {source for _, source, _ in moves.values()}

@@ -50,14 +50,14 @@ from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, VECTOR
 
 
 def emit_function(emitter: Emitter, symbol: str) -> Flow:
-    """Emit a kernel into `emitter.code`; returns the flow, which knows the warp record's size."""
+    """Emit a kernel into `emitter.code`; returns the flow, which has the warp record's size."""
     flow = Flow(emitter)
     outline.emit_kernel(flow, symbol, functools.partial(emit_block, emitter))
     return flow
 
 
 def emit_block(emitter: Emitter, block: Block) -> None:
-    """The instructions of a block, up to its end."""
+    """The instructions of a block, without its end."""
     accesses = group_accesses(emitter, block)
     for position, op in enumerate(block.ops):
         emitter.line = op.instruction.ptx_line
@@ -84,10 +84,10 @@ def emit_op(emitter: Emitter, op: Op, accesses: Sequence[Access]) -> None:
         emit_unguarded(emitter, op, accesses, None)
         return
     if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
-        emit_unguarded(emitter, op, accesses, guard)  # no effect but its result: a select is enough
+        emit_unguarded(emitter, op, accesses, guard)  # its result is its only effect: a select is enough
         return
     outer, tallied = emitter.mask, emitter.tallied
-    emitter.tallied = {}  # what a guard lets through is counted by itself
+    emitter.tallied = {}  # guarded lanes are counted separately
     do, skip = code.label("do"), code.label("skip")
     if guard.lanes == 1:
         code.branch_if(guard, do, skip)
@@ -160,7 +160,7 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
 def _written(
     values: Callable[[Emitter, Op], Sequence[Value]], type_: str = ""
 ) -> Callable[[Emitter, Op, Value | None], None]:
-    """What writes the values that a function gives: as a type, or as the form's own."""
+    """A function that writes results, as a given type or as the form's types."""
 
     def emit(emitter: Emitter, op: Op, guard: Value | None) -> None:
         for name, value in zip(op.destinations, values(emitter, op), strict=True):
@@ -178,7 +178,7 @@ def _emit_map(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
+    """`flow` emits barriers, at the end of a block. Here the released lanes read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
         if emitter.instruments:
             members = emitter.code.splat(emitter.read(op.sources[0], "b32"))
@@ -208,7 +208,7 @@ def _emit_fill(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_bulk_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Copies have ended when they are issued; instruments are told when the program may know."""
+    """Copies are complete when they are issued; instruments are notified when the program may rely on it."""
     if not op.form.has("wait_group"):
         emitter.event(EventKind.BULK_COMMIT, op.instruction, emitter.mask)
         return
@@ -217,7 +217,7 @@ def _emit_bulk_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _groups_left(emitter: Emitter, op: Op) -> int:
-    """How many groups a wait leaves in flight: a literal."""
+    """The number of groups that a wait leaves in flight, a literal."""
     (left,) = op.instruction.operands
     if not isinstance(left, tree.Immediate):
         raise PtxError(f"{_at(emitter, op)} takes a number of groups (got {operand_text(left)})")
@@ -238,7 +238,7 @@ def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
     value = emitter.read(op.sources[0], type_, base=shape.kind != VECTOR)
     window = code.const(value.type, generic.window_of(space))
     value = code.sub(value, window) if ".to" in item.modifiers else code.add(value, window)
-    if space == "param" and value.bits == 64:  # Triton holds addresses of parameters in 32 bits
+    if space == "param" and value.bits == 64:  # Triton keeps addresses of parameters in 32 bits
         upper = code.and_(emitter.context("params_address"), code.const("i64", -1 << 32))
         value = code.select(code.icmp("ult", value, code.const("i64", 1 << 32)), code.or_(value, upper), value)
     write(emitter, op.destinations[0], value, type_, shape if shape.kind != VECTOR else shape_of(value), guard)
@@ -257,7 +257,7 @@ def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Copies and products have ended when they are issued; instruments are told when the program may know."""
+    """Copies and products are complete when they are issued; instruments are notified at the wait."""
     item, form = op.instruction, op.form
     if form.has("wait_group"):
         left = emitter.code.const("i32", _groups_left(emitter, op))
@@ -269,7 +269,7 @@ def _emit_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_policy(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Caches are not there."""
+    """There are no caches, so this has no effect."""
     write(emitter, op.destinations[0], emitter.code.const("i64", 0), "b64", ANY_UNIFORM, guard)
 
 

@@ -28,15 +28,15 @@ from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 TRUE = Value("true", "i1")
 #: The mask of a warp whose lanes all run, known when translating.
 ALL_LANES = Value("-1", "i32")
-#: What follows a register's name in that of its stride.
+#: Suffix of a register's name for its stride.
 STRIDE = "'stride"
-#: Events after which a block of the host's code ends.
+#: Number of events after which a new host block starts.
 _BLOCK_EVENTS = 64
 
 
 @functools.cache
 def storage_type(declared: str) -> str:
-    """LLVM element type that a register declared with a PTX type (dot included) is kept in."""
+    """The LLVM element type of a register declared with a PTX type (dot included)."""
     name = declared.lstrip(".")
     if name in ("f32", "f64", "pred"):
         return element_type(name)
@@ -54,7 +54,7 @@ def register_bits(declared: str) -> int:
 
 
 class Emitter:
-    """Everything that the emission of one kernel shares."""
+    """The shared state of the emission of one kernel."""
 
     def __init__(
         self,
@@ -75,25 +75,25 @@ class Emitter:
         self.code = Code(host)
         self.sites: list[Site] = []  # places of errors, and of events
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
-        self.handlers: dict[str, Handler] = {}  # called ones, by symbol
-        self.events = 0  # that instruments hear of, so far
-        self.tallies: list[int] = []  # blocks whose runs by all lanes are counted
-        self.tallied: dict[str, int] = {}  # in this straight line, by the mask
-        self.multiples: list[list[list[int]]] = [[] for _ in instruments]  # rows, their tallies, and what each adds
+        self.handlers: dict[str, Handler] = {}  # the handlers that are called, by symbol
+        self.events = 0  # number of events so far
+        self.tallies: list[int] = []  # blocks whose runs with all lanes are counted
+        self.tallied: dict[str, int] = {}  # tallies of this straight line, by mask
+        self.multiples: list[list[list[int]]] = [[] for _ in instruments]  # rows, their tallies, and the summands
         self.globals: list[str] = []  # module-level constants
         self.registers = self._name_registers()
-        self.mask = ALL_LANES  # that run now
+        self.mask = ALL_LANES  # the lanes that run now
         self.block = 0
-        self.is_cut = False  # whether the kernel is long, and so in several pieces
-        self.line = 0  # of the instruction at work, for messages
+        self.is_cut = False  # whether the kernel is long and cut into pieces
+        self.line = 0  # of the current instruction, for messages
         self._constants: dict[str, str] = {}
-        self.functions: dict[str, tree.Function] = {}  # callable ones, by name
+        self.functions: dict[str, tree.Function] = {}  # callable functions, by name
         self.frame = Value("0", "i64")  # where this function's local variables start
         self.depth = Value("0", "i32")  # calls so far
         self.prints = False
 
     def share(self, other: Emitter) -> None:
-        """Add to another emitter's sites, counters, constants and declarations."""
+        """Share another emitter's sites, counters, constants and declarations."""
         self.sites, self.counter_rows, self.globals = other.sites, other.counter_rows, other.globals
         self._constants, self.functions, self.handlers = other._constants, other.functions, other.handlers
         self.tallies, self.multiples = other.tallies, other.multiples
@@ -121,7 +121,7 @@ class Emitter:
             self.code.line(f"store {full} zeroinitializer, ptr {slot}, align 64")
 
     def load_register(self, name: str) -> Value:
-        """A register as it is kept: the base of an affine value."""
+        """A register's stored value: the base of an affine value."""
         if name not in self.registers:  # never written
             return Value(self._zero(name), storage_type(self.graph.registers[name]))
         slot, type_, lanes = self.registers[name]
@@ -151,9 +151,9 @@ class Emitter:
     def store_register(
         self, name: str, value: Value, shape: Shape, guard: Value | None = None, stride: Value | None = None
     ) -> None:
-        """Write a register, under the mask where lanes that wait still need the old value.
+        """Write a register; under the mask if waiting lanes still need the old value.
 
-        `value` and `stride` have the register's width already. `guard` is the guard predicate when it differs between
+        `value` and `stride` already have the register's width. `guard` is the guard predicate when it differs between
         lanes.
         """
         if name not in self.registers:
@@ -187,7 +187,7 @@ class Emitter:
     def read(self, operand: tree.Operand, type_: str, *, base: bool = False, lane: int = 0) -> Value:
         """A source operand as a value of a PTX type.
 
-        With `base`, affine and strided values stay the value of one lane; otherwise they are spread over the lanes.
+        With `base`, affine and strided values stay the value of lane 0; otherwise they are expanded to all lanes.
         """
         match operand:
             case tree.Register(name):
@@ -196,7 +196,7 @@ class Emitter:
                 shape = self.shapes.operand(operand)
                 if not base:
                     value = self.spread(value, shape, self.stride_of(operand))
-                elif value.lanes == LANES and shape.constant is not None:  # kept a lane each, the same in all that run
+                elif value.lanes == LANES and shape.constant is not None:  # equal in all running lanes
                     value = self.code.cast("bitcast", self.code.const(f"i{value.bits}", shape.constant), value.type)
                 elif lane and value.lanes == 1:
                     value = self._further(value, shape, self.stride_of(operand), lane)
@@ -239,7 +239,7 @@ class Emitter:
         return self.reinterpret(total, type_)
 
     def reinterpret(self, value: Value, type_: str) -> Value:
-        """A register's bits as another type: narrowed, or widened by zeros, where widths differ."""
+        """A register's bits as another type: truncated or zero-extended if widths differ."""
         target = element_type(type_)
         if value.type == target:
             return value
@@ -248,7 +248,7 @@ class Emitter:
         return self.code.cast("bitcast", self.code.resize(integer, f"i{width}", signed=False), target)
 
     def immediate(self, operand: tree.Immediate, type_: str) -> Value:
-        """A literal in the type its instruction wants."""
+        """A literal in the type of its instruction."""
         target = element_type(type_)
         if target in ("float", "double", "half", "bfloat"):
             return self.code.float_bits(target, _float_literal(operand, target))
@@ -302,7 +302,7 @@ class Emitter:
     # -- sites ------------------------------------------------------------------------------------------------
 
     def source_of(self, instruction: tree.Instruction) -> str:
-        """`file:line` of the user's source, or ""; where a library's code is inlined, of the line that calls it."""
+        """`file:line` of the user's source, or ""; for inlined library code, the line that calls it."""
         return users_line(frames(instruction.location, self.module.files))
 
     def add_site(self, site: Site) -> int:
@@ -319,11 +319,11 @@ class Emitter:
     def _counter(self, of: str, number: int) -> Value:
         """A pointer to a counter of an instrument, or of the tallies."""
         start = self.context("counters", "ptr")
-        # the first one is known only when all sites are: a placeholder, replaced when the text is joined
+        # the first counter's place is known only after all sites: a placeholder, replaced when the text is joined
         return self.code.op(f"getelementptr i64, ptr {start.text}, i64 <counters.{of}+{number}>", "ptr")
 
     def _tally(self) -> int:
-        """The number of the counter of this straight line's runs by all lanes, which is emitted where it is new."""
+        """The number of the tally of this straight line's runs with all lanes; a new tally is emitted."""
         if self.mask.text not in self.tallied:
             self.tallied[self.mask.text] = len(self.tallies)
             place = self._counter("tally", len(self.tallies)).text
@@ -344,7 +344,7 @@ class Emitter:
         self.notify(site, lambda handler: str(self.mask))
 
     def event(self, kind: EventKind, instruction: tree.Instruction, *arguments: Value) -> None:
-        """Notify instruments of something that happens at an instruction."""
+        """Notify instruments of an event at an instruction."""
         if self.instruments:
             site = Site(kind, instruction.ptx_line, self.source_of(instruction), instruction.name)
             self.notify(site, lambda handler: ", ".join(str(argument) for argument in arguments))
@@ -357,9 +357,10 @@ class Emitter:
         notified: Collection[int] = (),
         strided: Shape | None = None,
     ) -> None:
-        """Call the handlers that instruments have for a site; `arguments` come after WHERE's.
+        """Call the instruments' handlers for a site; `arguments` come after WHERE's.
 
-        `notified` are instruments that know already, by number; `strided` is the shape of an address that has rows.
+        `notified` are the numbers of instruments that were already notified; `strided` is the shape of an address that
+        has rows.
         """
         found = [
             (i, (strided and t.strided(site, strided.lane_offsets, strided.rows)) or t.handler(site, offsets))
@@ -376,9 +377,9 @@ class Emitter:
     def notify_together(
         self, sites: Sequence[Site], arguments: Callable[[Handler], str], offsets: Sequence[tuple[int, ...]]
     ) -> set[int]:
-        """Call the handlers of accesses with one base that instruments want to hear of at once; who did, by number.
+        """Call the joint handlers of accesses with one base; returns the numbers of the instruments that have one.
 
-        Their rows follow each other.
+        The accesses have consecutive rows.
         """
         found = [(i, t.together(sites, offsets)) for i, t in enumerate(self.instruments)]
         wanted = [(i, handler) for i, handler in found if handler is not None]
@@ -390,7 +391,7 @@ class Emitter:
         return {i for i, _ in wanted}
 
     def _count_event(self) -> None:
-        """Go on in a new block of the host's code after so many events."""
+        """Start a new host block after a number of events."""
         self.events += 1
         if self.events % _BLOCK_EVENTS == 0:
             on = self.code.label("part")
@@ -398,10 +399,10 @@ class Emitter:
             self.code.place(on)
 
     def jump_apart(self, label: str) -> None:
-        """Jump to a block that the host's compiler does not join with this one.
+        """Jump to a block that the host's compiler does not merge with this one.
 
-        It takes time with the square of a block to select instructions and to schedule them, and would join blocks
-        again if it could prove that the branch is always taken.
+        Instruction selection and scheduling take time with the square of a block's size, and the compiler would merge
+        the blocks if it could prove that the branch is always taken.
         """
         zero = "@tw.zero = internal global i32 0"
         if zero not in self.globals:
@@ -417,10 +418,10 @@ class Emitter:
         kind: EventKind,
         arguments: Callable[[Handler], str],
     ) -> None:
-        """Call a handler of some sites, with the counters and the row of the first; or count for it, see `each`."""
+        """Call a handler of some sites with the first site's counters and row, or count for it (see `Handler.each`)."""
         row, done = len(self.counter_rows[instrument]), ""
         if handler.each:
-            assert len(sites) == 1, "accesses that are heard of together are told each time"
+            assert len(sites) == 1, "joint events have no tally"
             none = (0,) * (self.instruments[instrument].slots - len(handler.each))
             self.multiples[instrument].append([row, self._tally(), *handler.each, *none])
             some, done = self.code.label("some"), self.code.label("counted")
@@ -471,7 +472,7 @@ def _float_literal(operand: tree.Immediate, target: str) -> int:
         return int(np.float32(number).view(np.uint32))
     if target == "half":
         return int(np.float16(number).view(np.uint16))
-    single = int(np.float32(number).view(np.uint32))  # bfloat16: the upper half, rounded to nearest even
+    single = int(np.float32(number).view(np.uint32))  # bfloat16 is the upper half, rounded to nearest even
     return (single + 0x7FFF + (single >> 16 & 1)) >> 16 & 0xFFFF
 
 

@@ -1,7 +1,7 @@
-"""Control flow: how blocks begin and end.
+"""Control flow: the starts and ends of blocks.
 
-A block whose frontier is empty jumps plainly. Elsewhere the end of a block asks whose turn it is (`turns.py`). A warp
-that returns to the scheduler saves the registers that are live where it will go on.
+A block with an empty frontier ends in a plain jump. Elsewhere the end of a block finds the lanes whose turn is next
+(`turns.py`). A warp that returns to the scheduler saves the registers that are live where it will resume.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tilewright.simt.translate.pieces import Piece, cut, is_long, whole
 from tilewright.simt.translate.state import ARRIVE, AWAITS, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
 from tilewright.simt.translate.turns import Turns
 
-#: What a piece returns when the warp goes on in another one; never seen outside.
+#: A piece returns this if the warp goes on in another piece; no caller of the kernel sees it.
 ELSEWHERE = 5
-#: Where a warp resumes: at the lowest block with waiting lanes, or at the next one after the block that `avoid` names.
+#: A warp resumes at the lowest block with waiting lanes, or at the next such block after `avoid`.
 AGAIN, OTHERS = -1, -2
-#: Tests of pending blocks, over all blocks' ends, from which on they are shared: the text would grow with the square.
+#: With so many tests of pending blocks over all blocks' ends, they are shared: else the text grows with the square.
 CROWD_TESTS = 4000
-#: Registers times places, over all blocks' ends, from which on vectors are not held in values of LLVM's but in memory;
-#: the same in a piece of a long kernel.
+#: With so many registers times places, over all blocks' ends, vectors are kept in memory and not in LLVM values; the
+#: second number is for a piece of a long kernel.
 TANGLED, TANGLED_PIECE = 1500, 300
 
 
 class Flow:
-    """Emits what is between blocks."""
+    """Emits the code between blocks."""
 
-    #: Whether the warp's record is this function's own, so that masks and registers may live there.
+    #: Whether masks and registers may be kept in the warp's record: only this function uses it.
     in_record = True
 
     def __init__(self, emitter: Emitter) -> None:
@@ -50,14 +50,14 @@ class Flow:
         crowded = self.is_cut or sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
         self.turns = Turns(emitter, sorted(waitable), crowded=crowded)
         barriers = [] if self._every_barrier_is_whole() else [b for b in self.graph.blocks if b.kind == "barrier"]
-        self.points = {b.index: i for i, b in enumerate(barriers)}  # where arrivals must be counted
-        self.resumes: set[int] = set()  # blocks that a warp can resume at with one mask
+        self.points = {b.index: i for i, b in enumerate(barriers)}  # points whose arrivals are counted
+        self.resumes: set[int] = set()  # blocks where a warp can resume with one mask
         self.dispatches = False  # whether a warp can resume at any block with waiting lanes
-        self.counters_at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)  # what pieces share
+        self.counters_at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)  # data that pieces share
         at = self.counters_at + 64 * self.is_cut
         self.pending_offset = at
         waits = [b for b in self.graph.blocks if b.meets and self.frontiers[b.index]]
-        self.counts_parks = len(waits) > 1  # lanes could wait for each other at different instructions
+        self.counts_parks = len(waits) > 1  # lanes may wait for each other at different instructions
         at = align_up(at + 4 * len(waitable), 64)
         self.entries = self._entries()
         live = set().union(*(self.graph.blocks[entry].live_in for entry in self.entries))
@@ -65,14 +65,15 @@ class Flow:
         self.warp_bytes = self.frame.end
 
     def begin(self, piece: Piece | None) -> None:
-        """Emit blocks of one piece from now on; None: the function that runs the pieces."""
+        """Emit blocks of one piece from now on; None: of the function that runs the pieces."""
         self.turns.begin(piece)
         self.frame.begin(piece, hold=self._holds(piece))
 
     def _every_barrier_is_whole(self) -> bool:
-        """Whether barriers are passed when every warp that has not exited waits at one, so that nothing is counted.
+        """Whether a barrier completes when every warp that has not exited waits, so that no arrivals are counted.
 
-        All live lanes of a warp wait together, no thread arrives without waiting, and there is one barrier id.
+        That is so if all live lanes of a warp wait together, no thread arrives without waiting, and there is one
+        barrier.
         """
         ids = set()
         for block in self.graph.blocks:
@@ -84,7 +85,7 @@ class Flow:
         return len(ids) <= 1 and not self.e.functions
 
     def _entries(self) -> set[int]:
-        """Blocks at which a warp can begin, resume, or come from another piece."""
+        """Blocks where a warp can start, resume, or come from another piece."""
         found = {0} if self.is_cut else set()
         for piece in self.pieces:
             found |= {s for i in piece.blocks for s in self.graph.blocks[i].successors if s not in piece.blocks}
@@ -92,13 +93,13 @@ class Flow:
         return found | {target for _, target in self.graph.back_edges} | set(self.turns.waitable)
 
     def _holds(self, piece: Piece | None) -> bool:
-        """Whether a piece's vectors live in the warp's record."""
+        """Whether a piece keeps vectors in the warp's record."""
         if piece is None or not self.in_record:
             return False
         return self._tangles(piece) > (TANGLED_PIECE if self.is_cut else TANGLED)
 
     def _tangles(self, piece: Piece) -> int:
-        """How many values would meet at the ends of blocks: registers that live on, times places to go on."""
+        """Number of phi values at the ends of blocks: live registers times targets."""
         return sum(
             len(piece.touched & self.graph.blocks[target].live_in)
             for index in piece.blocks
@@ -110,7 +111,7 @@ class Flow:
     # -- blocks -------------------------------------------------------------------------------------------------
 
     def enter(self, block: Block) -> None:
-        """Start a block: its mask, its fuel, and the reconvergence of lanes where they wait for each other."""
+        """Start a block: its mask, its fuel, and reconvergence."""
         code, e = self.e.code, self.e
         code.place(f"B{block.index}")
         e.block = block.index
@@ -168,7 +169,7 @@ class Flow:
             self._split(block, [(taken, there), (fall, here)])
 
     def _told_branch(self, block: Block, predicate: Value) -> None:
-        """Notify instruments which lanes take a branch."""
+        """Notify instruments of the lanes that take a branch."""
         if not self.e.instruments or block.end is None:
             return
         lanes = self.e.code.mask_bits(predicate)
@@ -214,7 +215,7 @@ class Flow:
             self.turns.add_pending(target, e.mask)
             self.turns.share("dispatch")
             return
-        # a lower block may have lanes waiting; sticky ones were left there on purpose
+        # a lower block may have lanes waiting; those of sticky blocks wait there on purpose
         for other in sorted(w for w in waiting if w < target):
             self.turns.try_(other, [(target, e.mask)])
         if target in self.turns.places:
@@ -225,7 +226,7 @@ class Flow:
         code.branch(f"B{target}")
 
     def _go_plainly(self, target: int) -> None:
-        """All lanes of the warp that can run go on at one block, which may belong to another piece."""
+        """All runnable lanes of the warp go on at one block, which may belong to another piece."""
         if self.turns.is_here(target):
             if self.is_cut and self.turns.piece is not None:
                 self.e.jump_apart(f"B{target}")
@@ -300,9 +301,9 @@ class Flow:
         return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
 
     def _pay(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
-        """At a back edge: return when the fuel is spent, let others by when spinning.
+        """At a back edge: return when the fuel is spent; a spinning lane lets others run.
 
-        Lanes that all go back wait meanwhile; where lanes part, they are pending already and `waits` is empty.
+        If all lanes go back, they wait meanwhile. If lanes diverge, they are already pending and `waits` is empty.
         """
         if target in self.graph.await_headers:
             self._give_way(block, target, waits)
@@ -325,7 +326,7 @@ class Flow:
         code.place(on)
 
     def _give_way(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
-        """At a back edge: return when the last test of an mbarrier failed; other lanes of the warp come first then."""
+        """At a back edge: return if the last test of an mbarrier failed; then other lanes of the warp run first."""
         code, e = self.e.code, self.e
         on, out = code.label("on"), code.label("await")
         failed = code.icmp("ne", e.field("%warp", WARP["awaits"], "i32"), code.const("i32", 0))
@@ -344,14 +345,14 @@ class Flow:
         code.place(on)
 
     def _leave_at(self, target: int, status: int) -> None:
-        """Return with the lanes that run, to go on with them at a block."""
+        """Return; the running lanes resume at a block."""
         self.resumes.add(target)
         self.frame.save(self.graph.blocks[target].live_in)
         self.e.set_field("%warp", WARP["mask"], self.e.mask)
         self.leave_with(status, resume=target + 1)
 
     def _yield_all(self) -> None:
-        """Return with everything saved, to go on with the lowest block that has lanes."""
+        """Return with all registers saved; the warp resumes at the lowest block with lanes."""
         if self.turns.crowded:
             self.dispatches = True
             self.turns.share("yield.all")
@@ -360,7 +361,7 @@ class Flow:
         self.leave_with(YIELDED, resume=AGAIN)
 
     def _note_loop(self, block: Block) -> None:
-        """Leave in the warp's record which branch back or barrier it is at: what an error about a limit says."""
+        """Store the current back edge or barrier in the warp's record, for errors about limits."""
         e = self.e
         item = (block.end or block.ops[-1]).instruction if block.end or block.ops else None
         site = Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name) if item is not None else None
@@ -369,13 +370,13 @@ class Flow:
         e.set_field("%warp", WARP["loop_lanes"], e.mask)
 
     def leave_with(self, status: int, resume: int) -> None:
-        """Return a status; the warp goes on at block `resume` - 1, or as `AGAIN` and `OTHERS` say."""
+        """Return a status; the warp resumes at block `resume` - 1, or as `AGAIN` and `OTHERS` define."""
         code = self.e.code
         code.put(code.const("i32", status), "%status")
         self.e.set_field("%warp", WARP["resume"], code.const("i32", resume))
         code.branch("leave")
 
     def save_all(self) -> None:
-        """Everything that can be live in any block where lanes wait."""
+        """All registers that can be live in a block where lanes wait."""
         self.dispatches = True
         self.frame.save(self.frame.at)

@@ -1,7 +1,7 @@
-"""Fragments of `wmma`: matrices between memory and a warp's registers, and products of them by those of `mma`.
+"""Fragments of `wmma`: matrices between memory and a warp's registers, and products of them, made of `mma` products.
 
-A matrix lies in scratch memory line by line, without gaps. Its lines come and go in pieces of 16 bytes, one a lane. The
-runtime spreads what lies there over registers, and collects it again (`gathers.c`).
+A matrix is in scratch memory line by line, without gaps. Its lines are moved in pieces of 16 bytes, one a lane. The
+runtime distributes that memory to registers, and collects it from them (`gathers.c`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TYPES = {8: "b64", 16: "b128"}
 
 
 def emit_move(emitter: Emitter, op: Op) -> list[Value]:
-    """Load or store a fragment; the registers that a load gives."""
+    """Load or store a fragment; returns a load's registers."""
     code, form, item = emitter.code, op.form, op.instruction
     store, held = form.row.stores, moved(op.form)
     type_ = "i64" if held.bits == 64 else "i32"
@@ -49,14 +49,14 @@ def emit_move(emitter: Emitter, op: Op) -> list[Value]:
     return []
 
 
-#: Where registers are in scratch memory: after the largest matrix.
+#: The place of registers in scratch memory, after the largest matrix.
 _PLACES = 1024
 
 
 def _places(emitter: Emitter, held: Fragment, *, by_rows: bool) -> tuple[str, int, int]:
-    """Byte offsets in the matrix of all elements, register by register; how many a register has, and their bytes.
+    """Byte offsets of all elements in the matrix, register by register; elements of a register; bytes of an element.
 
-    Elements of less than a byte are words, whose order is that of memory.
+    Elements of less than a byte count as words, in memory order.
     """
     width, step = max(1, held.bits // 8), 1 if held.bits >= 8 else 32 // held.bits
     width = 4 if held.bits < 8 else width
@@ -125,7 +125,7 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def _widened(emitter: Emitter, pairs: list[Value]) -> list[Value]:
-    """Registers of two float16 as twice as many of float32."""
+    """Registers of two float16 to twice as many of float32."""
     code, found = emitter.code, []
     for pair in pairs:
         for shift in (0, 16):
@@ -135,7 +135,7 @@ def _widened(emitter: Emitter, pairs: list[Value]) -> list[Value]:
 
 
 def _narrowed(emitter: Emitter, values: list[Value]) -> list[Value]:
-    """The other way, rounded to nearest."""
+    """The inverse, rounded to nearest."""
     code, found = emitter.code, []
     for low, high in zip(values[::2], values[1::2], strict=True):
         halves = [narrow(code, code.cast("bitcast", value, "float"), "half") for value in (low, high)]

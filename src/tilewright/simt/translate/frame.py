@@ -9,12 +9,12 @@ from tilewright.simt.translate.emitter import STRIDE, Emitter
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
 
-#: Moves of registers after which a block of the host's code ends.
+#: Number of register moves after which a new host block starts.
 _BLOCK_MOVES = 16
 
 
 class Frame:
-    """Places of registers in the record from a byte offset on, and the code that moves them there and back."""
+    """Places of registers in the record from a byte offset on, and the code that saves and restores them."""
 
     def __init__(self, emitter: Emitter, names: Sequence[str], start: int) -> None:
         self.e = emitter
@@ -23,15 +23,15 @@ class Frame:
             _, type_, lanes = emitter.registers[name]
             self.at[name] = align_up(start, 64 if lanes > 1 else 8)
             start = self.at[name] + max(1, Value("", type_).bits // 8) * lanes
-        self.end = align_up(start, 64)  #: Bytes of the record up to here, a multiple of 64.
-        #: Registers that live in their places all the time while the piece at work runs, and need not be moved.
+        self.end = align_up(start, 64)  #: Byte offset of the frame's end, a multiple of 64.
+        #: Registers that stay in their places while the current piece runs, and need not be moved.
         self.held: frozenset[str] = frozenset()
         self.piece: Piece | None = None
 
     def begin(self, piece: Piece | None, *, hold: bool) -> None:
-        """Move registers for one piece from now on; None: nothing is moved.
+        """Save and restore for one piece from now on; None: nothing is moved.
 
-        With `hold`, vectors live in their places all the time; predicates do not, which are kept in another form.
+        With `hold`, vectors stay in their places; predicates do not, because they are saved in another form.
         """
         self.piece = piece
         self.held = frozenset()
@@ -41,12 +41,12 @@ class Frame:
             self.held = piece.touched.intersection(vectors)
 
     def declare(self) -> None:
-        """Name the places of the registers that live there."""
+        """Define pointers to the registers that stay in their places."""
         for name in sorted(self.held):
             self.e.code.line(f"{self.e.registers[name][0]} = getelementptr i8, ptr %warp, i64 {self.at[name]}")
 
     def clear(self, names: Iterable[str]) -> None:
-        """Zeros in the places of registers that a fresh warp may read before it writes them."""
+        """Store zeros in the places of registers that a fresh warp may read before writing."""
         for name in self._kept(names):
             _, type_, lanes = self.e.registers[name]
             pointer = self.e.code.op(f"getelementptr i8, ptr %warp, i64 {self.at[name]}", "ptr")
@@ -55,9 +55,9 @@ class Frame:
             self.e.code.line(f"store {full} zeroinitializer, ptr {pointer.text}, align 4")
 
     def save(self, names: Iterable[str]) -> None:
-        """Keep registers' values; those that have no place are dead wherever the warp goes on.
+        """Save registers; those without a place are dead wherever the warp resumes.
 
-        What the piece at work does not write is in its place already.
+        Registers that the current piece does not write are already in their places.
         """
         written = self.piece.written if self.piece is not None else frozenset()
         moved = [name for name in self._kept(written.intersection(names)) if name not in self.held]
@@ -66,27 +66,27 @@ class Frame:
             self._store(name, self.e.load_register(name))
 
     def _kept(self, names: Iterable[str]) -> list[str]:
-        """Those that have a place, with their strides."""
+        """The registers that have a place, with their strides."""
         return sorted({n for name in names for n in (name, name + STRIDE) if n in self.at})
 
     def _store(self, name: str, value: Value) -> None:
         code = self.e.code
         pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.at[name]}", "ptr")
-        if value.type == "i1":  # i1 vectors are kept as their 32 bits
+        if value.type == "i1":  # an i1 vector is saved as 32 bits
             value = (
                 code.op(f"bitcast {value} to i32", "i32") if value.lanes == LANES else code.cast("zext", value, "i8")
             )
         code.line(f"store {value}, ptr {pointer.text}, align 4")
 
     def _part(self, number: int) -> None:
-        """Go on in a new block of the host's code after so many moves, in a long kernel."""
+        """Start a new host block after a number of moves, in a long kernel."""
         if self.e.is_cut and number and number % _BLOCK_MOVES == 0:
             on = self.e.code.label("part")
             self.e.jump_apart(on)
             self.e.code.place(on)
 
     def restore(self, names: Iterable[str]) -> None:
-        """Put back those that the piece at work reads or writes."""
+        """Restore the registers that the current piece reads or writes."""
         code = self.e.code
         touched = self.piece.touched if self.piece is not None else frozenset()
         moved = [name for name in self._kept(touched.intersection(names)) if name not in self.held]

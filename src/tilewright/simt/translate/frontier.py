@@ -1,4 +1,4 @@
-"""Thread frontiers: in which other blocks lanes can be waiting while one block runs.
+"""Thread frontiers: the other blocks where lanes can wait while a block runs.
 
 Source: Diamos et al., "SIMD re-convergence at thread frontiers", MICRO 2011, stated here as a data-flow problem so that
 barriers and spinning lanes, which may leave lanes waiting in lower-numbered blocks, fit the same iteration.
@@ -21,7 +21,7 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
     # Sets of blocks are integers, a bit a block: kernels with a thousand blocks have a million pairs of them.
     frontiers = [0] * len(graph.blocks)
     sticky = _bits(graph.spin_headers)  # blocks that can wait while higher-numbered ones run
-    behind = 0  # blocks behind a barrier: lanes that it holds wait there even while others run that very block
+    behind = 0  # blocks after a barrier: lanes held by it wait there even while others run that block
     work = deque(block.index for block in graph.blocks)
     at_work = set(work)
     while work:
@@ -55,10 +55,10 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
 
 
 def full_blocks(graph: Graph, frontiers: list[set[int]], threads: int) -> set[int]:
-    """Blocks in which all lanes of the warp run, whatever the data: no mask is needed there.
+    """Blocks in which always all lanes of the warp run, so that no mask is needed.
 
-    All lanes that have not exited run where none can wait elsewhere; and none has exited before, unless some can exit
-    while others wait.
+    All lanes that have not exited run if no lane can wait elsewhere; and no lane has exited before, unless some can
+    exit while others wait.
     """
     if threads % LANES:
         return set()

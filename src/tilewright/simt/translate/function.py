@@ -1,4 +1,4 @@
-"""Emitting a called function: the flow of a warp's kernel, without leaving and coming back."""
+"""Emitting a called function: the flow of a kernel, without leaving and resuming."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tilewright.simt.translate.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQ
 
 
 class FunctionFlow(Flow):
-    """Flow of a called function: `ret` ends lanes, spent fuel is renewed after a look at the limits."""
+    """Flow of a called function: `ret` ends lanes, spent fuel is renewed after a check of the limits."""
 
-    in_record = False  # a call may come back to itself
+    in_record = False  # a function may call itself
 
     def prologue(self) -> None:
-        """Allocas, arena pointers, and a first look at the limits, for recursion without loops."""
+        """Allocas, arena pointers, and a first check of the limits, for recursion without loops."""
         outline.allocas(self)
         code = self.e.code
         code.line("store i32 %mask.in, ptr %mask")
@@ -32,7 +32,7 @@ class FunctionFlow(Flow):
         code.branch("B0")
 
     def _guard_stack(self) -> None:
-        """Leave when the host's own stack runs low, whatever the limit of calls is."""
+        """Leave if the host's stack runs low, whatever the limit of calls."""
         code = self.e.code
         here = code.op("ptrtoint ptr %addresses to i64", "i64")
         low = code.icmp("ult", here, self.e.context("stack_low"))
@@ -68,7 +68,7 @@ class FunctionFlow(Flow):
         outline.emit_shared(self)
 
     def _account(self) -> None:
-        """Add what was run to the context, and renew the fuel."""
+        """Add the instructions run to the context, and renew the fuel."""
         code = self.e.code
         fuel = code.op("load i64, ptr %fuel", "i64")
         quantum = self.e.context("quantum")
@@ -77,7 +77,7 @@ class FunctionFlow(Flow):
         code.line(f"store {quantum}, ptr %fuel")
 
     def _poll(self) -> None:
-        """Leave when somebody asked to stop or the limit of instructions is passed."""
+        """Leave if the launch is stopped or the limit of instructions is passed."""
         code = self.e.code
         self._account()
         stop = self.e.context("stop", "ptr")

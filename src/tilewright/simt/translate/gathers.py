@@ -1,8 +1,8 @@
-"""Loads and stores at a place for each lane: the host's instruction, or a loop in the runtime (`gathers.c`).
+"""Gathers and scatters: the host's instruction, or a loop in the runtime (`gathers.c`).
 
-Where a host has no instruction for them, LLVM writes a move for each lane. That is quick where all lanes run, but takes
-long to compile, and so long kernels call the loop. Under a mask that only the run knows LLVM writes branches too, which
-do not run faster than the loop.
+For a host without such instructions, LLVM emits one move for each lane. That is fast if all lanes run, but slow to
+compile, so long kernels call the loop. Under a mask known only at run time LLVM also emits branches, which are not
+faster than the loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 
 
 def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: int = 1) -> list[Value]:
-    """Load elements, one after the other, from each lane's own place under a mask; zeros where it is off."""
+    """Load consecutive elements from each lane's place, under a mask; zeros in inactive lanes."""
     code, bits = emitter.code, Value("", type_).bits
     vector = f"<{LANES} x {type_}>"
     if _in_runtime(emitter, mask, bits):
@@ -31,7 +31,7 @@ def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: in
 
 
 def scatter(emitter: Emitter, pointers: Value, mask: Value, values: Sequence[Value]) -> None:
-    """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
+    """Store to each lane's place, under a mask; of two lanes with one place, the later lane wins."""
     code, bits = emitter.code, values[0].bits
     if _in_runtime(emitter, mask, bits):
         slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, len(values))
@@ -50,7 +50,7 @@ def _in_runtime(emitter: Emitter, mask: Value, bits: int) -> bool:
 
 
 def _at(emitter: Emitter, start: Value, step: int, count: int) -> Iterator[Value]:
-    """Places that are `step` bytes apart: one, or one in each lane."""
+    """Places that are `step` bytes apart, for one lane or for all."""
     code = emitter.code
     yield start
     for index in range(1, count):

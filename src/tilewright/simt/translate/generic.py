@@ -51,12 +51,12 @@ def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value
 
 
 def _shared(emitter: Emitter) -> str:
-    """What the shared window holds: the block's own memory, or those of its cluster."""
+    """The space of the shared window: the block's own memory, or that of its cluster."""
     return CLUSTER if emitter.launch.clustered else "shared"
 
 
 def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
-    """Notify instruments of the lanes in each space apart, with the addresses of that space."""
+    """Notify instruments of the lanes in each space separately, with addresses of that space."""
     code = emitter.code
     windows = code.binary("lshr", addresses, code.const("i64", 32))
     for space, start in (("global", 0), (_shared(emitter), SHARED_WINDOW), ("local", LOCAL_WINDOW)):
@@ -69,7 +69,7 @@ def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str
 
 
 def window_of(space: str) -> int:
-    """What `cvta` adds to a state-space address to make it generic."""
+    """The number that `cvta` adds to a state-space address to make it generic."""
     return {"shared": SHARED_WINDOW, CLUSTER: SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
 
 

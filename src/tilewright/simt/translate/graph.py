@@ -1,7 +1,7 @@
 """From a function's body to a flow graph: basic blocks in reverse post-order, with liveness.
 
-Blocks are cut at labels, after branches, around barriers, and before instructions at which lanes meet (`.sync`), so
-that every place where a lane can wait is the start of a block. Long straight lines are cut too.
+Blocks are cut at labels, after branches, around barriers, and before instructions where lanes reconverge (`.sync`), so
+a lane can wait only at the start of a block. Long straight lines are cut too.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tilewright.simt.translate import special
 from tilewright.simt.translate.operands import SINK, check_operands
 from tilewright.simt.translate.selectors import selected
 
-#: Instructions of a block at most: LLVM selects machine instructions in time with the square of a block's.
+#: Most instructions of a block: LLVM's instruction selection takes time with the square of a block's size.
 BLOCK_OPS = 125
 #: The condition code register CC.CF, which carry chains write and read.
 CARRY = "$cc"
-#: How many bytes of a thread's stack are in use; see `translate.stack`.
+#: Bytes in use of a thread's stack; see `translate.stack`.
 STACK = "$stack"
-#: Registers that instructions read or write without naming them.
+#: Registers that instructions read or write implicitly.
 HIDDEN = frozenset({CARRY, STACK})
-#: What a guard turns into a branch around it; barriers too.
+#: Instructions that a guard turns into a branch around them; also barriers.
 _BRANCHED = {Role.RETURN, Role.EXIT, Role.TRAP, Role.CALL, Role.SWITCH}
 
 
@@ -71,9 +71,9 @@ class Block:
     negated: bool = False
     end: Op | None = None
     label: str = ""
-    #: this block starts with an instruction at which lanes meet
+    #: this block starts with an instruction where lanes reconverge
     meets: bool = False
-    #: its branch means a guard, and is no instruction of the program
+    #: its branch is a guard, not an instruction of the program
     synthetic: bool = False
     ptx_line: int = 0
     live_in: set[str] = field(default_factory=set)
@@ -93,11 +93,11 @@ class Graph:
     registers: dict[str, str]
     #: (source, target) edges that go to an equal or lower number
     back_edges: set[tuple[int, int]]
-    #: loop headers whose loop reads memory that others may write while it spins
+    #: loop headers whose loop reads memory that other threads may write while it spins
     spin_headers: set[int]
     #: loop headers whose loop tests mbarriers
     await_headers: set[int] = field(default_factory=set)
-    #: registers whose value goes to another one too, with the other one
+    #: registers whose value is also copied to another register, with that register
     copies: dict[str, str] = field(default_factory=dict)
 
 
@@ -112,7 +112,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         known = f"none, {reason}" if reason else "; ".join(table().neighbours(instruction.name))
         known = known or "none with this opcode"
         raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
-    if form.name != instruction.name:  # its parts come in another order
+    if form.name != instruction.name:  # its parts are in another order
         instruction = replace(instruction, modifiers=form.modifiers)
     if form["vec"] and form.row.role is Role.COPY:
         instruction = replace(instruction, operands=tuple(map(special.elements, instruction.operands)))
@@ -134,7 +134,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
                     f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {operand_text(item)})"
                 )
             destinations.append(item.name)
-    if form.row.role is Role.CALL:  # a call that stays one writes the registers it returns into
+    if form.row.role is Role.CALL:  # a call that is not inlined writes its result registers
         destinations = [r.name for o in operands if isinstance(o, tree.CallArguments) for r in _returned(o)]
     writes = tuple(d for d in destinations if d != SINK)
     reads = [r for operand in operands for r in registers_of(operand)]
@@ -155,7 +155,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
 
 
 def _is_branched(item: tree.Instruction) -> bool:
-    """Whether a guard means a branch around an instruction."""
+    """Whether a guard becomes a branch around an instruction."""
     form = table().find(item.name)
     return form is not None and (form.row.kind == "barrier" or form.row.role in _BRANCHED)
 
@@ -182,7 +182,7 @@ def registers_of(operand: tree.Operand) -> list[str]:
 def build(function: tree.Function, path: str) -> Graph:
     """Cut a function into blocks, number them, and find liveness, back edges and spin loops.
 
-    Raises PtxError: for an unknown form, an undeclared register or a branch to no label.
+    Raises PtxError: an unknown form, an undeclared register, or a branch without a label.
     """
     blocks = _Cutter(function, path).cut()
     order = _reverse_post_order(blocks)
@@ -268,7 +268,7 @@ class _Cutter:
                 self.end(op, "barrier", [])
                 after = self.start(item.ptx_line)
                 block.successors = [after.index]
-                if op.writes:  # the reduction's result is read where the warp goes on
+                if op.writes:  # the reduction's result is read where the warp resumes
                     block.end = replace(op, writes=(), destinations=())
                     after.ops.append(replace(op, reads=(), sources=()))
             case _:
@@ -309,10 +309,10 @@ class _Cutter:
 
 
 def _reverse_post_order(blocks: list[Block]) -> list[int]:
-    """Number blocks so that a loop's blocks come before what follows it; unreachable blocks are dropped.
+    """Number blocks so that a loop's blocks come before the blocks after the loop; unreachable blocks are dropped.
 
-    A first walk finds the loops. The second visits those successors first that share the fewest loops with their
-    block, so that exits get the higher numbers, where lanes wait for the others.
+    A first walk finds the loops. The second visits first the successors that share the fewest loops with their block,
+    so exits, where lanes wait for the others, get the higher numbers.
     """
     plain = _walk(blocks, [b.successors for b in blocks])
     position = {node: i for i, node in enumerate(plain)}
@@ -394,12 +394,12 @@ def find_liveness(graph: Graph) -> None:
 def _spins(graph: Graph, tail: int, header: int) -> bool:
     """Whether the loop of a back edge holds an instruction through which another thread could end it."""
     waits = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"}
-    # After a fence a plain load sees what others wrote; what a call does is not known here.
+    # After a fence a plain load sees other threads' writes; the effects of a call are unknown here.
     for block in graph.blocks[header : tail + 1]:
         for op in block.ops:
             row = op.form.row
             asks = row.access == "atomic" and row.writes
-            orders = row.kind == "fence" and ".proxy" not in op.instruction.modifiers  # between threads
+            orders = row.kind == "fence" and ".proxy" not in op.instruction.modifiers  # orders accesses between threads
             if asks or orders or row.role in (Role.SLEEP, Role.CALL):
                 return True
             if row.access == "load" and waits & set(op.instruction.modifiers):

@@ -1,6 +1,6 @@
 """Direct calls are replaced by their callee's body; recursive and indirect ones stay calls.
 
-`.param` variables of calls become registers where every access agrees on place and width, and local memory elsewhere.
+`.param` variables of calls become registers if all accesses agree on place and width, and local memory otherwise.
 
 Source: PTX ISA, 7.1 (Function Declarations and Definitions), 9.7.12.5 (call).
 """
@@ -18,13 +18,13 @@ from tilewright.ptx.substitution import instruction_with_names
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.promote import promote_params
 
-#: Functions that the machine provides itself.
+#: Functions that the machine provides.
 BUILTINS = ("vprintf",)
-#: How names begin of what launches kernels from a kernel. Source: CUDA C++ Programming Guide, "Dynamic Parallelism".
+#: Prefixes of the functions by which kernels launch kernels. Source: CUDA C++ Programming Guide, "Dynamic Parallelism".
 _DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
-#: What is between a name of a copied body and the number of the copy: the parser lets no name have it.
+#: Separates a name in a copied body from the number of the copy; no parsed name has it.
 _COPY = "@"
-#: Instructions of one kernel after inlining; more is a mistake, or an attack. Compiling so many takes minutes.
+#: Most instructions of a kernel after inlining; more is a mistake or an attack. Compiling so many takes minutes.
 INSTRUCTIONS_MAX = 100_000
 
 
@@ -74,7 +74,7 @@ def _callees(function: tree.Function) -> Iterator[str]:
 
 
 def frees_stack(function: tree.Function) -> bool:
-    """Whether a function allocates on the stack, which is given back when it returns."""
+    """Whether a function allocates on the stack, which is released when it returns."""
     return any(isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.ALLOCATE for item in function.body)
 
 
@@ -88,7 +88,7 @@ def call_arguments(item: tree.Instruction) -> tree.CallArguments:
 
 @dataclass(slots=True)
 class _Names:
-    """How one copy of a body renames what it declares, and where it was called from."""
+    """The new names of one copy of a body, and its call site."""
 
     suffix: str
     aliases: dict[str, str] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class _Inliner:
             names.aliases[register] = register + suffix
             into.registers[register + suffix] = type_
         for variable in callee.variables:
-            static = variable.space in ("shared", "global", "const")  # one instance, however often it is called
+            static = variable.space in ("shared", "global", "const")  # one instance for all calls
             renamed = f"{callee.name}${variable.name}" if static else variable.name + suffix
             names.aliases[variable.name] = renamed
             if not static or renamed not in self.statics:
@@ -214,7 +214,7 @@ class _Inliner:
         return names
 
     def bind(self, passed: _Passed, into: tree.Function, names: _Names, *, stores: bool) -> None:
-        """Make a formal parameter mean its actual one, or hold its value."""
+        """Bind a formal parameter to its argument, or store the argument's value in it."""
         item, formal, actual = passed
         if isinstance(formal, tree.Register):
             if stores:
@@ -232,7 +232,7 @@ class _Inliner:
             into.body.append(self.make(item, "st", (".param", formal.type), tree.Address(tree.Symbol(fresh)), actual))
 
     def loaded(self, item: tree.Instruction, actual: tree.Operand, type_: str, into: tree.Function) -> tree.Operand:
-        """An actual argument's value: what is passed in a `.param` variable is loaded first."""
+        """An actual argument's value: a `.param` variable is loaded first."""
         if not isinstance(actual, tree.Symbol):
             return actual
         self.copies += 1
@@ -243,7 +243,7 @@ class _Inliner:
         return tree.Register(name)
 
     def fetch(self, passed: _Passed, into: tree.Function, names: _Names) -> None:
-        """After the callee's body: move a result to where the call wants it."""
+        """After the callee's body: move a result to the call's operand."""
         item, formal, actual = passed
         if isinstance(formal, tree.Register):
             type_ = into.registers[names(formal.name)]
@@ -264,5 +264,5 @@ class _Inliner:
         *operands: tree.Operand,
         guard: tree.Guard | None = None,
     ) -> tree.Instruction:
-        """An instruction at a call's place."""
+        """An instruction with the location of a call."""
         return tree.Instruction(opcode, modifiers, operands, item.ptx_line, guard, item.location)

@@ -1,4 +1,4 @@
-"""Instructions that each lane computes for itself, and the operands of any row as its types say."""
+"""Instructions that each lane computes by itself, and operands with the types of their row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.simt.translate.transfer import transfer
 
 
 def is_packed(op: Op) -> bool:
-    """Whether a move takes a register apart or puts one together."""
+    """Whether a move unpacks or packs a register."""
     return len(op.destinations) > 1 or isinstance(op.sources[0], tree.Vector)
 
 
@@ -62,7 +62,7 @@ def emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
     else:
         scalar = shape.kind != VECTOR
         results = lower(code, form, *(narrowed(emitter, op) or read_sources(emitter, op, base=scalar)))
-        if scalar:  # where a known predicate chooses, the other operand may be a vector
+        if scalar:  # if a known predicate selects, the other operand may be a vector
             results = tuple(map(emitter.first_lane, results))
     stride = _stride(emitter, op, shape, results[0]) if shape.kind == STRIDED else None
     for index, name in enumerate(op.destinations):
@@ -76,7 +76,7 @@ def emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _stride(emitter: Emitter, op: Op, shape: Shape, first: Value) -> Value:
-    """The stride of a result: by how much a lane one stride away differs from lane 0, whose value is given."""
+    """The stride of a result: the difference between a lane one stride away and lane 0, whose value is given."""
     code, lane = emitter.code, shape.rows.index(1)
     (further,) = lower(code, op.form, *read_sources(emitter, op, base=True, lane=lane))
     return code.sub(code.sub(emitter.first_lane(further), first), code.const(first.type, shape.lane_offsets[lane]))
@@ -100,7 +100,7 @@ def tell_values(emitter: Emitter, op: Op) -> None:
 
 
 def _widened(emitter: Emitter, value: Value, op: Op) -> Value:
-    """An operand as 64 bits: integers by the sign where the instruction has one, floats as their bits."""
+    """An operand as 64 bits: signed integers sign-extended, floats as their bits."""
     code = emitter.code
     integer = value if value.type[0] == "i" else code.cast("bitcast", value, f"i{value.bits}")
     signed = value.type[0] == "i" and any(part[:2] in (".s",) for part in op.instruction.modifiers)
@@ -108,13 +108,13 @@ def _widened(emitter: Emitter, value: Value, op: Op) -> Value:
 
 
 def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
-    """The result's shape as if there were no guard: lanes that the guard leaves out keep their old value anyway."""
+    """The result's shape as if there were no guard: lanes outside the guard keep their old value anyway."""
     sources = [emitter.shapes.operand(s) for s in op.sources]
     return transfer(op, sources, emitter.launch, emitter.layout.params)[0]
 
 
 def read_sources(emitter: Emitter, op: Op, *, base: bool, lane: int = 0) -> list[Value]:
-    """Source operands as the row's types say; with `base`, those of one lane."""
+    """Source operands with the row's types; with `base`, the values of lane 0."""
     letters = [letter_of(o) for o in op.form.row.operands[1:]]
     values = []
     for index, operand in enumerate(op.sources):

@@ -1,4 +1,4 @@
-"""Instructions that look across lanes, or take lanes one by one: warp operations and atomics."""
+"""Instructions across lanes, or of one lane after another: warp operations and atomics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where variables live: offsets of shared, local, parameter and module variables."""
+"""The places of variables: offsets of shared, local, parameter and module variables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.isa import Role, role_of
 
-#: What a GPU keeps of a block's shared memory for its own code, from sm_80 on: cooperative groups have the barriers of
-#: tiles wider than a warp there, and find them zero. Its registers are the offsets in it. Source: PTX ISA, 10.31
-#: (%reserved_smem_offset); CUDA C++ Programming Guide, 16.2 (technical specifications).
+#: The part of a block's shared memory that a GPU reserves for its own code, from sm_80 on. Cooperative groups keep the
+#: barriers of tiles wider than a warp there, and expect zeros. Its registers are the offsets in it. Source: PTX ISA,
+#: 10.31 (%reserved_smem_offset); CUDA C++ Programming Guide, 16.2 (technical specifications).
 RESERVED = "%reserved_smem"
 RESERVED_BYTES = 1024
 RESERVED_OFFSETS = {
@@ -40,11 +40,11 @@ class Layout:
     module_bytes: int = 0
     #: All functions of the module; the address of the i-th is i + 1.
     functions: list[str] = field(default_factory=list)
-    #: Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
+    #: Local memory of the function's own variables; `local_bytes` also has the frames of called functions.
     frame_bytes: int = 0
-    stack_start: int = 0  #: Where a thread's stack begins in its local memory, which it fills to the end.
-    gap_bytes: int = 0  #: Unused bytes after each variable, for an instrument's sake.
-    #: Bytes of `shared_bytes` that are between variables for an instrument's sake, and are no GPU's.
+    stack_start: int = 0  #: Offset of a thread's stack, which takes the rest of its local memory.
+    gap_bytes: int = 0  #: Unused bytes after each variable, for instruments.
+    #: Bytes of `shared_bytes` that are only gaps for instruments, which a GPU does not have.
     shared_gap_bytes: int = 0
     #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     sizes: dict[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Layout:
 
     @property
     def calls(self) -> bool:
-        """Whether functions stay calls, each of which takes a frame of the host's stack."""
+        """Whether some functions are not inlined; each call takes a frame of the host's stack."""
         return self.stack_start > self.frame_bytes
 
 
@@ -109,13 +109,13 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
 
 
 def _instructions(module: tree.Module, entry: tree.Function) -> Iterator[tree.Instruction]:
-    """Those of a kernel and of every function that it might call."""
+    """The variables of a kernel and of every function that it might call."""
     for function in (entry, *(f for f in module.functions.values() if not f.is_entry)):
         yield from (item for item in function.body if isinstance(item, tree.Instruction))
 
 
 def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
-    """Whether a kernel, or a function that it might call, asks where the reserved shared memory is."""
+    """Whether a kernel, or a function that it might call, reads the offset of the reserved shared memory."""
     return any(
         isinstance(operand, tree.Register) and operand.name in RESERVED_OFFSETS
         for item in _instructions(module, entry)
@@ -127,7 +127,7 @@ def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
 def initial_data(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> Iterator[tuple[int, bytes]]:
     """(offset, bytes) of every initialised variable, the module's variables placed at device address `base`.
 
-    Raises PtxError: when an initialiser names something without an address, or is longer than its variable.
+    Raises PtxError: an initialiser names a symbol without an address, or is longer than its variable.
     """
     for variable in (*module.variables.values(), *entry.variables):
         place = layout.places.get(variable.name)

@@ -1,8 +1,8 @@
-"""Instructions of a warp together whose operands are lists of registers: products of matrices and their kin.
+"""Instructions of a whole warp with lists of registers: products of matrices and the like.
 
-Their registers are left in memory, lane by lane. A function of the runtime reads them there and leaves the results,
+Their registers are stored in memory, lane by lane. A function of the runtime reads them there and stores the results,
 which are loaded again. It is called as ``f(context, results, sources, numbers...)``: registers come in the order of the
-operands, 32 elements each, and what the form says follows as 32-bit numbers.
+operands, 32 elements each, and the form's numbers follow as 32-bit integers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewright.simt.translate.graph import Op
 
 
 def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
-    """The registers that an instruction gives. Registers of lanes that do not execute count as all others do."""
+    """The result registers of an instruction. Registers of inactive lanes count like all others."""
     code, form = emitter.code, op.form
     if form.has("block_scale"):
         _check_selectors(emitter, op)
@@ -34,7 +34,7 @@ def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def _check_selectors(emitter: Emitter, op: Op) -> None:
-    """Literals that choose scales: a byte, and a lane of four, or of A a pair of them. Source: PTX ISA, 9.7.14.3."""
+    """Literals that select scales: a byte, and one lane of four (for A a pair). Source: PTX ISA, 9.7.14.3."""
     item, first = op.instruction, range(0, 4, blocks(op.form))
     for name, lanes in ("ia", range(2)), ("ib", range(4)):
         operand = op.named[name]
@@ -48,7 +48,7 @@ def _check_selectors(emitter: Emitter, op: Op) -> None:
 
 
 def run(emitter: Emitter, form: Form, values: Sequence[Value], count: int) -> list[Value]:
-    """The registers that the runtime gives for a form and the registers of its sources."""
+    """The result registers of a form, computed by the runtime from the source registers."""
     code, type_ = emitter.code, element_type(form.type_of("d"))
     result_bytes = LANES * Value("", type_).bits // 8
     sources = _place(emitter, count * result_bytes)

@@ -1,6 +1,6 @@
 """Loads and stores of matrices by a warp: rows of 16 bytes, each at the address that one lane has.
 
-The rows lie one behind the other in scratch memory, where a matrix of 128 bytes is a register of the 32 lanes.
+The rows are consecutive in scratch memory, where a matrix of 128 bytes is one register of 32 lanes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
 
 _ROW_BYTES, _ROWS = 16, 8
-#: Where registers are in scratch memory that are not the rows themselves: after these.
+#: The place of registers in scratch memory, after the rows, if they differ from the rows.
 _REGISTERS = LANES * _ROW_BYTES
 
 
 def emit_rows(emitter: Emitter, op: Op) -> list[Value]:
-    """Load or store matrices; the registers that a load gives. Rows of lanes that do not execute are zeros."""
+    """Load or store matrices; returns a load's registers. Rows of inactive lanes are zeros."""
     store = op.form.row.stores
     address, offset, space = resolve(
         emitter, op.instruction, op.instruction.operands[0 if store else 1], "shared" if op.form["space"] else "generic"
@@ -64,7 +64,7 @@ def _store(emitter: Emitter, access: Access, count: int) -> list[Value]:
 
 
 def _exchange(emitter: Emitter, access: Access, count: int, function: str) -> int:
-    """Move bytes between the rows and registers after them; where these begin."""
+    """Move bytes between the rows and the registers after them; returns the start of the registers."""
     places = emitter.constant_array("i32", transposed_places(access.op.form, count))
     registers = _matrix(emitter, 0, _REGISTERS)
     where = (f"ptr {registers}", "ptr %lanes.scratch", f"ptr {places}")

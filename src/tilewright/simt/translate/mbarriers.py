@@ -1,4 +1,4 @@
-"""What a warp's code does at an mbarrier: find it in shared memory, call the runtime, read the result.
+"""The code of a warp at an mbarrier: find it in shared memory, call the runtime, read the result.
 
 Source: PTX ISA, 9.7.13.15 (mbarrier).
 """
@@ -22,16 +22,16 @@ from tilewright.simt.translate.state import MBARRIER_DROPS, MBARRIER_EXPECTS, MB
 
 #: Bytes of an mbarrier.
 _BYTES = 8
-#: What an arrival's name says that it does besides.
+#: Further actions of an arrival, by a part of its name.
 _DOES = {"arrive_drop": MBARRIER_DROPS, "expect_tx": MBARRIER_EXPECTS, "noComplete": MBARRIER_NO_COMPLETION}
 
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
-    """An instruction that makes, changes or ends mbarriers, lane by lane; an arrival gives their states before."""
+    """Emit an instruction that initialises, changes or invalidates mbarriers; an arrival returns the old states."""
     if op.form["space"] == CLUSTER and op.form.row.writes and op.destinations != (SINK,):
         raise PtxError(
             f"{emitter.module.path}:{op.instruction.ptx_line}: the result of '{op.form.name}' must be '_' "
-            f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
+            f"(got {op.destinations[0]}): an mbarrier of another block returns no state"
         )
     if op.form["space"] != CLUSTER or not emitter.launch.clustered:
         return _emit(emitter, op, places_of(emitter, op, op.sources[0]), "ptr %shared")
@@ -50,11 +50,11 @@ def _emit(emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], share
     where, places = lanes
     if form.has("inval"):
         code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, shared, places)
-        _tell(emitter, op)
+        _notify(emitter, op)
         return []
     number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
     arguments = ("ptr %context", *where, shared, places, scratch(emitter, 1, number))
-    if form.has("async"):  # copies of the thread, which have ended
+    if form.has("async"):  # copies of the thread, which are complete
         if form.has("noinc"):
             or_fault(emitter, "tw_mbarrier_arrive", *arguments, scratch(emitter, 2, code.const("i64", 0)), "i32 0")
     elif form.has("init"):
@@ -63,14 +63,14 @@ def _emit(emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], share
         or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
     else:
         return [arrive(emitter, op, lanes, shared, number)]
-    _tell(emitter, op)
+    _notify(emitter, op)
     return []
 
 
 def arrive(
     emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], shared: str, number: Value | None = None
 ) -> Value:
-    """Arrive at mbarriers in a block's shared memory, once or by a number, and say what they were before."""
+    """Arrive at mbarriers in a block's shared memory, once or by a count; returns their old states."""
     code, (where, places) = emitter.code, lanes
     counts = scratch(emitter, 1, code.const("i32", 1) if number is None else number)
     states = scratch(emitter, 2, code.const("i64", 0))
@@ -78,12 +78,12 @@ def arrive(
     or_fault(
         emitter, "tw_mbarrier_arrive", "ptr %context", *where, shared, places, counts, states, f"i32 {does}"
     )  # fmt: skip
-    _tell(emitter, op)
+    _notify(emitter, op)
     return code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)
 
 
 def emit_test(emitter: Emitter, op: Op) -> Value:
-    """Whether a phase is complete: one answer where all lanes ask the same."""
+    """Whether a phase is complete: one answer if all lanes test the same mbarrier and phase."""
     code = emitter.code
     (warp, site, mask), places = places_of(emitter, op, op.sources[0])
     parity = op.form.has("parity")
@@ -91,15 +91,15 @@ def emit_test(emitter: Emitter, op: Op) -> Value:
     tokens = scratch(emitter, 1, code.resize(token, "i64", signed=False))
     uniform = emitter.shapes.results(op)[0].kind == UNIFORM
     if uniform:
-        mask = code.and_(emitter.mask, code.sub(code.const("i32", 0), emitter.mask))  # the lowest lane asks for all
+        mask = code.and_(emitter.mask, code.sub(code.const("i32", 0), emitter.mask))  # the lowest lane tests for all
     arguments = (warp, site, mask, "ptr %shared", places, tokens, f"i32 {int(parity)}")
     complete = Value(code.invoke("tw_mbarrier_test", "i32", *arguments), "i32")
-    _tell(emitter, op)
+    _notify(emitter, op)
     return code.icmp("ne", complete, code.const("i32", 0)) if uniform else code.mask_lanes(complete)
 
 
 def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Value) -> None:
-    """Bytes of a copy have come, of which an mbarrier hears: `number` in each lane that runs."""
+    """Count the bytes of copies at mbarriers: `number` for each running lane."""
     complete(emitter, places_of(emitter, op, operand), "ptr %shared", number)
 
 
@@ -126,7 +126,7 @@ def places_there(emitter: Emitter, op: Op, place: Place, there: There) -> tuple[
 
 
 def places_of(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
-    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier is in the block."""
+    """The runtime's arguments: the warp, the site, the lanes, and each lane's offset of its mbarrier in the block."""
     code, item = emitter.code, op.instruction
     named = "shared" if op.form["space"] or op.form.row.kind in ("tensor", "bulk") else "generic"
     base, offset, space = resolve(emitter, item, operand, named)
@@ -143,7 +143,7 @@ def places_of(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[ob
 
 
 def scratch(emitter: Emitter, number: int, value: Value) -> str:
-    """Leave a value of all lanes where the runtime finds it: an argument that points there."""
+    """Store a value of all lanes for the runtime; returns a pointer argument."""
     code = emitter.code
     at = code.op(slot(number), "ptr")
     code.store(code.splat(value), at.text)
@@ -151,19 +151,19 @@ def scratch(emitter: Emitter, number: int, value: Value) -> str:
 
 
 def slot(number: int) -> str:
-    """Where a value of all lanes is in scratch memory, 64 bits each."""
+    """The place of a value of all lanes in scratch memory, 64 bits each."""
     return f"getelementptr i8, ptr %lanes.scratch, i64 {number * 8 * LANES}"
 
 
-def _tell(emitter: Emitter, op: Op) -> None:
-    """Notify instruments of what has been done, with the operands that are in scratch memory."""
+def _notify(emitter: Emitter, op: Op) -> None:
+    """Notify instruments of an operation, with the operands in scratch memory."""
     if emitter.instruments:
         places, operands = (emitter.code.op(slot(number), "ptr") for number in range(2))
         emitter.event(EventKind.MBARRIER, op.instruction, emitter.mask, places, operands)
 
 
 def or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
-    """Call a function of the runtime that is true where it found a fault."""
+    """Call a function of the runtime that returns true for a fault."""
     code = emitter.code
     on = code.label("on")
     code.branch_if(Value(code.invoke(function, "i1", *arguments), "i1"), "fault", on, likely=False)

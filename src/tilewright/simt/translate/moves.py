@@ -16,20 +16,20 @@ from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.shape import VECTOR
 
-#: Nothing in memory is known across this, and nothing is executed for it.
+#: A compiler barrier: the compiler assumes that memory changes here; no instruction is executed.
 _CLOBBER = 'call void asm sideeffect "", "~{memory}"()'
-#: Distinct elements up to which single loads beat one wide load and a shuffle.
+#: Up to this number of distinct elements, single loads are faster than a wide load and a shuffle.
 _SINGLE_LOADS_MAX = 4
 #: Bytes of the widest single vector load.
 _WINDOW_BYTES_MAX = 1024
-#: Runs of neighbouring elements up to which they are loaded or stored one by one, rather than lane by lane.
+#: Up to this number of runs of adjacent elements, runs are moved one by one, not lane by lane.
 RUNS_MAX = 8
 
 
 def emit_access(emitter: Emitter, access: Access) -> list[Value]:
-    """Emit an access whose lanes are `emitter.mask`; a load returns its elements as stored in registers' widths.
+    """Emit an access whose lanes are `emitter.mask`; a load returns its elements in the registers' widths.
 
-    Nothing of the kernel moves across a volatile or ordered access, in the host's compiler or in its processor.
+    No access of the kernel moves across a volatile or ordered one, neither in the compiler nor in the processor.
     """
     modifiers = access.op.instruction.modifiers
     if access.fenced:
@@ -103,7 +103,7 @@ def _store_sources(emitter: Emitter, access: Access) -> list[Value]:
 def load_lanes(
     emitter: Emitter, pointer: Value, at: int, offsets: list[int], type_: str, count: int = 1
 ) -> list[Value]:
-    """Load so many elements at each lane's offset: single loads, a window and shuffles, runs, or a gather."""
+    """Load `count` elements at each lane's offset: single loads, a window and shuffles, runs, or a gather."""
     size = Value("", type_).bits // 8
     distinct = sorted(set(offsets))
     low = distinct[0]
@@ -120,10 +120,10 @@ def load_lanes(
 
 
 def _load_window(emitter: Emitter, pointer: Value, at: int, lanes: list[int], type_: str, count: int) -> list[Value]:
-    """Load all that is between lanes' elements, once, and take each lane's out of it; `lanes` counts in elements.
+    """Load the whole range of the lanes' elements once and shuffle; `lanes` counts in elements.
 
-    Vectors have 32 elements: LLVM takes shuffles of others apart, element by element. What the last one has beyond
-    is in the arena or its slack.
+    Vectors have 32 elements, because LLVM splits other shuffles into elements. Elements of the last vector beyond the
+    range are in the arena or its slack.
     """
     code, size = emitter.code, Value("", type_).bits // 8
     starts = range(0, max(lanes) + count, LANES)
@@ -145,7 +145,7 @@ def _load_runs(
 
 
 def unit_runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """Where neighbouring lanes have neighbouring elements: the first lane and the number of each such run.
+    """Runs of adjacent lanes with adjacent elements: the first lane and the number of lanes.
 
     >>> unit_runs([0, 4, 64, 68, 72], 4)
     [(0, 2), (2, 3)]
@@ -170,7 +170,7 @@ def _load_few(emitter: Emitter, pointer: Value, at: int, offsets: list[int], dis
 
 
 def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], values: Sequence[Value]) -> None:
-    """Store under the mask, one element after the other: plain or masked vector stores, or a scatter."""
+    """Store consecutive elements under the mask: plain or masked vector stores, or a scatter."""
     code = emitter.code
     size = values[0].bits // 8
     if len(set(offsets)) == 1:
@@ -197,7 +197,7 @@ def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], 
 
 
 def _store_last(emitter: Emitter, place: str, value: Value) -> None:
-    """Store where every lane writes the same place: the last one stays."""
+    """Store if every lane writes to the same place: the last lane wins."""
     code = emitter.code
     if value.lanes != 1:
         leading = code.call("llvm.ctlz", "i32", emitter.mask, flags="i1 false")
@@ -209,17 +209,17 @@ def _store_last(emitter: Emitter, place: str, value: Value) -> None:
 def plain_stores(
     emitter: Emitter, pointer: Value, at: int, offsets: Sequence[int], value: Value, runs: Sequence[tuple[int, int]]
 ) -> None:
-    """Store runs of lanes, in their order: where two lanes write the same place, the last one stays."""
+    """Store runs of lanes, in their order: of two lanes with the same place, the last one wins."""
     for lane, count in runs:
         part = emitter.code.part(value, lane, count)
         emitter.code.store(part, _at(emitter, pointer, at + offsets[lane]), 1)
 
 
 def by_fullness(emitter: Emitter, plain: Callable[[], None] | None, masked: Callable[[], None], *, slow: bool) -> None:
-    """Emit a store's plain form where all lanes run, and its masked form elsewhere.
+    """Emit the plain form of a store for a full mask, and its masked form otherwise.
 
-    Where only the run knows the mask, both are emitted, unless the masked form is as fast: no `slow` scatter, on a host
-    with mask registers.
+    For a mask known only at run time, both are emitted, unless the masked form is as fast: on a host with mask
+    registers, if it is not a `slow` scatter.
     """
     code = emitter.code
     if plain is not None and emitter.mask == ALL_LANES:

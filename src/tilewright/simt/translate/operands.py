@@ -1,8 +1,8 @@
-"""What an instruction's operands must be: registers that exist, as wide as the type they are used as.
+"""The check of an instruction's operands: registers that exist and have the width of their type.
 
 Source: PTX ISA, 9.4 (Type Information for Instructions and Operands), 9.4.1 (Operand Size Exceeding Instruction-Type
-Size), 6.4.1 (Addresses as Operands) and chapter 10 (Special Registers). Where the manual leaves a case open, the
-vendor's assembler decides: a test asks both it and this module about every form of the table.
+Size), 6.4.1 (Addresses as Operands) and chapter 10 (Special Registers). Where the manual is unclear, the vendor's
+assembler decides: a test compares it with this module for every form of the table.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from tilewright.ptx.printing import operand_text
 from tilewright.simt.isa import Form, Role
 from tilewright.simt.translate import special
 
-#: Widths that a register can be declared with; 1 means a predicate.
+#: Widths that a register can be declared with; 1 is a predicate.
 _WIDTHS = (1, 8, 16, 32, 64, 128)
-#: Operands whose registers may be wider than their type: loads extend them, stores cut them off.
+#: Operands whose registers may be wider than their type: loads extend them, stores truncate them.
 _MAY_BE_WIDER = {"load": "d", "store": "b"}
-#: Formats whose conversions take registers of their very width: the assembler's rule, which the manual leaves out.
+#: Formats whose conversions need registers of exactly their width: a rule of the assembler, not in the manual.
 _EXACT_FORMATS = re.compile(r"\.(bf16|tf32|e\dm\d)")
 #: Instructions that read special registers.
 _READ_SPECIALS = (Role.COPY, Role.CONVERT)
-#: The destination that throws a result away.
+#: The destination that discards a result.
 SINK = "_"
 _LIST = "their number follows the name: .v2, .v4 or .v8, or the shape and types of a matrix"
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The widths that a register may have, how a message says so, and what to do about another."""
+    """The widths that a register may have, the text for a message, and the remedy."""
 
     widths: tuple[int, ...]
     text: str
@@ -41,7 +41,7 @@ class _Rule:
 
 
 _ANY = _Rule(_WIDTHS, "")
-#: A narrow one is extended by zeros.
+#: Narrow addresses are zero-extended.
 _ADDRESS = _Rule((8, 16, 32, 64), "8 to 64 bits wide")
 
 
@@ -57,7 +57,7 @@ def _at_least(bits: int) -> _Rule:
 
 @functools.cache
 def _bits(type_: str) -> int:
-    """Width of a PTX type in bits: 32 of `.f16x2`, 1 of `.pred`."""
+    """Width of a PTX type in bits: 32 for `.f16x2`, 1 for `.pred`."""
     bits = 1
     for number in re.findall(r"\d+", type_):
         bits *= int(number)
@@ -66,7 +66,7 @@ def _bits(type_: str) -> int:
 
 @functools.cache
 def _in_brackets(syntax: str) -> frozenset[str]:
-    """The operands that a row's syntax has in brackets, which may be in braces: addresses."""
+    """The addresses in a row's syntax: the operands in brackets, perhaps also in braces."""
     return frozenset(re.findall(r"\[\}?(\w+)", syntax))
 
 
@@ -77,9 +77,8 @@ def _in_braces(count: int) -> str:
 def check_operands(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
     """Check that an instruction's registers exist and fit its form.
 
-    Raises PtxError: for a register that is neither declared nor special, or has another width than its operand; for
-    braces around the wrong number of registers; for a special register that is written or that the instruction cannot
-    read.
+    Raises PtxError: a register is neither declared nor special, or has another width than its operand; braces have the
+    wrong number of registers; a special register is written, or the instruction cannot read it.
     """
     check = _Check(instruction, form, registers, path)
     if instruction.guard is not None:
@@ -103,7 +102,7 @@ class _Check:
         first, _, second = name.partition("|")
         count = self.form.lists.get(first, 0)
         whole = isinstance(operand, tree.Register) and operand.name == SINK and self.form.row.kind == "atomic"
-        alone = "|" in self.form.type_of(first)  # one register may mean the list
+        alone = "|" in self.form.type_of(first)  # one register may be used for the list
         if count and not whole and not alone and not isinstance(operand, tree.Vector | tree.Address):
             self.fail(f"operand {first}", _in_braces(count), "no braces", _LIST)
         match operand:
@@ -127,7 +126,7 @@ class _Check:
                         self.register("an argument", item, _ANY)
 
     def vector(self, name: str, items: tuple[tree.Operand, ...]) -> None:
-        """Check operands in braces: a vector's elements, or the pieces of what `mov` packs and unpacks."""
+        """Check operands in braces: a vector's elements, or the parts that `mov` packs and unpacks."""
         rule, bits = self.rule(name), _bits(self.form["type"])
         if self.form.row.role is Role.COPY and not self.form["vec"]:
             if bits % len(items):
@@ -141,7 +140,7 @@ class _Check:
                 self.register(f"an element of operand {name}", item, rule)
 
     def rule(self, name: str, *, address: bool = False) -> _Rule:
-        """What the row says of an operand's width; of two types an address has the first, if it may be one."""
+        """The row's rule for an operand's width; with two types, an address has the first, if it may be an address."""
         row, type_ = self.form.row, self.form.type_of(name)
         if row.kind == "isspacep" and name == "a":  # an address without brackets
             return _ADDRESS

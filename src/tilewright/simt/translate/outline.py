@@ -1,7 +1,7 @@
-"""The LLVM functions around a kernel's blocks: how they begin, where a warp resumes, and how they end.
+"""The LLVM functions around a kernel's blocks: their starts, the resume points of a warp, and their ends.
 
-A short kernel is one function. A long one is a function a piece, and one that runs them in turn: a piece returns
-`ELSEWHERE` and leaves in the warp's record where to go on. To that function each block is a call of its piece.
+A short kernel is one function. A long one is one function for each piece, and one that runs them in turn: a piece
+returns `ELSEWHERE` and stores the next block in the warp's record. In the latter, each block is a call of its piece.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tilewright.simt.translate.pieces import Piece
 from tilewright.simt.translate.state import AWAITS, BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
-#: What pieces share of a function's counters: byte offsets after `Flow.counters_at`.
+#: Counters that pieces share: byte offsets after `Flow.counters_at`.
 _COUNTERS = {"fuel": 0, "spins": 8, "parks": 12, "avoid": 16}
 
 
 def emit_kernel(flow: Flow, symbol: str, emit_block: Callable[[Block], None]) -> None:
-    """Emit a kernel, in one function or in pieces, under the name of a warp's function."""
+    """Emit a kernel, in one function or in pieces, under the warp function's name."""
     code = flow.e.code
     if not flow.is_cut:
         flow.begin(flow.pieces[0])
@@ -60,7 +60,7 @@ def emit_blocks(flow: Flow, piece: Piece, emit_block: Callable[[Block], None]) -
 
 
 def allocas(flow: Flow) -> None:
-    """A function's own variables, its registers, and where arenas are."""
+    """A function's own variables, its registers, and pointers to the arenas."""
     code, e = flow.e.code, flow.e
     code.place("entry")
     code.line("%mask = alloca i32")
@@ -79,7 +79,7 @@ def allocas(flow: Flow) -> None:
         code.line("%avoid = alloca i32")
     code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
     code.line(f"%lanes.scratch = alloca [{_scratch_bytes(flow)} x i8], align 64")
-    # In memory: as values of LLVM's, all masks would meet wherever blocks meet, in thousands of phis.
+    # In memory: as LLVM values, the masks would need thousands of phis where blocks join.
     in_record = f"getelementptr i8, ptr %warp, i64 {flow.pending_offset}"
     code.line(f"%pending = {in_record if flow.in_record else f'alloca [{len(flow.turns.waitable)} x i32], align 64'}")
     flow.frame.declare()
@@ -89,7 +89,7 @@ def allocas(flow: Flow) -> None:
 
 
 def _scratch_bytes(flow: Flow) -> int:
-    """Slots of 16 bytes a lane for the widest atomic, v8 with a cache policy; of 4 for lists of registers."""
+    """Scratch memory: 16 bytes a lane for each operand of the widest atomic (v8, cache policy), 4 for a register."""
     lists = (sum(op.form.lists.values()) for block in flow.graph.blocks for op in block.ops if op.form.row.counts)
     return LANES * max(18 * 16, 4 * max(lists, default=0))
 
@@ -101,7 +101,7 @@ def _arenas(flow: Flow) -> None:
     code.line(f"%shared.limit = add i64 {e.context('shared_bytes').text}, 0")
     code.line(f"%shared = getelementptr i8, ptr {e.field('%slot', SLOT['shared'], 'ptr').text}, i64 0")
     warp = code.cast("zext", e.field("%warp", WARP["index"], "i32"), "i64")
-    stride = align_up(e.layout.local_bytes, 16) * LANES  # of a whole warp
+    stride = align_up(e.layout.local_bytes, 16) * LANES  # for a whole warp
     offset = code.mul(warp, code.const("i64", stride))
     local = e.field("%slot", SLOT["local"], "ptr")
     code.line(f"%local = getelementptr i8, ptr {local.text}, i64 {offset.text}")
@@ -110,7 +110,7 @@ def _arenas(flow: Flow) -> None:
 
 
 def _observer(flow: Flow, index: int) -> None:
-    """Where an instrument's own memory is; what its handlers are given, room for addresses and values."""
+    """Pointers to each instrument's memory, and space for the addresses and values that handlers get."""
     e = flow.e
     tables = {"launch": e.context("observed_launch", "ptr"), "block": e.field("%slot", SLOT["observed"], "ptr")}
     for name, table in tables.items():
@@ -124,7 +124,7 @@ def _observer(flow: Flow, index: int) -> None:
 
 
 def _end_kernel(flow: Flow) -> None:
-    """The common exits, and the resume points that turned out to be needed."""
+    """The common exits, and the resume points that are needed."""
     code, e = flow.e.code, flow.e
     if flow.turns.parks:
         reconvergence.others(flow)
@@ -154,7 +154,7 @@ def _end_kernel(flow: Flow) -> None:
 
 
 def _resume_switch(flow: Flow) -> None:
-    """Where a warp goes on that the scheduler runs again."""
+    """The place where a warp continues when the scheduler runs it again."""
     code, e = flow.e.code, flow.e
     code.place("resume.switch")
     resume = e.field("%warp", WARP["resume"], "i32")
@@ -180,7 +180,7 @@ def _resume_switch(flow: Flow) -> None:
 
 
 def clear_pending(flow: Flow) -> None:
-    """No lane waits anywhere."""
+    """Clear all pending masks."""
     for block in flow.turns.waitable:
         flow.e.code.put(flow.e.code.const("i32", 0), flow.turns.pending(block))
 
@@ -192,7 +192,7 @@ def _resume_all(flow: Flow) -> None:
     flow.frame.restore(flow.frame.at)
     for block, point in flow.points.items():
         after = flow.graph.blocks[block].successors[0]
-        if not flow.frontiers[block]:  # resumes with one mask, kept elsewhere
+        if not flow.frontiers[block]:  # resumes with one mask, which is stored elsewhere
             continue
         ready = e.field("%warp", flow.point_at(point) + POINT["ready"], "i32")
         e.set_field("%warp", flow.point_at(point) + POINT["ready"], code.const("i32", 0))
@@ -208,7 +208,7 @@ def _resume_all(flow: Flow) -> None:
 
 
 def emit_shared(flow: Flow) -> None:
-    """What the ends of many blocks have in common, in a crowded function."""
+    """The shared code of many blocks' ends, in a crowded function."""
     code = flow.e.code
     _returns(flow)
     if "dispatch" not in flow.turns.shared:
@@ -234,7 +234,7 @@ def emit_shared(flow: Flow) -> None:
 
 
 def _returns(flow: Flow) -> None:
-    """The ends of a warp's turn that blocks share: all registers are kept, wherever lanes go on."""
+    """The shared ends of a warp's turn: they save all registers, wherever lanes resume."""
     for label, status, resume in (("yield.all", YIELDED, AGAIN), ("await.all", AWAITS, OTHERS)):
         if label in flow.turns.shared:
             flow.e.code.place(label)
@@ -243,7 +243,7 @@ def _returns(flow: Flow) -> None:
 
 
 def _call_pieces(flow: Flow, symbol: str) -> None:
-    """A block that can be gone to is a call of its piece; then the warp leaves, or goes on where the piece says."""
+    """Each entry block is a call of its piece; then the warp leaves, or goes on where the piece says."""
     code, e = flow.e.code, flow.e
     owners = {block: number for number, piece in enumerate(flow.pieces) for block in piece.blocks}
     for block in sorted(flow.entries):
@@ -292,7 +292,7 @@ def _end_piece(flow: Flow, piece: Piece) -> None:
 
 
 def _enter_piece(flow: Flow, piece: Piece) -> None:
-    """Go to the block that the caller names, with the registers that the piece needs."""
+    """Jump to the caller's block, with the registers that the piece needs."""
     code, e = flow.e.code, flow.e
     code.place("resume.switch")
     mask = e.field("%warp", WARP["mask"], "i32")

@@ -1,8 +1,8 @@
 """Long kernels in pieces: each becomes an LLVM function of bounded size.
 
-LLVM allocates registers and schedules in more than linear time. Pieces bound what it sees at once, so the time to
-translate a kernel grows with its length. A piece is a run of blocks; registers that live on into another piece lie in
-the warp's record in between, where the many live values of such a kernel would be spilled anyway.
+LLVM's register allocation and scheduling take more than linear time. Pieces bound their input, so the time to translate
+a kernel grows with its length. A piece is a run of blocks. Registers that are live into another piece are kept in the
+warp's record in between; a kernel with so many live values would spill them anyway.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tilewright.simt.translate.graph import Block, Graph
 
-#: Cost up to which a kernel is one piece, and the cost of a piece at most (but for a block that costs more).
+#: Greatest cost of a kernel in one piece, and greatest cost of a piece (a single block may cost more).
 WHOLE_COST, PIECE_COST = 2500, 1000
-#: Instructions that a memory access counts as: its check, its events, and a gather or scatter of many lanes.
+#: Cost of a memory access in instructions: its check, its events, and a gather or scatter of many lanes.
 _ACCESS_COST = 4
 
 
@@ -23,13 +23,13 @@ class Piece:
     """A run of blocks that one LLVM function runs."""
 
     blocks: range  #: Their indices.
-    #: `touched`, `written`: registers that their instructions read or write, and those that they write.
+    #: `touched`, `written`: registers that its instructions read or write, and those that they write.
     touched: frozenset[str]
     written: frozenset[str]
 
 
 def is_long(graph: Graph, frontiers: Sequence[set[int]]) -> bool:
-    """Whether a kernel takes several functions; blocks' ends count, which look through the frontier."""
+    """Whether a kernel needs several functions. The ends of blocks count, because they test the whole frontier."""
     return sum(_cost(b) + len(frontiers[b.index]) for b in graph.blocks) > WHOLE_COST
 
 
@@ -54,7 +54,7 @@ def _cost(block: Block) -> int:
 
 
 def _stop(graph: Graph, costs: list[int], start: int) -> int:
-    """Where the piece that starts at a block ends: in its second half, where the fewest loops go around the cut."""
+    """The end of the piece that starts at a block: the cut in its second half that the fewest loops cross."""
     cost, stop = costs[start], start + 1
     while stop < len(costs) and cost + costs[stop] <= PIECE_COST:
         cost += costs[stop]

@@ -21,7 +21,7 @@ class _Piece:
 
 
 def promote_params(function: tree.Function) -> tree.Function:
-    """Rewrite accesses to `.param` variables of a function's calls; returns the function, changed."""
+    """Rewrite accesses to `.param` variables of a function's calls; returns the changed function."""
     params = {v.name for v in function.variables if v.space == "param"}
     if not params:
         return function
@@ -64,7 +64,7 @@ def _stores(item: tree.Instruction) -> bool:
 
 
 def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
-    """Variables whose address is taken, that a remaining call passes, or that are accessed in overlapping pieces."""
+    """Variables whose address is taken, that a remaining call passes, or that have overlapping accesses."""
     kept: set[str] = set()
     pieces: dict[str, dict[int, int]] = {}
     for item in function.body:
@@ -120,13 +120,13 @@ def _moves(item: tree.Instruction, function: tree.Function) -> Iterator[tree.Ins
 
 
 def _move(item: tree.Instruction, bits: int, declared: str) -> tuple[str, tuple[str, ...]]:
-    """The instruction that moves a piece to or from a register, which may be wider than the piece."""
+    """The instruction that moves a piece to or from a register, which may be wider than the element."""
     type_ = _type_of(item)
     have = int("".join(c for c in declared if c.isdigit()) or max(bits, 16))
     sign = "s" if type_.startswith(".s") and not _stores(item) else "u"
     if bits == have:
         return "mov", (type_ if type_.startswith(".f") else f".b{bits}",)
     wide, narrow = f".{sign}{have}", f".{sign}{bits}"
-    if _stores(item):  # an 8-bit piece is kept in a 16-bit register
+    if _stores(item):  # an 8-bit element is in a 16-bit register
         return "cvt", (narrow, wide) if bits > 8 or have > 16 else (".u16", ".u8")
     return "cvt", (wide, narrow)

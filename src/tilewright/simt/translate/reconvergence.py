@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def wait(flow: Flow, block: Block) -> None:
-    """Wait for the lanes that the instruction's member mask names, while any of them can still come.
+    """Wait for the lanes in the instruction's member mask, as long as any of them can still arrive.
 
-    Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are. So
-    they do when all others wait to reconverge too: nothing has run since each pending block parked once.
+    Lanes park in this block's own pending mask. If no other lane of the warp can run, they go on as they are. They also
+    do so if all other lanes wait to reconverge: then each pending block has parked once and nothing has run since.
     """
     code, e = flow.e.code, flow.e
     here = block.index
@@ -55,7 +55,7 @@ def wait(flow: Flow, block: Block) -> None:
 
 
 def others(flow: Flow) -> None:
-    """Shared by all that wait: run the next pending block after the one that `%avoid` names, in a round."""
+    """Shared by all waits: run the next pending block after `%avoid`, cyclically."""
     code = flow.e.code
     code.place("others")
     avoid = code.op("load i32, ptr %avoid", "i32")
@@ -68,12 +68,12 @@ def others(flow: Flow) -> None:
         code.place(yes)
         flow.turns.run(block, pending)
         code.place(no)
-    flow.turns.dispatch(flow.turns.waitable)  # nobody else can run, so the block to be avoided does
+    flow.turns.dispatch(flow.turns.waitable)  # no other block can run, so the avoided one runs
     code.branch("finish")
 
 
 def _all_named(emitter: Emitter, members: Value) -> Value:
-    """The lanes that any running lane's member mask names: groups may reconverge at one instruction together."""
+    """The union of the running lanes' member masks: several groups may reconverge at one instruction."""
     code = emitter.code
     if members.lanes == 1:
         return members

@@ -1,4 +1,4 @@
-"""Results of instructions, written to registers in the width and the shape that these have."""
+"""Writes results of instructions to registers, in the register's width and shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(
     guard: Value | None,
     stride: Value | None = None,
 ) -> None:
-    """Write a result of a PTX type to a register, extended by its sign or zeros when the register is wider."""
+    """Write a result of a PTX type to a register, sign- or zero-extended if the register is wider."""
     if name == "_" or name not in emitter.graph.registers:
         return
     code = emitter.code
@@ -37,5 +37,5 @@ def write(
 
 
 def shape_of(value: Value) -> Shape:
-    """All that a value says of its shape: one for the warp, or one a lane."""
+    """The shape of a plain value: uniform or a vector."""
     return ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR

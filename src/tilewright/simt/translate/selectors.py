@@ -1,4 +1,4 @@
-"""Operands of which an instruction takes a part, or the negative: what they say becomes part of its form."""
+"""Operands with a selector or a minus, which become part of the instruction's form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.simt.isa import Form
 
 
 def selected(item: tree.Instruction, form: Form, path: str) -> tuple[tree.Instruction, Form]:
-    """An instruction of plain operands, and its form with `asel` for what is after `a`, and `negated`, their names.
+    """The instruction with plain operands, and its form with the selectors (`asel` for `a`) and the `negated` operands.
 
     Raises PtxError: the instruction does not take such an operand.
     """

@@ -1,8 +1,8 @@
-"""Shapes: what is known of how a value differs between lanes, and the arithmetic of that.
+"""Shapes: what is known of a value's differences between lanes, and arithmetic on shapes.
 
-Uniform values are emitted as scalars, affine ones as a scalar base (their value in lane 0), so an address known to be
-affine becomes one vector load instead of a gather. Shapes have intervals and alignments too: these prove that widening
-an affine value does not wrap, and fold the comparisons and masks that Numba's index arithmetic is full of.
+Uniform values are emitted as scalars, affine ones as a scalar base (the value in lane 0), so a known affine address
+becomes one vector load, not a gather. Shapes also have intervals and alignments. These prove that widening an affine
+value does not wrap, and they fold the many comparisons and masks of Numba's index arithmetic.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tilewright.simt.translate.code import LANES
 
 UNIFORM, AFFINE, STRIDED, VECTOR = 0, 1, 2, 3
-#: Different multiples of a stride, at most: rows of a block that one warp spans.
+#: Most different multiples of a stride: the rows of a block in one warp.
 ROWS_MAX = 8
 #: Alignment of zero: any power of two that matters divides it.
 ALIGN_MAX = 1 << 20
@@ -25,14 +25,14 @@ class Shape:
     """What is known of a value in all active lanes."""
 
     kind: int  #: UNIFORM, AFFINE, STRIDED or VECTOR.
-    #: For AFFINE: value minus the value in lane 0, per lane. For STRIDED too, but for multiples of the stride.
+    #: Per lane, the value minus the value in lane 0; for STRIDED without the multiples of the stride.
     lane_offsets: tuple[int, ...] = ()
     #: `lo`, `hi`: bounds of every lane's value read as signed; None when unknown.
     lo: int | None = None
     hi: int | None = None
     align: int = 1  #: A power of two dividing the value (in lane 0).
-    #: For STRIDED: by how many strides each lane's value is further than that in lane 0. The stride is one number of
-    #: the warp, which only the run knows; some lane is one stride away.
+    #: For STRIDED: per lane, the multiple of the stride relative to lane 0. The stride is one number of the warp, known
+    #: only at run time; at least one lane is one stride away.
     rows: tuple[int, ...] = ()
     reach: int | None = None  #: For STRIDED: a bound of the stride's magnitude; None when unknown.
 
@@ -48,18 +48,18 @@ class Shape:
 
     @property
     def spread(self) -> int | None:
-        """How far two lanes' values are apart, at most; None when unknown."""
+        """The greatest difference between two lanes' values; None if unknown."""
         between = max(self.offsets) - min(self.offsets)
         if self.kind == STRIDED:
             return None if self.reach is None else between + self.reach * (max(self.rows) - min(self.rows))
         return between
 
     def free(self) -> Shape:
-        """The same bounds, and nothing known of how lanes differ."""
+        """A vector with the same bounds."""
         return Shape(VECTOR, (), self.lo, self.hi, self.align)
 
     def within(self, bits: int) -> Shape:
-        """The same with bounds dropped where they leave the signed range of a width."""
+        """The same shape without bounds that exceed the signed range of a width."""
         if self.lo is None or self.hi is None:
             return self
         if self.lo < -(1 << (bits - 1)) or self.hi >= 1 << (bits - 1):
@@ -77,7 +77,7 @@ def constant(value: int) -> Shape:
 
 
 def join(a: Shape, b: Shape) -> Shape:
-    """The least shape that covers both."""
+    """The smallest shape that covers both."""
     kind = max(a.kind, b.kind)
     if kind in (AFFINE, STRIDED) and a.offsets != b.offsets:
         kind = VECTOR
@@ -91,7 +91,7 @@ def join(a: Shape, b: Shape) -> Shape:
 
 
 def _in_rows(shape: Shape, a: Shape, b: Shape, reach: Callable[[int, int], int]) -> Shape:
-    """A shape with the rows of one or both operands, and a bound made of theirs (0 for one without a stride)."""
+    """A shape with the rows of one or both operands, and a bound combined from theirs (0 without a stride)."""
     bounds = [x.reach if x.kind == STRIDED else 0 for x in (a, b)]
     together = None if None in bounds else reach(*bounds)  # type: ignore[arg-type]
     return replace(shape, kind=STRIDED, rows=a.rows or b.rows, reach=together)
@@ -122,7 +122,7 @@ def add(a: Shape, b: Shape, sign: int = 1) -> Shape:
 
 
 def multiply(a: Shape, b: Shape) -> Shape:
-    """Product: affine where the other factor is a known constant, strided where that is uniform."""
+    """Product: affine where the other factor is a known constant, strided if that is uniform."""
     lo, hi = _bounds(lambda x, y: x * y, a, b)
     align = min(a.align * b.align, ALIGN_MAX)
     if a.kind == UNIFORM and b.kind == UNIFORM:
@@ -139,7 +139,7 @@ def multiply(a: Shape, b: Shape) -> Shape:
 
 
 def _by_uniform(a: Shape, factor: Shape, lo: int | None, hi: int | None, align: int) -> Shape:
-    """A product with a number of the warp that only the run knows."""
+    """A product with a uniform number that is known only at run time."""
     product = Shape(VECTOR, (), lo, hi)
     if factor.kind != UNIFORM or a.kind not in (AFFINE, STRIDED) or (a.kind == STRIDED and any(a.lane_offsets)):
         return product
@@ -218,7 +218,7 @@ def shift_right(a: Shape, b: Shape, bits: int, *, signed: bool) -> Shape:
 
 
 def widen(a: Shape, bits: int, *, signed: bool) -> Shape:
-    """Extension from `bits`; an affine value stays one only when no lane can wrap."""
+    """Extension from `bits`; an affine value stays affine only if no lane can wrap."""
     known = a.lo is not None and a.hi is not None and (signed or a.lo >= 0)
     if a.kind in (AFFINE, STRIDED):
         span = a.spread
@@ -226,7 +226,7 @@ def widen(a: Shape, bits: int, *, signed: bool) -> Shape:
             return Shape(VECTOR, (), a.lo if known else None, a.hi if known else None)
     if known:
         return a
-    if not signed:  # zero extension bounds the result by itself
+    if not signed:  # zero extension by itself bounds the result
         return Shape(a.kind, a.lane_offsets, 0, (1 << bits) - 1, a.align)
     return Shape(a.kind, a.lane_offsets, -(1 << (bits - 1)), (1 << (bits - 1)) - 1, a.align)
 
@@ -237,7 +237,7 @@ def narrow(a: Shape, bits: int) -> Shape:
 
 
 def compare(operator: str, a: Shape, b: Shape, *, signed: bool) -> Shape:
-    """A comparison's predicate; folded where the intervals decide."""
+    """A comparison's predicate; folded if the intervals decide."""
     kind = UNIFORM if a.kind == UNIFORM and b.kind == UNIFORM else VECTOR
     free = Shape(kind, (), 0, 1)
     if a.lo is None or a.hi is None or b.lo is None or b.hi is None or (not signed and min(a.lo, b.lo) < 0):
@@ -258,9 +258,9 @@ def compare(operator: str, a: Shape, b: Shape, *, signed: bool) -> Shape:
 
 
 def around(shape: Shape, lo: int | None, hi: int | None) -> Shape:
-    """A shape with bounds that a loop's comparison sets the lanes that run.
+    """A shape with the bounds that a loop's comparison gives to running lanes.
 
-    The base is the value of lane 0, which may have left the loop: the bounds are widened until they hold for it too.
+    The base is the value of lane 0, which may have left the loop, so the bounds are widened until they cover it too.
     """
     spread = shape.spread if shape.kind in (AFFINE, STRIDED) else 0
     if lo is None or hi is None or spread is None:

@@ -1,7 +1,7 @@
-"""Which registers are the same in all lanes, or a base plus a constant per lane: one :class:`Shape` for each register.
+"""The :class:`Shape` of each register: the same in all lanes, a base plus a constant per lane, or a vector.
 
-They are found together with the branches at which lanes of a warp part, and with the blocks in which lanes then wait,
-for a register that waiting lanes still read must be a vector.
+They are computed together with the branches where a warp diverges and with the blocks where lanes then wait, because a
+register that waiting lanes still read must be a vector.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Shapes:
         return ANY_UNIFORM
 
     def results(self, op: Op) -> list[Shape]:
-        """Shapes of an instruction's destinations, before it is joined with what was there."""
+        """Shapes of an instruction's destinations, before they are joined with the registers' shapes."""
         sources = [self.operand(s) for s in op.sources]
         if op.form.row.takes_carry:
             sources.append(self.operand(tree.Register(CARRY)))
@@ -77,7 +77,7 @@ class Shapes:
         return shapes
 
     def _iterate(self) -> None:
-        """Sweep over the instructions whose sources changed since they were last looked at, until there are none."""
+        """Visit the instructions whose sources changed since their last visit, until there are none."""
         changes: dict[str, int] = {}
         self.of = {}
         ops = [op for block in self.graph.blocks for op in (*block.ops, block.end) if op is not None and op.writes]
@@ -110,7 +110,7 @@ class Shapes:
                             stale[reader] = True
 
     def _bounds(self, operand: tree.Operand) -> tuple[int | None, int | None]:
-        """An operand's bounds; none where nothing was written to it yet."""
+        """An operand's bounds; none if it was not written yet."""
         shape = self.operand(operand)
         return shape.lo, shape.hi
 
@@ -124,7 +124,7 @@ class Shapes:
         return kept
 
     def _absorb(self, name: str, shape: Shape, changes: dict[str, int]) -> bool:
-        """Join a new shape into a register's; True when that changed it."""
+        """Join a new shape into a register's; True if that changed it."""
         width = self.bits(name)
         shape = shape.within(width) if width > 1 else shape
         if name in self.forced or max(map(abs, shape.offsets)) >= 1 << (width - 1):
@@ -134,7 +134,7 @@ class Shapes:
         if new == old:
             return False
         changes[name] = changes.get(name, 0) + 1
-        if changes[name] > 4:  # a loop: give its bounds up, then the rest settles by itself
+        if changes[name] > 4:  # a loop: drop its bounds, then the rest converges
             new = replace(new, lo=None, hi=None, reach=None)
         if changes[name] > 40:
             new = ANY_VECTOR
@@ -150,7 +150,7 @@ class Shapes:
         return False
 
     def _must_be_vectors(self) -> set[str]:
-        """Registers written while lanes that still read the old value wait elsewhere."""
+        """Registers written while waiting lanes still read the old value."""
         found = set()
         for block in self.graph.blocks:
             waiting = self.frontiers[block.index]

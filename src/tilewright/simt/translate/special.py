@@ -1,6 +1,6 @@
-"""Special registers: the one table of their names, widths, shapes and values, and what a launch class says of them.
+"""Special registers: the table of their names, widths, shapes and values, and the class of a launch.
 
-The graph asks it which names exist, the shapes which of them differ between lanes, the emitter for their values.
+The graph reads the names from it, the shapes the shapes, and the emitter the values.
 
 Source: PTX ISA, chapter 10 (Special Registers). Lanes of a warp are consecutive threads, x fastest, then y, then z.
 """
@@ -25,16 +25,16 @@ from tilewright.simt.translate.state import RANK_SHIFT, SLOT, WARP
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
 
-#: Bound assumed of a grid's extent in threads, and of 32-bit parameters, in a "small" launch: products of two such
+#: Assumed bound of a grid's extent in threads, and of 32-bit parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.
 SMALL = 1 << 15
-#: The same of a 64-bit parameter.
+#: The same for a 64-bit parameter.
 SMALL_WIDE = (1 << 31) - 1
-#: Local memory of a thread for what it allocates on its stack, unless the launch says so; a GPU begins with 1,024.
+#: Bytes of a thread's stack, unless the launch sets them; a GPU's default is 1,024.
 STACK_BYTES = 8 << 10
-#: Bounds assumed of an axis in blocks. With the lowest, so are threads that compute up to 32 results each.
+#: Assumed bounds of an axis in blocks. With the lowest, the bound also holds for threads of up to 32 results each.
 _BLOCKS_MOST = (SMALL >> 5, SMALL)
-#: Shared memory is given out in these units. Source: PTX ISA, 10.28 (%total_smem_size).
+#: Shared memory is allocated in these units. Source: PTX ISA, 10.28 (%total_smem_size).
 SHARED_UNIT_BYTES = 128
 _ENVIRONMENT_REGISTERS = 32
 
@@ -44,15 +44,15 @@ class LaunchClass:
     """What a translation may assume of a launch; part of the cache key."""
 
     block: tuple[int, int, int]  #: Threads of a block.
-    #: For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
+    #: For each axis: a bound of its blocks; 0: only the hardware's.
     blocks_most: tuple[int, int, int] = (0, 0, 0)
     #: Byte offset and bits of parameters whose value is in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
     small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
-    #: Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
+    #: Byte offset and value of 64-bit parameters that are an array's last stride, if that is one element.
     unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)
-    #: Blocks of a cluster along each axis; None where the launch names none, and each block is one of its own.
+    #: Blocks of a cluster along each axis; None if the launch has none; then each block is its own cluster.
     cluster: tuple[int, int, int] | None = None
-    stack_bytes: int = STACK_BYTES  #: Of a thread, where the kernel allocates there.
+    stack_bytes: int = STACK_BYTES  #: Stack of a thread, if the kernel uses it.
 
     @classmethod
     def of(
@@ -64,7 +64,7 @@ class LaunchClass:
         cluster: tuple[int, int, int] | None = None,
         stack_bytes: int = STACK_BYTES,
     ) -> LaunchClass:
-        """The class of a launch: of few classes, so that launches of other sizes find its translation."""
+        """The class of a launch. There are few classes, so that launches of other sizes can use its translation."""
         x, y, z = (
             next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
             for blocks, threads in zip(grid, block, strict=True)
@@ -92,7 +92,7 @@ class LaunchClass:
 class Special:
     """One special register, or one vector of them."""
 
-    widths: tuple[int, ...]  #: Bits it may be read in, its own first; 1 is a predicate.
+    widths: tuple[int, ...]  #: Bits it may be read in, the natural width first; 1 is a predicate.
     shape: Callable[[LaunchClass, int], Shape]  #: ``shape(launch, axis) -> Shape``.
     #: ``value(emitter, axis) -> Value`` of its own width; if affine, its value in lane 0.
     value: Callable[[Emitter, int], Value]
@@ -100,7 +100,7 @@ class Special:
 
 
 def find(name: str) -> tuple[Special, int] | None:
-    """The register of a name (`%tid.x`, `%laneid`) and its axis; None for a name that the table does not have."""
+    """The register of a name (`%tid.x`, `%laneid`) and its axis; None for an unknown name."""
     head, dot, axis = name.partition(".")
     special = SPECIAL_REGISTERS.get(head)
     if special is None or bool(dot) != bool(special.axes):
@@ -113,14 +113,14 @@ def find(name: str) -> tuple[Special, int] | None:
 
 
 def elements(operand: tree.Operand) -> tree.Operand:
-    """The four elements of a vector such as `%tid`, for an instruction that takes them; another operand as it is."""
+    """The four elements of a vector such as `%tid`, for an instruction that takes them; other operands unchanged."""
     if isinstance(operand, tree.Register) and operand.name in SPECIAL_REGISTERS:
         return tree.Vector(tuple(tree.Register(f"{operand.name}.{axis}") for axis in "xyzw"))
     return operand
 
 
 def why_unknown(name: str) -> str:
-    """What is wrong with a name that is neither declared nor in the table, and what there is instead."""
+    """The error text for a name that is neither declared nor in the table, with the known names."""
     head, dot, axis = name.partition(".")
     special = SPECIAL_REGISTERS.get(head)
     if special is None:
@@ -147,7 +147,7 @@ def special_value(emitter: Emitter, name: str) -> Value:
 
 def _known(name: str) -> tuple[Special, int]:
     found = find(name)
-    assert found is not None, name  # the graph let it pass
+    assert found is not None, name  # the graph has checked it
     return found
 
 
@@ -158,8 +158,8 @@ def _known(name: str) -> tuple[Special, int]:
 def thread_indices(block: tuple[int, int, int]) -> tuple[tuple[tuple[int, ...], ...], ...]:
     """tid.x, tid.y, tid.z of every lane: [axis][warp][lane].
 
-    Lanes past the block's end never run. They get what keeps the last warp like the first, so that blocks of any number
-    of threads are affine.
+    Lanes past the block's end never run. They get values that make the last warp like the first, so that blocks of any
+    number of threads are affine.
     """
     x, y, _ = block
     threads = block[0] * block[1] * block[2]
@@ -215,7 +215,7 @@ def _tid(emitter: Emitter, axis: int) -> Value:
 
 
 def _blocks_most(launch: LaunchClass, axis: int) -> int:
-    """Most blocks along an axis."""
+    """The greatest number of blocks along an axis."""
     return launch.blocks_most[axis] or launch_limits().grid_extents[axis]
 
 
@@ -315,7 +315,7 @@ def _shared_in_all(emitter: Emitter, axis: int) -> Value:
 
 
 def _reserved(name: str) -> Callable[[Emitter, int], Value]:
-    """An offset in the reserved shared memory, which the layout has placed."""
+    """An offset in the reserved shared memory, which the layout placed."""
 
     def value(emitter: Emitter, axis: int) -> Value:
         return emitter.code.const("i32", emitter.layout.places[RESERVED][1] + RESERVED_OFFSETS[name])
@@ -354,7 +354,7 @@ def _fixed(number: int, *widths: int, axes: str = "") -> Special:
 
 
 def _varying(value: Callable[[Emitter, int], Value], bits: int = 32) -> Special:
-    """A uniform register of which nothing is known beforehand."""
+    """A uniform register with unknown bounds."""
     return Special((bits,), lambda _launch, _axis: ANY_UNIFORM, value)
 
 
@@ -365,10 +365,11 @@ def _lane_mask(mask: Callable[[int], int]) -> Special:
     return Special((32,), lambda _launch, _axis: Shape(VECTOR), value)
 
 
-#: Read in 16 bits too: they were 16-bit registers once. Source: PTX ISA, 10.1, 10.2, 10.6, 10.7, "legacy PTX 1.x code".
+#: Also readable with 16 bits, because they once were 16-bit registers. Source: PTX ISA, 10.1, 10.2, 10.6, 10.7, "legacy
+#: PTX 1.x code".
 _INDEX = (32, 16)
 
-#: What every vector of indices has as its fourth component.
+#: The fourth component of every vector of indices.
 _UNUSED = _fixed(0, *_INDEX)
 _MONITORS = 8  # performance counters, which count nothing here
 

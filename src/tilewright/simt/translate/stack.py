@@ -1,8 +1,8 @@
-"""A thread's stack: `alloca` and its kin, and how functions that stay calls share one.
+"""A thread's stack: `alloca`, `stacksave` and `stackrestore`, and the stack of called functions.
 
-The bytes in use are a register of each function, `STACK`, which begins as 0: so where all lanes allocate as much, it is
-one number for the warp, and addresses are the same in all lanes. The memory lies in the thread's local arena, behind
-the frames of called functions. A called function gets the register as its last argument.
+The bytes in use are a register of each function, `STACK`, which starts as 0. If all lanes allocate the same size, it is
+uniform, and addresses are the same in all lanes. The memory is in the thread's local arena, after the frames of called
+functions. A called function gets the register as its last argument.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tilewright.simt.translate.results import shape_of, write
 from tilewright.simt.translate.shape import VECTOR
 from tilewright.simt.translate.state import STACK_FULL, STACK_POINTER
 
-#: Alignments that `alloca` may name. Source: PTX ISA, 9.7.17.3.
+#: Greatest alignment of `alloca`. Source: PTX ISA, 9.7.17.3.
 _ALIGNMENT_MIN, _ALIGNMENT_MAX = 8, 1 << 23
-#: Where a called function keeps what its caller had in use.
+#: The variable with the bytes in use at the start of a called function.
 _BEFORE = "%stack$before"
 
 
 def is_used(functions: list[tree.Function]) -> bool:
-    """Whether some function allocates."""
+    """Whether any function allocates on the stack."""
     return any(frees_stack(function) for function in functions)
 
 
 def with_stack(function: tree.Function) -> tree.Function:
-    """A function that takes the stack as its last argument, and gives back what it allocates."""
+    """A function that takes the stack as its last argument, and releases what it allocates."""
     before = tree.Register(_BEFORE)
     line = function.ptx_line
     body: list[tree.Instruction | tree.Label] = [tree.Instruction("stacksave", (".u64",), (before,), line)]
@@ -48,7 +48,7 @@ def with_stack(function: tree.Function) -> tree.Function:
 
 
 def passing(function: tree.Function) -> tree.Function:
-    """A function whose calls pass its stack on."""
+    """A function whose calls pass the stack register."""
     return replace(
         function,
         body=[_passing(item) for item in function.body],
@@ -66,7 +66,7 @@ def _passing(item: tree.Instruction | tree.Label) -> tree.Instruction | tree.Lab
 
 
 def emit(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Allocate, or tell or set the stack's end."""
+    """Allocate, or read or set the end of the stack."""
     code, form = emitter.code, op.form
     uniform = emitter.shapes.results(op)[0].kind != VECTOR
     start = code.const("i64", emitter.layout.stack_start)
@@ -83,12 +83,12 @@ def emit(emitter: Emitter, op: Op, guard: Value | None) -> None:
     given = code.resize(emitter.read(op.sources[0], form["type"], base=uniform), "i64", signed=False)
     left = code.sub(given, start)
     _or_fault(emitter, op, code.icmp("ule", left, used), STACK_POINTER)
-    _tell(emitter, op, given, code.add(start, used))
+    _notify(emitter, op, given, code.add(start, used))
     write(emitter, STACK, left, "b64", shape_of(left), guard)
 
 
 def _allocated(emitter: Emitter, op: Op, top: Value, *, uniform: bool) -> tuple[Value, Value]:
-    """Where the memory begins, and the stack's new end, both offsets in the local arena."""
+    """The start of the memory and the stack's new end, as offsets in the local arena."""
     code, layout = emitter.code, emitter.layout
     align = _alignment(emitter, op)
     end = code.const("i64", layout.local_bytes)
@@ -97,7 +97,7 @@ def _allocated(emitter: Emitter, op: Op, top: Value, *, uniform: bool) -> tuple[
     room = code.icmp("ule", size, code.sub(end, address))
     _or_fault(emitter, op, code.and_(code.icmp("ule", address, end), room), STACK_FULL)
     after = code.add(address, size)
-    _tell(emitter, op, address, after)
+    _notify(emitter, op, address, after)
     if layout.gap_bytes:
         after = code.call("llvm.umin", "i64", code.add(after, code.const("i64", layout.gap_bytes)), end)
     return address, after
@@ -117,7 +117,7 @@ def _alignment(emitter: Emitter, op: Op) -> int:
 
 
 def _or_fault(emitter: Emitter, op: Op, good: Value, kind: int) -> None:
-    """Leave with a fault where some lane that runs is not good."""
+    """Leave with a fault if the condition fails in a running lane."""
     code, item = emitter.code, op.instruction
     if good.lanes == 1:
         bad = code.select(good, code.const("i32", 0), emitter.mask)
@@ -132,8 +132,8 @@ def _or_fault(emitter: Emitter, op: Op, good: Value, kind: int) -> None:
     code.place(fine)
 
 
-def _tell(emitter: Emitter, op: Op, start: Value, end: Value) -> None:
-    """Let instruments know which memory begins or ends."""
+def _notify(emitter: Emitter, op: Op, start: Value, end: Value) -> None:
+    """Notify instruments of memory that is allocated or released."""
     if emitter.instruments:
         code = emitter.code
         code.store(code.splat(start), "%addresses")

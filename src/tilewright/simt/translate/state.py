@@ -30,14 +30,14 @@ SHARED_WINDOW: Final = 1 << 32
 LOCAL_WINDOW: Final = 2 << 32
 GLOBAL_BASE: Final = 1 << 36
 
-#: Mapped bytes before and after every arena, wider than any affine access: lanes that are switched off may be loaded.
+#: Mapped bytes before and after every arena, more than any affine access spans: inactive lanes may be loaded.
 SLACK_BYTES: Final = 64 << 10
 AFFINE_SPAN_MAX: Final = 48 << 10
 
-#: What `warp` returns, and what a warp's `status` field holds.
+#: What `warp` returns, and values of a warp's `status` field.
 DONE, BLOCKED, YIELDED, FAULT, AWAITS = _numbers("DONE", "BLOCKED", "YIELDED", "FAULT", "AWAITS")
 
-#: What `tw_run` returns besides.
+#: Further return values of `tw_run`.
 FINISHED, STALLED, DEADLOCK, STOPPED, PAUSED = _numbers("FINISHED", "STALLED", "DEADLOCK", "STOPPED", "PAUSED")
 
 #: Kinds of fault in the fault record.
@@ -48,7 +48,7 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
     "BARRIER_ID", "BARRIER_COUNT", "BARRIER_COUNTS", "BARRIER_IDS", "BARRIER_FORMS", "BARRIER_REDUCED"
 )
 
-#: Formats of the elements of matrices by the manual's names, and products by a rule of their own.
+#: Formats of matrix elements by the manual's names, and products with rules of their own.
 FORMATS: Final = {
     name: _RECORDS.numbers[f"TW_{name.upper()}"]
     for name in "f16 bf16 tf32 e4m3 e5m2 m8n8k4 wgmma8 f8f6f4 mxf8f6f4 mxf4 e3m2 e2m3 e2m1".split()
@@ -65,7 +65,7 @@ MBARRIER_COUNT, MBARRIER_SURPLUS, MBARRIER_BYTES, MBARRIER_COMPLETES, MBARRIER_L
     "MBARRIER_COUNT", "MBARRIER_SURPLUS", "MBARRIER_BYTES", "MBARRIER_COMPLETES", "MBARRIER_LEFT", "BULK_BYTES"
 )
 
-#: The bits of an mbarrier, and what arrivals there do besides.
+#: The bits of an mbarrier, and further actions of arrivals.
 MBARRIER_PENDING_SHIFT, MBARRIER_BYTES_SHIFT, MBARRIER_PHASE_SHIFT, MBARRIER_MOST = _numbers(
     "MBARRIER_PENDING_SHIFT", "MBARRIER_BYTES_SHIFT", "MBARRIER_PHASE_SHIFT", "MBARRIER_MOST"
 )
@@ -73,18 +73,18 @@ MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
     "MBARRIER_DROPS", "MBARRIER_EXPECTS", "MBARRIER_NO_COMPLETION"
 )
 (TENSOR_MAP, TENSOR_MAGIC) = _numbers("TENSOR_MAP", "TENSOR_MAGIC")
-#: What a copy of a tensor does, as bits.
+#: Bits of a tensor copy.
 TENSOR_STORES, TENSOR_IMAGES, TENSOR_OPERATION_SHIFT = _numbers(
     "TENSOR_STORES", "TENSOR_IMAGES", "TENSOR_OPERATION_SHIFT"
 )
-#: Operations by which copies combine elements of memory with others, and the elements' types.
+#: Operations by which copies combine elements, and types of the elements.
 OPERATIONS: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in "add min max inc dec and or xor".split()}
 _TYPES: Final = {
     "u32": "UINT32", "b32": "UINT32", "s32": "INT32", "u64": "UINT64", "b64": "UINT64", "s64": "INT64",
     "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16",
 }  # fmt: skip
 ELEMENT_TYPES: Final = {type_: _RECORDS.numbers[f"TW_{name}"] for type_, name in _TYPES.items()}
-#: Fields of a tensor map that kernels change, by their names in PTX.
+#: Fields of a tensor map that kernels can change, by their PTX names.
 MAP_FIELDS: Final = dict(
     zip(
         "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
@@ -93,8 +93,8 @@ MAP_FIELDS: Final = dict(
         strict=True,
     )
 )
-#: How an instruction names an element of a texture or surface and what it does there, as bits, by their names; and how
-#: coordinates beyond the ends are read, and elements, as the driver numbers them.
+#: Bits of an access to a texture or surface, by name; and, in the driver's numbers, the modes for coordinates out of
+#: range and the formats of elements.
 _TEXTURES: Final = (
     "layered cube integers gathers gather_shift surface_count_shift surface_stores surface_clamp surface_zero "
     "clamp border elements_signed elements_unsigned elements_float"
@@ -105,22 +105,22 @@ TEXTURE_NUMBERS: Final = {
     name: _RECORDS.numbers[f"TW_TEXTURE_{name.upper()}"] for name in "magic linear normalized fractions".split()
 }
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
-#: What a product of a warpgroup does, as bits, by their names in `records.h`.
+#: Bits of a product of a warpgroup, by their names in `records.h`.
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"
 WGMMA: Final = {name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"] for name in _DOES.split()}
 
-#: Shapes of moves between registers and tensor memory by their names, and what a move does, as bits.
+#: Shapes of moves between registers and tensor memory by their names, and bits of a move.
 _MOVES: Final = {"32x32b": "32X32", "16x64b": "16X64", "16x128b": "16X128", "16x256b": "16X256", "16x32bx2": "16X32X2"}
 MOVES: Final = {
     name: _RECORDS.numbers[f"TW_MOVES_{end}"]
     for name, end in {**_MOVES, "stores": "STORES", "halves": "HALVES"}.items()
 }
-#: Kinds of products in tensor memory by their names, and what they do, as bits.
+#: Kinds of products in tensor memory by name, and their bits.
 _KINDS: Final = "f16 tf32 f8f6f4 i8 mxf8f6f4 mxf4 mxf4nvf4"
 KINDS: Final = {name: _RECORDS.numbers[f"TW_KIND_{name.upper()}"] for name in _KINDS.split()}
 _PRODUCTS: Final = "a_held pair stationary disables block16 sparse"
 PRODUCTS: Final = {name: _RECORDS.numbers[f"TW_TENSOR_{name.upper()}"] for name in _PRODUCTS.split()}
-#: What is wrong with columns of tensor memory, or with what a product in it is told, and why a descriptor is refused.
+#: Errors of columns of tensor memory and of products there, and reasons why a descriptor is refused.
 _COLUMNS: Final = "COUNT ROOM PERMIT FREED OUTSIDE LANES LEFT"
 COLUMNS: Final = {name.lower(): _RECORDS.numbers[f"TW_COLUMNS_{name}"] for name in _COLUMNS.split()}
 TENSOR_DESCRIPTOR, TENSOR_PEER, TENSOR_BYTES = (
@@ -130,7 +130,7 @@ TENSOR_DESCRIPTOR, TENSOR_PEER, TENSOR_BYTES = (
 _WRONG: Final = "version swizzle format shape sparsity across held scales mode metadata zeros"
 WRONG: Final = {name: _RECORDS.numbers[f"TW_WRONG_{name.upper()}"] for name in _WRONG.split()}
 
-#: What a product of a sparse matrix does likewise.
+#: Bits of a product of a sparse matrix.
 _SPARSE: Final = "signed_a signed_b saturates half integers"
 SPARSE: Final = {name: _RECORDS.numbers[f"TW_SPARSE_{name.upper()}"] for name in _SPARSE.split()}
 
@@ -138,17 +138,17 @@ CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
 PRINT_RECORD_BYTES: Final = _STRUCTS["tw_print_record"].bytes
 
-#: Host stack of a worker.
+#: Host stack of a worker thread.
 HOST_STACK_BYTES: Final = 256 << 20
 
 SLOT: Final = _STRUCTS["tw_slot"].offsets
 SLOT_BYTES: Final = _STRUCTS["tw_slot"].bytes
 
-#: Barriers of a block: their number, and where they begin in its slot; the number of that of its cluster.
+#: Barriers of a block: their number, and their offset in the slot; the number of the cluster's barrier.
 BARRIERS, CLUSTER_BARRIER = _numbers("BARRIERS", "CLUSTER_BARRIER")
 SLOT_BARRIERS: Final = SLOT["barriers"]
 BARRIER: Final = _STRUCTS["tw_barrier"].offsets
-#: What instructions of one barrier do, as bits.
+#: Bits of an instruction at a barrier.
 SYNC, ARRIVE, REDUCE = _numbers("SYNC", "ARRIVE", "REDUCE")
 
 WARP: Final = _STRUCTS["tw_warp"].offsets
@@ -159,7 +159,7 @@ POINT_BYTES: Final = _STRUCTS["tw_point"].bytes
 
 
 def tensor_rules(gpu: Gpu) -> npt.NDArray[Any]:
-    """How a GPU adds the products of matrices: a record for each of `FORMATS` that has one, by its number."""
+    """How a GPU sums the products of matrices: a record for each of `FORMATS` that has one, by its number."""
     rules = np.zeros(_RULES, _RULE)
     for name, number in FORMATS.items():
         if number >= _RULES:

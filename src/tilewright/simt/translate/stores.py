@@ -1,4 +1,4 @@
-"""What a warp's code does at a store whose bytes an mbarrier counts, and where it fills shared memory with zeros.
+"""The code of a warp at a store whose bytes an mbarrier counts, and at a fill of shared memory with zeros.
 
 Source: PTX ISA, 9.7.9.12 (st.async), 9.7.13.7 (red.async), 9.7.9.13 (st.bulk).
 """
@@ -13,7 +13,7 @@ from tilewright.ptx.printing import operand_text
 from tilewright.simt.translate.access import CLUSTER
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bounds import fault_unless, within
-from tilewright.simt.translate.bulk import Side, check, tell, tell_pieces
+from tilewright.simt.translate.bulk import Side, check, notify_copies, notify_pieces
 from tilewright.simt.translate.clusters import Place, There, at_each, place_of, ranks_of
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
@@ -22,15 +22,15 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.mbarriers import complete, places_there, scratch, slot
 from tilewright.simt.translate.state import ELEMENT_TYPES, OPERATIONS
 
-#: Places in scratch memory: of the bytes of each lane, where they go, where they come from, and the values themselves,
-#: after what `clusters` keeps there.
+#: Places in scratch memory: the bytes of each lane, their targets, their sources, and the values themselves, after the
+#: data of `clusters`.
 _BYTES, _TARGET, _ORIGIN, _VALUES = 1, 2, 3, 11
-#: Of a filled range: bytes of which it is a multiple, and how many it has at most.
+#: A filled range must be a multiple of the first number of bytes, and at most the second.
 _FILLED, _FILLED_MOST = 8, 1 << 24
 
 
 def emit_counted(emitter: Emitter, op: Op) -> None:
-    """Store, or combine with what is there, for the lanes that run, and tell their mbarriers."""
+    """Store, or combine with memory, for the running lanes, and count the bytes at their mbarriers."""
     given, named = op.named, CLUSTER if op.form["ss"] else "generic"
     type_ = op.form["type"]
     items = given["b"].items if isinstance(given["b"], tree.Vector) else (given["b"],)
@@ -48,7 +48,7 @@ def emit_counted(emitter: Emitter, op: Op) -> None:
 
 
 def _store(emitter: Emitter, op: Op, target: Place, counter: Place, values: Sequence[Value], block: There) -> None:
-    """The same, in one block."""
+    """The same in one block."""
     code, access = emitter.code, target.access
     relative = code.sub(target.offsets, code.splat(block.start))
     low = code.and_(relative, code.const("i64", access.total_bytes - 1))
@@ -67,7 +67,7 @@ def _store(emitter: Emitter, op: Op, target: Place, counter: Place, values: Sequ
         scatter(emitter, pointers, emitter.mask, values)
     complete(emitter, places_there(emitter, op, counter, block), block.shared, size)
     scratch(emitter, _TARGET, relative)
-    tell(emitter, op, _TARGET, _TARGET, _BYTES, counted=True)
+    notify_copies(emitter, op, _TARGET, _TARGET, _BYTES, counted=True)
 
 
 def _combine(emitter: Emitter, op: Op, relative: Value, value: Value, size: Value, block: There) -> None:
@@ -96,13 +96,13 @@ def emit_fill(emitter: Emitter, op: Op) -> None:
     size = _size(emitter, op, given["bytes"])
     check(emitter, side, scratch(emitter, _BYTES, size), Value("%shared.limit", "i64"), _FILLED)
     if emitter.instruments:
-        tell_pieces(emitter, size, side, unit=_FILLED)
+        notify_pieces(emitter, size, side, unit=_FILLED)
     code.invoke("tw_bulk_fill", "void", emitter.mask, "ptr %shared", side.slot, str(code.op(slot(_BYTES), "ptr")))
-    tell(emitter, op, _TARGET, _TARGET, _BYTES, counted=False)
+    notify_copies(emitter, op, _TARGET, _TARGET, _BYTES, counted=False)
 
 
 def _size(emitter: Emitter, op: Op, operand: tree.Operand) -> Value:
-    """How many bytes, of 32 or 64 bits; more than 32 bits can say is as much as they can."""
+    """The number of bytes, of 32 or 64 bits, clamped to 32 bits."""
     code = emitter.code
     if isinstance(operand, tree.Immediate) and (operand.value % _FILLED or not 0 <= operand.value <= _FILLED_MOST):
         item = op.instruction

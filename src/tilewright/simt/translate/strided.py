@@ -1,7 +1,7 @@
-"""Loads and stores whose lanes lie in rows of one stride: a plain move for each row, where all lie in the arena.
+"""Loads and stores whose lanes lie in rows of one stride: a plain move for each row, if all rows are in the arena.
 
 ``a[row * n + column]`` in a block of 16 x 16 threads is two rows a warp, `n` elements apart. One check covers the least
-and the greatest address that any lane can have; where it fails, each lane is looked at by itself.
+and the greatest address of the lanes; if it fails, each lane is checked by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRIDE_BITS = 40
 
 
 def in_rows(emitter: Emitter, access: Access) -> Shape | None:
-    """The shape of an access's address where it can be moved by rows, else None."""
+    """The shape of an access's address if it can be moved by rows, else None."""
     shape = emitter.shapes.operand(access.address)
     if shape.kind != STRIDED or access.space not in ("global", "shared"):
         return None
@@ -36,7 +36,7 @@ def in_rows(emitter: Emitter, access: Access) -> Shape | None:
 
 
 def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Callable[[], list[Value]]) -> list[Value]:
-    """Move by rows, or lane by lane where the run finds that rows will not do."""
+    """Move by rows, or lane by lane if the check at run time fails."""
     code = emitter.code
     stride = emitter.stride_of(access.address)
     assert stride is not None
@@ -73,7 +73,7 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
 
 
 def _check(emitter: Emitter, access: Access, good: Value) -> None:
-    """Go on where all lanes that run are inside, so that instruments may hear of them at once."""
+    """Go on if all running lanes are inside, so that instruments may be notified once."""
     code = emitter.code
     access.notified = True
     fine, look = code.label("fine"), code.label("look")
@@ -85,7 +85,7 @@ def _check(emitter: Emitter, access: Access, good: Value) -> None:
 
 
 def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, stride: Value) -> Value:
-    """Whether every lane, whether it runs or not, is in the arena and is aligned."""
+    """Whether every lane, active or not, is in the arena and aligned."""
     code = emitter.code
     rows = [code.mul(stride, code.const("i64", row)) for row in {min(shape.rows), max(shape.rows), 0}]
     lowest = highest = rows[0]
@@ -106,7 +106,7 @@ def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, str
 
 
 def _start(emitter: Emitter, access: Access, relative: Value, stride: Value, row: int) -> Value:
-    """A pointer to where lane 0 would be in a row."""
+    """A pointer to the place of lane 0 in a row."""
     code = emitter.code
     offset = code.add(relative, code.mul(stride, code.const("i64", row)))
     return code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offset}", "ptr")
@@ -117,7 +117,7 @@ def _load_rows(emitter: Emitter, access: Access, shape: Shape, starts: dict[int,
     whole: list[Value] = []
     for row, start in starts.items():
         lanes = [lane for lane in range(LANES) if shape.rows[lane] == row]
-        # the other lanes repeat one of this row
+        # the other lanes repeat a lane of this row
         lane_offsets = [shape.lane_offsets[lane if lane in lanes else lanes[0]] for lane in range(LANES)]
         loaded = load_lanes(emitter, start, access.offset, lane_offsets, element_type(access.type), access.count)
         parts = [code.splat(value) for value in loaded]
@@ -126,7 +126,7 @@ def _load_rows(emitter: Emitter, access: Access, shape: Shape, starts: dict[int,
 
 
 def _runs(access: Access, shape: Shape) -> list[tuple[int, int]]:
-    """Neighbouring elements of one row: the first lane and the number of each run."""
+    """Runs of adjacent elements of one row: the first lane and the number of lanes."""
     apart = [p + (row << 30) for p, row in zip(shape.lane_offsets, shape.rows, strict=True)]
     return unit_runs(apart, access.element_bytes)
 

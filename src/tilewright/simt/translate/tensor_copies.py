@@ -1,4 +1,4 @@
-"""Copies of boxes and pixels that tensor maps describe: each lane that runs copies one, and tells its mbarrier."""
+"""Copies of boxes and pixels with tensor maps: each running lane copies one and counts its bytes at an mbarrier."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tilewright.simt.translate.state import (
     TENSOR_STORES,
 )
 
-#: Of a box in shared memory, in bytes.
+#: Alignment of a box in shared memory, in bytes.
 _BOX_ALIGNMENT = 128
-#: Where arguments are in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
+#: Places of arguments in scratch memory, in 64-bit slots of all lanes; the first two are an mbarrier's.
 _AXES_MOST = 5
 _MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
 
 
 def emit_copy(emitter: Emitter, op: Op) -> None:
-    """Copy a box for each lane that runs."""
+    """Copy one box for each running lane."""
     code, item, form = emitter.code, op.instruction, op.form
     if form.has("prefetch"):
         return
@@ -41,7 +41,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     corner = [x for c in tensor.coordinates for x in (c.items if isinstance(c, tree.Vector) else (c,))]
     if len(corner) != rank:
         raise PtxError(
-            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes {rank} coordinates in braces behind the "
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes {rank} coordinates in braces after the "
             f"tensor map (got {len(corner)})"
         )
     given = item.operands[3] if form.row.counts else None
@@ -73,7 +73,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     _tell_tensor(emitter, op, rank, stores=stores)
     _tell_box(emitter, bulk.Side(access, start, places))
     sides = (_MAPS, _PLACES) if stores else (_PLACES, _MAPS)
-    bulk.tell(emitter, op, *sides, _BYTES, counted=not stores)
+    bulk.notify_copies(emitter, op, *sides, _BYTES, counted=not stores)
     emitter.mask = outer
 
 
@@ -82,11 +82,11 @@ def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place
     number = _copy(emitter, op, maps, places, there.shared)
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
     _tell_box(emitter, bulk.Side(target.access, target.offsets, places))
-    bulk.tell(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
+    bulk.notify_copies(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
 
 
 def _distinct(emitter: Emitter, maps: str, places: str, rank: int) -> Value:
-    """Lanes that store: of those that give the same operands one, for a warp gives its unit of copies one order.
+    """The lanes that store: one of those with equal operands, because a warp gives its copy unit one command.
 
     Source: CUTLASS, `sm90_epilogue_tma_warpspecialized.hpp`, where all lanes of one warp run a tile's store.
     """
@@ -96,7 +96,7 @@ def _distinct(emitter: Emitter, maps: str, places: str, rank: int) -> Value:
 
 
 def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Value:
-    """Move the boxes between the tensor and a block's shared memory; the bytes of each."""
+    """Move the boxes between the tensor and a block's shared memory; returns the bytes of each."""
     code, stores = emitter.code, op.form.has("bulk_group")
     sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
     site = _sites(emitter, op.instruction, stores=stores)
@@ -112,11 +112,11 @@ def _tell_box(emitter: Emitter, box: bulk.Side) -> None:
     """Notify instruments of the side in a block's shared memory, piece by piece."""
     if emitter.instruments:
         sizes = emitter.code.op(mbarriers.slot(_BYTES), "ptr")
-        bulk.tell_pieces(emitter, emitter.code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
+        bulk.notify_pieces(emitter, emitter.code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
 
 
 def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
-    """Notify instruments of the tensor's side as a whole, then piece by piece: once, for however many blocks."""
+    """Notify instruments of the tensor's side as a whole, then piece by piece: once for all blocks."""
     if not emitter.instruments:
         return
     code, item = emitter.code, op.instruction
@@ -132,22 +132,22 @@ def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
 
 
 def _tell_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: int, lane: Value, done: str) -> Value:
-    """Pieces of the width of an access; whether there may be more."""
+    """Pieces of the width of an access; returns whether there may be more."""
     code = emitter.code
     arguments = (*where, lane, f"i32 {rank}", f"i32 {access.total_bytes}", f"ptr {done}", "ptr %addresses")
     emitter.mask = Value(code.invoke("tw_tensor_pieces", "i32", *arguments), "i32")
-    some, told = code.label("some"), code.label("told")
-    code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, told)
+    some, notified = code.label("some"), code.label("told")
+    code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, notified)
     code.place(some)
     addresses = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
     notify(emitter, access, addresses, "atomic" if access.op.form["op"] else "")
-    code.branch(told)
-    code.place(told)
+    code.branch(notified)
+    code.place(notified)
     return code.icmp("ne", code.op(f"load i64, ptr {done}", "i64"), code.const("i64", -1))
 
 
 def _sites(emitter: Emitter, item: tree.Instruction, *, stores: bool) -> int:
-    """Two sites that follow each other: of the box in shared memory, and of the tensor."""
+    """Two consecutive sites: of the box in shared memory, and of the tensor."""
     source = emitter.source_of(item)
     actions = ("load", "store") if stores else ("store", "load")
     first, _ = (

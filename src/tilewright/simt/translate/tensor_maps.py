@@ -1,4 +1,4 @@
-"""What a warp's code does at a change of a tensor map, and at a copy of one from shared to global memory."""
+"""The code of a warp at a change of a tensor map, and at a copy of one from shared to global memory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import TENSOR_MAP_RECORD
 
 _BYTES = TENSOR_MAP_RECORD.itemsize
-#: Words of 64 bits of a map that are checked to be in memory at once; it is as aligned as they are.
+#: Bytes of a map that are checked to be in memory at once, which is also its alignment.
 _CHECKED = 8
 _AXES_MOST = 5
-#: Bytes that instruments hear of at once.
+#: Bytes of one event.
 _PIECE = 16
-#: Where arguments are in scratch memory.
+#: Places of arguments in scratch memory.
 _MAPS, _VALUES = 0, 1
 
 
 def emit(emitter: Emitter, op: Op) -> None:
-    """Change a map for each lane that runs, or copy one."""
+    """Change a map for each running lane, or copy a map."""
     code, item, form = emitter.code, op.instruction, op.form
     if form.has("cp_fenceproxy"):
         size = item.operands[2]
@@ -33,8 +33,8 @@ def emit(emitter: Emitter, op: Op) -> None:
             raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' copies {_BYTES} bytes; write that")
         to = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], "global", store=True))
         origin = mbarriers.scratch(emitter, _VALUES, pointers(emitter, op, item.operands[1], "shared"))
-        _tell(emitter, op, item.operands[1], "shared", store=False)
-        _tell(emitter, op, item.operands[0], "global", store=True)
+        _notify(emitter, op, item.operands[1], "shared", store=False)
+        _notify(emitter, op, item.operands[0], "global", store=True)
         code.invoke("tw_map_copy", "void", emitter.mask, to, origin)
         return
     space = {"shared::cta": "shared"}.get(form["space"], form["space"] or "generic")
@@ -47,12 +47,12 @@ def emit(emitter: Emitter, op: Op) -> None:
     maps = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], space, store=True))
     number = emitter.read(item.operands[-1], form.type_of("b"))
     values = mbarriers.scratch(emitter, _VALUES, code.resize(number, "i64", signed=False))
-    _tell(emitter, op, item.operands[0], space, store=True)
+    _notify(emitter, op, item.operands[0], space, store=True)
     code.invoke("tw_map_replace", "void", emitter.mask, maps, f"i32 {form.row.emit(form)}", f"i32 {axis.value}", values)
 
 
 def pointers(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool = False) -> Value:
-    """Where each lane's tensor map is in the host's memory: both halves of it must; instruments do not hear of it."""
+    """The host address of each lane's tensor map; both halves must be in memory. Instruments are not notified."""
     half = _half(emitter, op, operand, space, store=store)
     observers, emitter.instruments = emitter.instruments, ()
     access_pointers(emitter, replace(half, offset=half.offset + _BYTES // 2))
@@ -68,8 +68,8 @@ def _half(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store:
     return Access(op, found, base, offset, _CHECKED, "b64", store, False)
 
 
-def _tell(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool) -> None:
-    """Notify instruments of a map that is changed or copied: once, for lanes that do so together do the same."""
+def _notify(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool) -> None:
+    """Notify instruments of a map that is changed or copied: once, since all lanes do the same."""
     if not emitter.instruments:
         return
     outer, half = emitter.mask, _half(emitter, op, operand, space, store=store)

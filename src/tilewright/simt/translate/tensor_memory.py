@@ -1,4 +1,4 @@
-"""What a warp's code does with tensor memory: its columns, and what moves between them, registers and shared memory.
+"""The code of a warp for tensor memory: allocation, and moves between it, registers and shared memory.
 
 Source: PTX ISA, 9.7.16.7 to 9.7.16.9 and 9.7.16.11. The runtime has the rules (`runtime/tensor_memory.c`).
 """
@@ -23,12 +23,12 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import MOVES, SHARED_WINDOW
 
 _REGISTER_BYTES = 4 * LANES
-#: Of an address that an allocation is stored as.
+#: Bytes of the stored address of an allocation.
 _ADDRESS_BYTES = 4
 
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
-    """The registers that an instruction gives: those of a load."""
+    """Emit an instruction; returns the registers of a load."""
     form = op.form
     if form.row.counts is not None:
         return _move(emitter, op)
@@ -49,25 +49,25 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def address_of(emitter: Emitter, op: Op, operand: tree.Operand) -> Value:
-    """An address of tensor memory, of each lane."""
+    """An address of tensor memory in each lane."""
     base, offset, _ = resolve(emitter, op.instruction, operand, "tensor")
     return emitter.code.add(emitter.read(base, "b32"), emitter.code.const("i32", offset))
 
 
 def where(emitter: Emitter, op: Op) -> tuple[object, ...]:
-    """The arguments that functions of the runtime begin with."""
+    """The first arguments of the runtime's functions."""
     site = emitter.add_site(site_of(emitter, op))
     return "ptr %context", "ptr %slot", "ptr %warp", f"i32 {site}", emitter.mask
 
 
 def site_of(emitter: Emitter, op: Op) -> Site:
-    """Where the instruction is; what it reads of shared memory comes in units."""
+    """The instruction's site; it reads shared memory in units."""
     item = op.instruction
     return Site(EventKind.TENSOR_MEMORY, item.ptx_line, emitter.source_of(item), item.name, 1, "shared", "load", 16)
 
 
 def _allocate(emitter: Emitter, op: Op) -> None:
-    """The lowest lane that runs asks for columns, and stores their address in shared memory."""
+    """The lowest running lane allocates columns and stores their address in shared memory."""
     code, outer = emitter.code, emitter.mask
     emitter.mask = code.and_(outer, code.sub(code.const("i32", 0), outer))
     base, offset, space = resolve(emitter, op.instruction, op.sources[0], "shared" if op.form["space"] else "generic")
@@ -85,7 +85,7 @@ def _allocate(emitter: Emitter, op: Op) -> None:
 
 
 def _move(emitter: Emitter, op: Op) -> list[Value]:
-    """Registers come or go, all lanes' together, whether they execute or not."""
+    """Move registers of all lanes together, active or not."""
     code, form, named = emitter.code, op.form, op.named
     number, does = form.row.emit(form)
     (count,) = form.lists.values()
@@ -102,8 +102,8 @@ def _move(emitter: Emitter, op: Op) -> list[Value]:
     apart = code.const("i32", literal)
     halves, wide = bool(does & MOVES["halves"]), WIDTHS[shape(form)]
     columns = code.const("i32", count * wide * (1 + halves))
-    told = (address, columns, code.const("i32", number), code.const("i32", literal), code.const("i32", does))
-    emitter.event(EventKind.TENSOR_MOVE, op.instruction, emitter.mask, *told)
+    arguments = (address, columns, code.const("i32", number), code.const("i32", literal), code.const("i32", does))
+    emitter.event(EventKind.TENSOR_MOVE, op.instruction, emitter.mask, *arguments)
     facts = (address, "ptr %lanes.scratch", f"i32 {count}", f"i32 {number}", apart, f"i32 {does}")
     mbarriers.or_fault(emitter, "tw_columns_move", *where(emitter, op), *facts)
     if not form.row.writes:
@@ -122,7 +122,7 @@ def _apart(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
 
 
 def _copy(emitter: Emitter, op: Op) -> None:
-    """Each lane that runs copies lines of shared memory."""
+    """Each running lane copies lines of shared memory."""
     code, named = emitter.code, op.named
     places = code.op(mbarriers.slot(1), "ptr")
     code.store(code.splat(address_of(emitter, op, named["a"])), places.text)
@@ -138,7 +138,7 @@ def _copy(emitter: Emitter, op: Op) -> None:
 
 
 def _commit(emitter: Emitter, op: Op) -> None:
-    """Products and copies of each lane that runs have ended: its mbarrier hears of it, or those of a mask of blocks."""
+    """Products and copies of running lanes are complete: arrive at their mbarriers, or those of a mask of blocks."""
     outer, operand, masks = emitter.mask, op.sources[0], op.sources[1:]
     if not emitter.launch.clustered:
         if masks:

@@ -1,4 +1,4 @@
-"""Products in tensor memory: what the runtime is told of one, by each thread that issues it.
+"""Products in tensor memory: the runtime's arguments, for each thread that issues a product.
 
 Source: PTX ISA, 9.7.16.10 (tcgen05.mma). Descriptors are read by the runtime (`runtime/tensor_products.c`).
 """
@@ -19,16 +19,16 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import PRODUCTS
 from tilewright.simt.translate.tensor_memory import address_of, where
 
-#: What D as it was may be divided by, as powers of two. Source: PTX ISA, 9.7.16.10.9.1 (scale-input-d).
+#: Divisors of the old D, as powers of two. Source: PTX ISA, 9.7.16.10.9.1 (scale-input-d).
 _SHRINKS_MOST = 15
-#: Where words of disabled lanes begin among the operands.
+#: First operand slot of the words of disabled lanes.
 _OFF = 7
-#: Where the address of metadata lies, and the descriptor of columns of zeros; the first slot behind them.
+#: Slots of the metadata's address and of the descriptor of zero columns; the first slot after them.
 _METADATA, _ZEROS, _BEHIND = 15, 16, 17
 
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
-    """Multiply, for each lane that runs."""
+    """Multiply for each running lane."""
     code, named = emitter.code, op.named
     kind, does = op.form.row.emit(op.form)
     left = named["a"]
@@ -56,13 +56,13 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         mbarriers.scratch(emitter, number, code.resize(value, "i64", signed=False))
     numbers = (f"i32 {number}" for number in (kind, does, _shrinks(emitter, op, named.get("shrinks"))))
     mbarriers.or_fault(emitter, "tw_columns_product", *where(emitter, op), "ptr %lanes.scratch", *numbers)
-    if emitter.instruments:  # which read the operands, so these must have been checked
-        _tell(emitter, op, kind, does)
+    if emitter.instruments:  # instruments read the operands, so these must be checked first
+        _notify(emitter, op, kind, does)
     return []
 
 
-def _tell(emitter: Emitter, op: Op, kind: int, does: int) -> None:
-    """Notify instruments of a product, and of what it reads of shared memory, as if each lane read 16 bytes."""
+def _notify(emitter: Emitter, op: Op, kind: int, does: int) -> None:
+    """Notify instruments of a product, and of its reads of shared memory, as if each lane read 16 bytes."""
     code = emitter.code
     numbers = (code.const("i32", kind), code.const("i32", does))
     operands = code.op("getelementptr i8, ptr %lanes.scratch, i64 0", "ptr")
@@ -81,7 +81,7 @@ def _tell(emitter: Emitter, op: Op, kind: int, does: int) -> None:
 
 
 def _shrinks(emitter: Emitter, op: Op, operand: tree.Operand | None) -> int:
-    """By which power of two D as it was is divided: a literal."""
+    """The power of two that divides the old D, a literal."""
     if operand is None:
         return 0
     if isinstance(operand, tree.Immediate) and 0 <= operand.value <= _SHRINKS_MOST:

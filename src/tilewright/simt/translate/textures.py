@@ -1,4 +1,4 @@
-"""What a warp's code does at a read of a texture, and at a read or write of a surface: it calls the runtime."""
+"""The code of a warp at a read of a texture, and at a read or write of a surface: it calls the runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import GLOBAL_BASE, TEXTURES
 
-#: Where arguments are in scratch memory, in 64-bit slots of all lanes.
+#: Places of arguments in scratch memory, in 64-bit slots of all lanes.
 _HANDLES, _COORDINATES, _VALUES = 0, 1, 4
 
 
@@ -30,7 +30,7 @@ def emit_read(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def emit_surface(emitter: Emitter, op: Op) -> list[Value]:
-    """Read or write an element of a surface for each lane; what a read gives."""
+    """Read or write an element of a surface for each lane; returns the elements read."""
     form, item, stores = op.form, op.instruction, not op.form.row.writes
     count = int(form["vec"][1:] or 1)
     does = int(form["type"][1:]) // 8 | count << TEXTURES["surface_count_shift"] | TEXTURES["surface_stores"] * stores
@@ -53,14 +53,14 @@ def _geometry(op: Op) -> int:
 
 
 def _where(emitter: Emitter, op: Op, operand: tree.Operand, type_: str, size: int) -> tuple[object, ...]:
-    """The warp, the site and the lanes, their handles and their coordinates, as the runtime takes them."""
+    """The runtime's arguments: the warp, the site, the lanes, their handles and their coordinates."""
     code, item, name = emitter.code, op.instruction, op.form["geom"]
     assert isinstance(operand, tree.Address), "operands are checked"
     given = [x for c in operand.coordinates for x in (c.items if isinstance(c, tree.Vector) else (c,))]
     if len(given) != COORDINATES[name] or not isinstance(operand.base, tree.Register):
         raise PtxError(
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes a register with the handle of an object and "
-            f"{COORDINATES[name]} coordinates in braces behind it (got {len(given)}, of {operand.base})"
+            f"{COORDINATES[name]} coordinates in braces after it (got {len(given)}, of {operand.base})"
         )
     handles = mbarriers.scratch(emitter, _HANDLES, emitter.read(operand.base, "u64"))
     layered = name.startswith("a")

@@ -1,4 +1,4 @@
-"""How an instruction's result shape follows from its operands' shapes, by the `linear` tag of its row."""
+"""The shape of an instruction's result from its operands' shapes, by the `linear` tag of its row."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 
-#: Kinds of rows whose results are the same in all lanes where their operands are.
+#: Kinds of rows whose results are uniform if their operands are.
 _ALIKE = ("carry", "isspacep", "policy", "barrier", "await", "stack")
-#: Kinds whose results may differ among lanes, whatever the operands are.
+#: Kinds whose results may differ between lanes for any operands.
 _APART = (
     "atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier", "texture", "surface",
     "columns",
@@ -36,7 +36,7 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind == "warp":
         one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
         return [ANY_UNIFORM if one_group and row.role is Role.AGREE else ANY_VECTOR]
-    assert row.kind in (*_ALIKE, *_APART), row.kind  # a wrong guess would make lanes share what they do not
+    assert row.kind in (*_ALIKE, *_APART), row.kind  # a wrong guess would make lanes share different values
     return [ANY_UNIFORM if row.kind in _ALIKE and all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
 
 
@@ -54,7 +54,7 @@ def _linear(op: Op, sources: list[Shape]) -> Shape:
     a = sources[0]
     b = sources[1] if len(sources) > 1 else ANY_UNIFORM
     match form.row.linear:
-        case Linear.MOVE if len(op.destinations) == 1:  # pieces of a register have no shape of the whole
+        case Linear.MOVE if len(op.destinations) == 1:  # parts of a register do not have the shape of the whole
             return a
         case Linear.ADD:
             return s.add(a, b).within(bits)

@@ -21,7 +21,7 @@ from tilewright.simt.translate.layout import Layout, align_up, lay_out
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass
 
-#: Blocks of a kernel spin on memory: warps get little fuel, so that those they wait for run soon.
+#: Fuel of a warp's turn in a kernel that spins on memory: little, so that the awaited warps run soon.
 SPIN_QUANTUM = 20_000
 QUANTUM = 2_000_000
 
@@ -34,26 +34,26 @@ _WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights"
 
 @dataclass(slots=True)
 class Translation:
-    """A kernel as LLVM text, and what running it needs to know."""
+    """A kernel as LLVM text, and the data to run it."""
 
     ir: str  #: LLVM module text that defines `symbol`.
     symbol: str
-    #: Size of a warp record, and its barrier points whose arrivals are counted.
+    #: Size of a warp record, and the number of its barrier points with counted arrivals.
     warp_bytes: int
     points: int
     spins: bool  #: Whether some loop waits for other threads.
     prints: bool  #: Whether it calls vprintf.
     sites: list[Site]
     counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
-    tallies: int  #: Counters before those of the instruments: how often straight lines ran with all lanes.
-    #: For each instrument, what tallies add to its counters: row, number of the tally, and how much of each slot.
+    tallies: int  #: Counters before the instruments' counters: how often straight lines ran with all lanes.
+    #: For each instrument, what tallies add to its counters: row, number of the tally, and summand of each slot.
     multiples: list[list[list[int]]]
     layout: Layout = field(default_factory=Layout)
-    #: LLVM modules of the instruments' handlers that `ir` calls, and of what they need; for compiling.
+    #: LLVM modules of the instruments' handlers that `ir` calls, and of their parts; for compiling.
     handlers: list[str | bytes] = field(default_factory=list)
-    #: Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
+    #: Digest of `ir`, which is not cached on disk: two codes with one digest can continue each other's warps.
     digest: str = ""
-    making_seconds: float = 0.0  #: What translating and compiling it took.
+    making_seconds: float = 0.0  #: Time to translate and compile it.
 
 
 def translate(
@@ -65,7 +65,7 @@ def translate(
 ) -> Translation:
     """Translate one kernel for a class of launches, on a host with mask registers by default.
 
-    Raises PtxError: for anything in the kernel that the machine does not do; the message starts with `file:line:`.
+    Raises PtxError: the kernel has something that the machine does not implement; the message starts with `file:line:`.
     LaunchError: the kernel's own directives do not allow such blocks.
     """
     if entry in module.functions:
@@ -83,7 +83,7 @@ def translate(
 
 @contextlib.contextmanager
 def _reading(module: tree.Module, name: str) -> Iterator[None]:
-    """While a function is read, what is unforeseen is an operand that no valid PTX has: PTX is untrusted input."""
+    """Turn unforeseen errors while a function is read into PtxError: they come from invalid operands."""
     try:
         yield
     except TilewrightError:
@@ -93,7 +93,7 @@ def _reading(module: tree.Module, name: str) -> Iterator[None]:
 
 
 def _check_directives(module: tree.Module, function: tree.Function, launch: LaunchClass) -> None:
-    """Refuse blocks that a kernel is not made for.
+    """Refuse blocks that the kernel's directives exclude.
 
     Source: PTX ISA, 11.4 (performance-tuning directives).
     """
@@ -170,7 +170,7 @@ def _emitter(
     instruments: Sequence[Instrument],
     host: HostVectors | None,
 ) -> Emitter:
-    """Graph and shapes of one function, ready to be emitted."""
+    """The graph and shapes of one function, ready to emit."""
     with _reading(module, function.name):
         flow_graph = graph.build(function, module.path)
     webs.split(flow_graph)
@@ -180,7 +180,7 @@ def _emitter(
 
 
 def _called(module: tree.Module, function: tree.Function, *, stacked: bool = False) -> dict[str, tree.Function]:
-    """Functions that stay calls, with what they call in turn, each with a frame and its own calls inlined."""
+    """Functions that are not inlined, and those that they call, each with a frame and its own calls inlined."""
     found: dict[str, tree.Function] = {}
     bodies = [function]
     while bodies:
@@ -194,7 +194,7 @@ def _called(module: tree.Module, function: tree.Function, *, stacked: bool = Fal
 
 
 def _taking(function: tree.Function, *, stacked: bool) -> tree.Function:
-    """A called function with the stack as an argument, where there is one."""
+    """A called function, with the stack as an argument if there is one."""
     return stack.with_stack(function) if stacked else function
 
 
@@ -210,7 +210,7 @@ def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
 
 
 def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:
-    """The module's text, with each instrument's counters placed after the tallies and those of the one before."""
+    """The module's text, with the instruments' counters in order after the tallies."""
     starts, total = {"tally": 0}, len(emitter.tallies)
     for number, (instrument, rows) in enumerate(zip(instruments, emitter.counter_rows, strict=True)):
         starts[str(number)] = total

@@ -1,7 +1,7 @@
-"""Turns: which lanes of a warp wait at which block, and who goes next.
+"""Turns: the blocks where lanes of a warp wait, and the choice of the next block.
 
-Every block that can be waited in has a pending mask. Lanes that part are pending until their block's turn comes, in the
-order of blocks' numbers. Lanes that spin on memory let the others of their warp go first from time to time.
+Every block where lanes can wait has a pending mask. Divergent lanes are pending until their block's turn comes, in the
+order of the blocks' numbers. Lanes that spin on memory sometimes let the others of their warp run first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.pieces import Piece
 
-#: A lane that spins lets the others go first every so many rounds.
+#: A spinning lane lets the others run first every so many iterations.
 SPIN_ROUNDS = 32
 #: Most tests that a crowded function emits in place.
 _TESTS_IN_PLACE = 4
@@ -20,44 +20,44 @@ _TESTS_IN_PLACE = 4
 class Turns:
     """Emits the code that chooses which lanes run next.
 
-    `waitable` are the blocks that lanes can wait at, and a `crowded` function has in one place what the ends of many
-    blocks have in common.
+    `waitable` are the blocks where lanes can wait. A `crowded` function has the common code of many blocks' ends in one
+    place.
     """
 
     def __init__(self, emitter: Emitter, waitable: list[int], *, crowded: bool) -> None:
         self.e = emitter
         self.graph = emitter.graph
-        self.frontiers = emitter.shapes.frontiers  # for each block, those where other lanes of the warp may wait
+        self.frontiers = emitter.shapes.frontiers  # for each block, the blocks where other lanes may wait
         self.waitable = waitable
-        self.places = {block: i for i, block in enumerate(waitable)}  # of pending masks
+        self.places = {block: i for i, block in enumerate(waitable)}  # indices of pending masks
         self.crowded = crowded
         self.parks = False  # whether lanes wait for others before they reconverge
         self.begin(None)
 
     def begin(self, piece: Piece | None) -> None:
-        """Emit blocks of one piece from now on; None: the function that runs the pieces."""
+        """Emit blocks of one piece from now on; None: of the function that runs the pieces."""
         self.piece = piece
-        self.shared: set[str] = set()  # of "dispatch", "yield.all" and "others", those that some block's end goes to
+        self.shared: set[str] = set()  # those of "dispatch", "yield.all" and "others" that some block's end uses
 
     def share(self, name: str) -> None:
-        """End a block in one that all have in common."""
+        """End a block with a jump to a shared block."""
         self.shared.add(name)
         self.e.code.branch(name)
 
     def looks_elsewhere(self, candidates: int) -> bool:
-        """Whether so many blocks are looked through in a place that all blocks' ends share."""
+        """Whether so many blocks are tested in a place that all blocks' ends share."""
         return self.crowded and candidates > _TESTS_IN_PLACE
 
     def is_here(self, block: int) -> bool:
-        """Whether a block belongs to the piece at work, or to a function that can go to any."""
+        """Whether a block is in the current piece, or the current function can jump to any block."""
         return self.piece is None or block in self.piece.blocks
 
     def pending(self, block: int) -> str:
-        """The place of the mask of lanes that wait for their turn at a block."""
+        """The address of a block's pending mask."""
         return self.e.code.op(f"getelementptr i32, ptr %pending, i64 {self.places[block]}", "ptr").text
 
     def add_pending(self, block: int, mask: Value) -> None:
-        """Let lanes wait for their turn at a block."""
+        """Make lanes pending at a block."""
         code = self.e.code
         place = self.pending(block)
         old = code.op(f"load i32, ptr {place}", "i32")
@@ -76,7 +76,7 @@ class Turns:
         code.place(no)
 
     def run(self, block: int, mask: Value) -> None:
-        """Go to a block with these lanes, which were pending there; in another piece they still are."""
+        """Jump to a block with these lanes, which were pending there; in another piece they stay pending."""
         code = self.e.code
         if not self.is_here(block):
             self.share("dispatch")
@@ -88,7 +88,7 @@ class Turns:
     def dispatch(self, candidates: list[int]) -> None:
         """Run the first candidate with pending lanes; falls through when there is none.
 
-        Only candidates can have any, so a crowded function looks through all blocks, in a place for all.
+        Only candidates can have pending lanes, so a crowded function tests all blocks, in one shared place.
         """
         code = self.e.code
         if self.looks_elsewhere(len(candidates)):

@@ -1,4 +1,4 @@
-"""Products of a warpgroup: what the runtime is told of one, for the 16 rows of each warp.
+"""Products of a warpgroup: the runtime's arguments, for the 16 rows of each warp.
 
 Source: PTX ISA, 9.7.15.5 (wgmma.mma_async); its descriptors are read by the runtime (`runtime/warpgroups.c`).
 """
@@ -20,16 +20,16 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import WGMMA
 
 _REGISTER_BYTES = 4 * LANES
-#: Of the atoms that a matrix in shared memory is made of.
+#: Size of the atoms of a matrix in shared memory.
 _ATOM_LINES = 8
-#: Of a warpgroup.
+#: Warps of a warpgroup.
 _WARPS = 4
-#: Operands that are negated and turned by literals.
+#: Operands that literals negate and transpose.
 _LITERALS = ("na", "nb", "t", "u")
 
 
 def emit_product(emitter: Emitter, op: Op) -> list[Value]:
-    """D's registers. All lanes' count, whether they execute or not."""
+    """D's registers. All lanes count, active or not."""
     code = emitter.code
     given = op.named
     old, left, right = op.sources[:3]
@@ -45,7 +45,7 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     metadata, selector = "null", 0
     if is_sparse(op.form):
         selector = _selector(emitter, op, given["selector"])
-        metadata = "%addresses"  # scratch memory has room for the lists of registers alone
+        metadata = "%addresses"  # scratch memory has space only for the lists of registers
         code.store(code.splat(emitter.read(given["e"], "b32")), metadata)
     signs = [operand for name, operand in given.items() if name in _LITERALS]
     keeps = emitter.first_lane(emitter.read(given["scale"], "pred"))
@@ -61,20 +61,20 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     code.place(on)
     if emitter.instruments:
         if held == "null":
-            _tell(emitter, op, a, signs[2:3], 2 * _ATOM_LINES, of_warp=True)
+            _notify(emitter, op, a, signs[2:3], 2 * _ATOM_LINES, of_warp=True)
         for step in range(1 + is_sparse(op.form)):
-            _tell(emitter, op, b, signs[2:][-1:], columns(op.form), of_warp=False, step=step)
+            _notify(emitter, op, b, signs[2:][-1:], columns(op.form), of_warp=False, step=step)
     places = [_place(emitter, index) for index in range(len(old.items))]
     return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in places]
 
 
-def _tell(
+def _notify(
     emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines: int, *, of_warp: bool, step: int = 0
 ) -> None:
     """Notify instruments of 32 bytes along k of a matrix, 16 lines at a time, as if each lane read 16 of them."""
     code, outer = emitter.code, emitter.mask
     is_across = bool(across) and across[0].value == 1
-    rest = 0x0000FFFF if is_across else 0x00FF00FF  # of units that eight lines take
+    rest = 0x0000FFFF if is_across else 0x00FF00FF  # units of eight lines
     facts = (_bits(op), int(is_across), _WARPS * lines if of_warp else lines, int(of_warp))
     if step == 0:
         emitter.event(EventKind.DESCRIPTOR, op.instruction, outer, descriptor, *(code.const("i32", x) for x in facts))
@@ -89,21 +89,21 @@ def _tell(
 
 
 def _access(op: Op) -> Access:
-    """What a lane reads of a matrix: 16 bytes of an atom's line."""
+    """The access of a lane to a matrix: 16 bytes of an atom's line."""
     return Access(op, "shared", tree.Immediate(0), 0, 1, "b128", False, False)
 
 
 def _bits(op: Op) -> int:
-    """Of an element in shared memory."""
+    """Bits of an element in shared memory."""
     return (256 << is_sparse(op.form)) // int(op.form["shape"].rpartition("k")[2])
 
 
 def _selector(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
-    """Which lanes of four have the metadata: of two lanes the first or the second pair, of four always the same."""
+    """Which of four lanes have the metadata: the first or the second pair, or always all four."""
     most = 0 if _bits(op) == 8 else 1
     if not isinstance(operand, tree.Immediate) or not 0 <= operand.value <= most:
-        rule = f"a literal from 0 to {most} that says which lanes have the metadata" if most else (
-            "the literal 0, for all lanes have metadata"
+        rule = f"a literal from 0 to {most} for the lanes that have the metadata" if most else (
+            "the literal 0, because all lanes have metadata"
         )  # fmt: skip
         raise _refused(emitter, op, rule, f"got {operand_text(operand)}")
     return int(operand.value)
@@ -114,7 +114,7 @@ def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
 
 
 def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int:
-    """Which operands are negated, and which have lines side by side."""
+    """The operands that are negated, and those that are transposed."""
     numbers = [x.value if isinstance(x, tree.Immediate) else None for x in signs] or [1, 1]
     across = numbers[2:]
     matrices = (1 + a_in_memory) * bool(across)
@@ -140,5 +140,5 @@ def _refused(emitter: Emitter, op: Op, rule: str, remedy: str) -> PtxError:
 
 
 def _place(emitter: Emitter, register: int) -> Value:
-    """Where a register is in scratch memory."""
+    """The place of a register in scratch memory."""
     return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {register * _REGISTER_BYTES}", "ptr")

@@ -1,14 +1,14 @@
 """One name for each value that a register holds, so that each gets a shape of its own.
 
-Compilers and people use a register for one value after another. Definitions and uses fall into *webs*: a use belongs
-with every definition that reaches it. Each web of a register gets a name. A definition outside of all loops whose
-value meets others further on (a loop's counter that begins as a thread's index) gets two names: one for
-instructions that only this definition reaches, one for the rest.
+Compilers and people use a register for one value after another. Definitions and uses form *webs*: a use belongs with
+every definition that reaches it. Each web of a register gets a name. A definition outside all loops whose value later
+joins others (a loop counter that starts as a thread index) gets two names: one for instructions that only this
+definition reaches, one for the rest.
 
-Webs of data, such as what is loaded and sums of that, share one name, for their lanes follow no pattern: long kernels
-have thousands. A register of which no part is read apart from the rest keeps its name; so do the carry flag
-and the stack. What a register held before the kernel wrote it counts as written at the entry, and a guarded write as
-one that reads the old value.
+Webs of data, such as loaded values and sums of these, share one name, because no shape is known for their lanes and
+long kernels have thousands. A register whose webs cannot be separated keeps its name; so do the carry flag and the
+stack. A register's value before the kernel's first write counts as written at the entry, and a guarded write also reads
+the old value.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tilewright.ptx import tree
 from tilewright.ptx.substitution import with_names
 from tilewright.simt.translate.graph import HIDDEN, Block, Graph, Op, find_liveness
 
-#: What is between a register's name in the PTX and the number of its web; no PTX name has it.
+#: Separates a register's PTX name from the number of its web; no PTX name has it.
 _MARK = "'"
 
 
 def split(graph: Graph) -> None:
-    """Give the webs of a graph's registers names of their own, in place.
+    """Give names of their own to the webs of a graph's registers, in place.
 
-    Registers that are written in one place, or only with data, are not looked at.
+    Registers that are written in one place, or only with data, are skipped.
     """
     names = _written_often(graph)
     if not names:
@@ -53,7 +53,7 @@ def split(graph: Graph) -> None:
 
 
 def ptx_name(name: str) -> str:
-    """What the PTX calls a register.
+    """The PTX name of a register.
 
     >>> ptx_name("%r1'2"), ptx_name("%r1")
     ('%r1', '%r1')
@@ -62,7 +62,7 @@ def ptx_name(name: str) -> str:
 
 
 def _written_often(graph: Graph) -> set[str]:
-    """Registers that are written in several places, and hold an index or a predicate in one of them at least."""
+    """Registers that are written in several places, and have an index or a predicate in at least one of them."""
     once: set[str] = set()
     often: set[str] = set()
     shaped = {name for name, type_ in graph.registers.items() if type_ == ".pred"}
@@ -76,31 +76,31 @@ def _written_often(graph: Graph) -> set[str]:
 
 @dataclass(slots=True)
 class _Step:
-    """An instruction that uses registers which are written often."""
+    """An instruction that uses registers with several definitions."""
 
     at: int  #: Its position in the block; after the last one for the block's end.
     op: Op
-    #: For each such register the value that the instruction reads there, and the one that it writes.
+    #: For each such register, the value that the instruction reads, and the one that it writes.
     reads: dict[str, int]
     writes: dict[str, int]
 
 
 class _Webs:
-    """The values of some registers, joined where one instruction can read either.
+    """The values of some registers, joined if one instruction can read either.
 
-    Values are numbers. There is one for each definition, and one for each register and block where several meet.
+    Values are numbers. There is one for each definition, and one for each register and block where several join.
     """
 
     def __init__(self, graph: Graph, names: set[str]) -> None:
         self.graph = graph
         self.fresh: dict[str, None] = {}  #: The new names, in the order of the text.
-        self.copies: dict[str, str] = {}  #: Names of definitions of their own, and the names of their webs.
+        self.copies: dict[str, str] = {}  #: Separate names of definitions, and the names of their webs.
         self._parents: list[int] = []
         self._live = [sorted(block.live_in & names) for block in graph.blocks]
         self.steps = [list(self._steps(block, names)) for block in graph.blocks]  #: By block.
         self._merges: list[dict[str, int]] = [{} for _ in graph.blocks]
-        self._apart: set[int] = set()  # definitions outside of loops that can have a name of their own
-        self._alone: set[int] = set()  # those that some instruction reads which no other definition reaches
+        self._apart: set[int] = set()  # definitions outside loops that can have a separate name
+        self._alone: set[int] = set()  # those of them that some instruction reads alone
         self._meet()
         sizes = Counter(map(self._root, range(len(self._parents))))
         self._joined = {root for root, values in sizes.items() if values > 1}
@@ -128,7 +128,7 @@ class _Webs:
                 yield _Step(at, op, reads, {name: self._value() for name in op.writes if name in names})
 
     def _reach(self) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
-        """The values at each block's entry and those that it leaves; where several come in, a value of their own."""
+        """The values at the start and the end of each block; a new value where several join."""
         leave = [{name: value for step in steps for name, value in step.writes.items()} for steps in self.steps]
         enter: list[dict[str, int]] = [{} for _ in self.steps]
         self._merges[0] = enter[0] = {name: self._value() for name in self._live[0]}
@@ -154,7 +154,7 @@ class _Webs:
         return enter, [{**before, **after} for before, after in zip(enter, leave, strict=True)]
 
     def _meet(self) -> None:
-        """Join values where an instruction can read either, and find those that some instruction reads alone."""
+        """Join values that one instruction can read, and find those that some instruction reads alone."""
         enter, leave = self._reach()
         looping = set().union(*(range(header, tail + 1) for tail, header in self.graph.back_edges))
         for index, block in enumerate(self.graph.blocks):
@@ -167,7 +167,7 @@ class _Webs:
                 current.update(step.writes)
 
     def _follow(self, step: _Step, current: Mapping[str, int], loops: bool) -> None:
-        """Note what one instruction reads, where values so far are known."""
+        """Record what one instruction reads, given the values so far."""
         linear = step.op.form.row.linear
         step.reads = {name: current[name] for name in step.reads}
         for name, value in step.writes.items():
@@ -193,7 +193,7 @@ class _Webs:
     def _name(self, register: str, value: int) -> str:
         """The name of a value's web, or its own."""
         root = self._root(value)
-        web = root if root in self._indices else register  # data's webs share one name
+        web = root if root in self._indices else register  # webs of data share one name
         if web not in self._names:
             self._names[web] = self._next(register)
         if value not in self._alone or root not in self._joined:

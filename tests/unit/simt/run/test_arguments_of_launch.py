@@ -202,7 +202,7 @@ def test_arrays_of_other_libraries_and_other_memories_are_refused():
     with pytest.raises(ArgumentTypeError, match="NumPy arrays or tilewright"):
         run(kernel("st.global.u32 [%at], 1;"), Other())
     first, second = Memory(1 << 16), Memory(1 << 16)
-    with pytest.raises(ArgumentTypeError, match="argument 1 lies in another Memory"):
+    with pytest.raises(ArgumentTypeError, match="argument 1 must be in the launch's Memory"):
         run(kernel("", 2), first.empty(4), second.empty(4))
 
 

@@ -124,7 +124,7 @@ def test_a_trap_of_the_kernels_own_stays_one() -> None:
 
 
 def test_blocks_that_leave_are_reported() -> None:
-    with pytest.raises(DeadlockError, match="1 of 4 blocks ended without coming to a barrier of the grid"):
+    with pytest.raises(DeadlockError, match="1 of 4 blocks ended without reaching a barrier of the grid"):
         launch(program("leaves"), 4, 32, (np.zeros(128, np.int32),), cooperative=True)
 
 

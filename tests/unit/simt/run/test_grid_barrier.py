@@ -61,7 +61,7 @@ def test_a_block_that_leaves_is_reported_at_any_order(monkeypatch: pytest.Monkey
         assert out.copy_to_host().all()
         for last in (0, 4):
             with pytest.raises(
-                Exception, match=r"1 of 7 blocks ended without coming to a barrier of the grid, at which"
+                Exception, match=r"1 of 7 blocks ended without reaching a barrier of the grid, at which"
             ):
                 rounds[7, 32](out, last)
 

@@ -159,7 +159,7 @@ def test_copies_and_fills_are_in_the_order_of_launches():
     launch(program(entry(f"{append(1, 0, 4)} {move} {append(2, 0, 4)} {filled(257)}")), 1, 1, (x,))
     assert x.tolist() == [0x01010101, 12, 12, 12, 1, 1, 1, 1]
     far = entry(move.replace("[c], 16", "[c], 1000000"))
-    with pytest.raises(KernelError, match=r"must lie in one allocation of device memory \(got 1,000,000 bytes"):
+    with pytest.raises(KernelError, match=r"must be inside one allocation of device memory \(got 1,000,000 bytes"):
         launch(program(far), 1, 1, (x,))
 
 

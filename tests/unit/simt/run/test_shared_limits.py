@@ -33,7 +33,9 @@ def test_shared_memory_is_the_chosen_gpus(gpu: str, most: int, monkeypatch: pyte
     launch(storing(), 1, 32, (OUT,), shared_bytes=np.int64(most), gpu=gpu)
     monkeypatch.setenv("TILEWRIGHT_GPU", gpu)  # what an argument does, the setting does
     for chosen in (gpu, None):
-        with pytest.raises(LaunchError, match=rf"between 0 and {most:,}, what a block of NVIDIA .*; use smaller tiles"):
+        with pytest.raises(
+            LaunchError, match=rf"between 0 and {most:,}, the most for a block of NVIDIA .*; use smaller tiles"
+        ):
             launch(storing(), 1, 32, (OUT,), shared_bytes=most + 1, gpu=chosen)
         with pytest.raises(LaunchError, match=rf"of NVIDIA .* at most {most:,} bytes .*--gpu"):
             launch(program, 1, 32, (OUT,), shared_bytes=most - 40_000 + 16, gpu=chosen)
@@ -66,7 +68,7 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
             )
             climber = Climber.on("simulated", gpu, None)
             if refused:
-                with pytest.raises(LaunchError, match="between 0 and 65,536, what a block of NVIDIA T4 may have"):
+                with pytest.raises(LaunchError, match="between 0 and 65,536, the most for a block of NVIDIA T4"):
                     climber.launch(large, program, a, a)
             else:
                 climber.launch(large, program, a, a)

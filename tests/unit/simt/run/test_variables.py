@@ -146,7 +146,7 @@ def test_past_the_last_variable_is_out_of_bounds() -> None:
     [
         ("coeficients", 1, ArgumentValueError, r"'coeficients'\); there are coefficients"),
         ("inner::scal", 1, ArgumentValueError, r"inner::scal"),
-        ("coefficients", [1.0, 2.0], ArgumentTypeError, r"must be given an array that has a dtype \(got list\)"),
+        ("coefficients", [1.0, 2.0], ArgumentTypeError, r"needs an array that has a dtype \(got list\)"),
         ("coefficients", np.arange(4.0), ArgumentValueError, r"its 16 bytes \(got 32, of float64 and shape \(4,\)\)"),
         ("coefficients", np.float32(1), ArgumentValueError, r"its 16 bytes \(got 4"),
     ],
@@ -163,7 +163,7 @@ def test_outside_of_any_memory_it_says_what_to_do() -> None:
 
 def test_arrays_of_another_memory_are_refused_in_a_block() -> None:
     array = Memory().array(np.zeros(6, np.int32))
-    with Memory(), pytest.raises(ArgumentTypeError, match="lies in another Memory than the launch's"):
+    with Memory(), pytest.raises(ArgumentTypeError, match="must be in the launch's Memory"):
         launch(OTHERS, 1, 1, (array,))
 
 

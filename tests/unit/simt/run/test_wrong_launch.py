@@ -151,7 +151,7 @@ def test_something_that_is_no_kernel():
         ("setp.eq.u32 %q, %r1, %r2, 7;", r"'setp\.eq\.u32' takes 3 operands \(got 4\)"),
         ("add.u32 5, %r2, 1;", r"writes a register"),
         ("ld.global.u32 %r1, [nope];", r"'nope' is not declared"),
-        ("st.shared.u32 [g], %r1;", r"names 'g', which lies in \.global"),
+        ("st.shared.u32 [g], %r1;", r"names 'g', which is in \.global"),
         ("ld.param.u64 %d1, [p+8];", r"reads bytes 8 to 16 of 8 parameter bytes"),
         ("ld.global.v4.u32 {%r1, %r2}, [g];", r"operand d of .* must be 4 registers in braces \(got 2 in braces\)"),
         ("st.global.v2.u32 [g], {%r1, %r2, %r3};", r"operand b of .* must be 2 registers in braces \(got 3"),

@@ -112,9 +112,9 @@ PARTS = "shr.u32 %r7, %tid, 5; setp.eq.u32 %p1, %r7, 1; @%p1 bra ONE; {rest} bra
 )
 def test_participants_must_name_one_count(one: str, rest: str, names: tuple[str, str], seed: int | None) -> None:
     text = PARTS.format(one=one, rest=rest)
-    with pytest.raises(KernelError, match="must name the same number of threads") as raised:
+    with pytest.raises(KernelError, match="must give the same thread count") as raised:
         words(text + " st.global.u32 [%at], 1;", THREADS, block=THREADS, seed=seed)
-    got, others = re.search(r"got (.+) where others that arrived name (.+)\);", str(raised.value)).groups()
+    got, others = re.search(r"got (.+) where threads that arrived gave (.+)\);", str(raised.value)).groups()
     assert {got, others} == set(names)
     clean(re.sub(r"1, (64|128)", "1, 96", text), seed)
 
@@ -144,7 +144,7 @@ def test_arrivals_that_nobody_waits_for_end_with_their_block() -> None:
 @pytest.mark.parametrize("one", ["bar.sync 2, 96;", "bar.arrive 2, 96;"])
 def test_a_reduction_is_not_mixed_with_other_forms(one: str, seed: int | None) -> None:
     text = PARTS.format(one=one, rest="bar.red.popc.u32 %r1, 2, 96, %p1;")
-    fault(KernelError, "all that take part in barrier 2 must use red, or none of them", text, seed)
+    fault(KernelError, "all threads at barrier 2 must use red, or none", text, seed)
     clean(PARTS.format(one="bar.red.and.pred %p3, 2, 96, %p1;", rest="bar.red.popc.u32 %r1, 2, 96, %p1;"), seed)
 
 
@@ -189,8 +189,8 @@ COUNTS = {
 
 @pytest.mark.parametrize("body", COUNTS.values(), ids=list(COUNTS))
 def test_lanes_of_a_warp_name_one_count(body: str) -> None:
-    found = fault(KernelError, "must name the same number of threads", body.replace("DIFFER", "1"))
-    assert re.search(r"\(got (96 where .* name 128|128 where .* name 96)\)", str(found))
+    found = fault(KernelError, "must give the same thread count", body.replace("DIFFER", "1"))
+    assert re.search(r"\(got (96 where .* gave 128|128 where .* gave 96)\)", str(found))
     clean(body.replace("DIFFER", "0"))
 
 
@@ -204,7 +204,7 @@ def test_lanes_that_exited_do_not_count() -> None:
 def test_lanes_of_a_warp_reach_a_barrier_by_one_form() -> None:
     fault(
         KernelError,
-        "the lanes of a warp must reach barrier 2 by the same form",
+        "the lanes of a warp must reach barrier 2 with the same form",
         ARMS.format(odd="barrier.sync 2, 96;", even="barrier.arrive 2, 96;"),
     )
     clean(ARMS.format(odd="barrier.sync 2, 96;", even="barrier.sync 2, 96;"))

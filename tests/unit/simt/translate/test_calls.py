@@ -133,7 +133,10 @@ def test_calls_through_a_table(index):
 
 
 def test_a_call_of_no_function():
-    with pytest.raises(KernelError, match=r"k: indirect call to no function in block \(0, 0, 0\), thread \(7, 0, 0\)"):
+    with pytest.raises(
+        KernelError,
+        match=r"k: indirect call of an address that is not a function in block \(0, 0, 0\), thread \(7, 0, 0\)",
+    ):
         words("setp.eq.u32 %p1, %tid, 7; selp.u32 %r1, 3, 1, %p1;" + INDIRECT, 32, module=TABLE)
 
 
