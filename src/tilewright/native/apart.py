@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 from tilewright.native.compiler import Compiler, Source
 from tilewright.native.once import once
@@ -41,7 +40,7 @@ def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], expo
         [sys.executable, "-S", "-c", _MAIN, places],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
     )  # fmt: skip
-    _running().add(process)
+    _running().processes.add(process)
     try:
         code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
     finally:
@@ -68,20 +67,16 @@ class _Running:
     """Processes at work, which end with the one that started them."""
 
     def __init__(self) -> None:
-        self._processes: dict[subprocess.Popen[bytes], int] = {}
+        self.processes: set[subprocess.Popen[bytes]] = set()
         atexit.register(self.end_all)
 
-    def add(self, process: subprocess.Popen[Any]) -> None:
-        self._processes[process] = os.getpid()
-
-    def end(self, process: subprocess.Popen[Any]) -> None:
-        """End one, where it has not ended."""
-        if self._processes.pop(process, None) == os.getpid() and process.poll() is None:
-            process.kill()
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """End one, where it has not ended; in a child that was forked meanwhile, `kill` finds none of its own."""
+        self.processes.discard(process)
+        process.kill()
 
     def end_all(self) -> None:
-        """End all: this process does, unless it is a child that was forked meanwhile."""
-        for process in list(self._processes):
+        for process in list(self.processes):
             self.end(process)
 
 

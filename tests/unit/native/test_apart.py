@@ -37,9 +37,9 @@ def make():
     apart.compiled_apart(compiler(), "", (), ())
 compiler()
 threading.Thread(target=make, daemon=True).start()
-while not apart._running()._processes:
+while not apart._running().processes:
     time.sleep(0.01)
-print(*(process.pid for process in apart._running()._processes), flush=True)
+print(*(process.pid for process in apart._running().processes), flush=True)
 """
 FORKED = """
 import os
@@ -53,7 +53,7 @@ while not came:
 time.sleep(0.5)
 """
 STATUS = """
-print(*(process.poll() for process in apart._running()._processes), flush=True)
+print(*(process.poll() for process in apart._running().processes), flush=True)
 """
 
 
