@@ -63,10 +63,6 @@ def cuCtxGetDevice_v2(gpu: SimulatedGpu, context: int) -> int:
     return 0
 
 
-def cuDevicePrimaryCtxSetFlags(gpu: SimulatedGpu, device: int, flags: int) -> None:
-    """Set how the host waits; no effect here."""
-
-
 def cuCtxGetFlags(gpu: SimulatedGpu) -> int:
     """How the host waits."""
     gpu.require_context()

@@ -289,21 +289,9 @@ def cuFuncSetAttribute(gpu: SimulatedGpu, kernel: Kernel, attribute: int, value:
     modules.cuKernelSetAttribute(gpu, attribute, value, kernel, 0)
 
 
-def cuFuncSetCacheConfig(gpu: SimulatedGpu, kernel: Kernel, config: int) -> None:
-    """Prefer first-level cache or shared memory; no effect here."""
-
-
-def cuFuncSetSharedMemConfig(gpu: SimulatedGpu, kernel: Kernel, config: int) -> None:
-    """Prefer a bank width; present GPUs have only one."""
-
-
 def cuFuncIsLoaded(gpu: SimulatedGpu, kernel: Kernel) -> int:
     """Whether a kernel is loaded."""
     return 1
-
-
-def cuFuncLoad(gpu: SimulatedGpu, kernel: Kernel) -> None:
-    """Load a kernel, which is already loaded."""
 
 
 def cuModuleGetGlobal(gpu: SimulatedGpu, handle: int, name: int) -> tuple[int, int]:

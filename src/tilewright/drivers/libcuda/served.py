@@ -220,9 +220,20 @@ class DriverLibrary:
         return self._exported.address(fitting[-1])
 
 
+def _nothing(gpu: SimulatedGpu, *given: Any) -> None:
+    """No effect."""
+
+
+#: Calls without effect here: there are no cache modes, bank widths or unused memory, a pool's memory stays until it is
+#: freed, kernels are always loaded, and the only device accesses all memory.
+_NOTHING = (
+    "cuDevicePrimaryCtxSetFlags", "cuMemPoolDestroy", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuFuncSetCacheConfig",
+    "cuFuncSetSharedMemConfig", "cuFuncLoad",
+)  # fmt: skip
 #: Every driver call implemented for code in C, by name.
 ANSWERS: dict[str, _Answer] = {
     **CALLS,
+    **dict.fromkeys(_NOTHING, _nothing),
     **{
         name: function
         for subject in (devices, loading, launches, tensor_maps, transfers)

@@ -82,21 +82,9 @@ def cuMemPoolCreate(gpu: SimulatedGpu, properties: int) -> int:
     return gpu.new_handle()
 
 
-def cuMemPoolDestroy(gpu: SimulatedGpu, pool: int) -> None:
-    """Destroy a pool; its allocations stay until they are freed."""
-
-
-def cuMemPoolTrimTo(gpu: SimulatedGpu, pool: int, keep: int) -> None:
-    """Release unused memory of a pool, which has none."""
-
-
 def cuMemPoolSetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:
     """Store an attribute."""
     gpu.pools[pool, attribute] = gpu.host.unpacked(_pool_word(attribute), value)
-
-
-def cuMemPoolSetAccess(gpu: SimulatedGpu, pool: int, accesses: int, count: int) -> None:
-    """Allow devices to access a pool; the only device already can."""
 
 
 def cuMemPoolGetAttribute(gpu: SimulatedGpu, pool: int, attribute: int, value: int) -> None:

@@ -198,11 +198,6 @@ def cudaGraphInstantiate(call: Caller, executable: int, graph: int, flags: int) 
     call.pack("Q", executable, _named(call, _graph(call, graph).copy()))
 
 
-def cudaGraphInstantiateWithFlags(call: Caller, executable: int, graph: int, flags: int) -> None:
-    """Instantiate a graph in its present state."""
-    cudaGraphInstantiate(call, executable, graph, flags)
-
-
 def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) -> None:
     """Replace the work of an instantiated graph by that of a graph of the same form."""
     found, new = _graph(call, executable), _graph(call, graph).copy()
@@ -210,11 +205,6 @@ def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) 
     for address in gone:
         call.runtime.graph_memory_unused(address)
     call.pack("i", result, 0)
-
-
-def cudaGraphExecDestroy(call: Caller, executable: int) -> None:
-    """Destroy an instantiated graph."""
-    call.runtime.graph_ended(executable)
 
 
 def cudaGraphUpload(call: Caller, executable: int, stream: int) -> None:
@@ -232,6 +222,9 @@ def cudaGraphLaunch(call: Caller, executable: int, stream: int) -> None:
         found.run(call)
     finally:
         call.runtime.in_graph = inside
+
+
+cudaGraphInstantiateWithFlags, cudaGraphExecDestroy = cudaGraphInstantiate, cudaGraphDestroy
 
 
 def _launch(call: Caller, parameters: int) -> Work:

@@ -149,11 +149,6 @@ def cudaDestroyTextureObject(call: Caller, made: int) -> None:
         call.gpu.free(made)
 
 
-def cudaDestroySurfaceObject(call: Caller, made: int) -> None:
-    """Destroy a surface."""
-    cudaDestroyTextureObject(call, made)
-
-
 def cudaGetTextureObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
     """The resource that a texture reads."""
     call.write(resource, _described(call, made)[0])
@@ -164,9 +159,8 @@ def cudaGetTextureObjectTextureDesc(call: Caller, texture: int, made: int) -> No
     call.write(texture, _described(call, made)[1])
 
 
-def cudaGetSurfaceObjectResourceDesc(call: Caller, resource: int, made: int) -> None:
-    """The resource that a surface accesses."""
-    cudaGetTextureObjectResourceDesc(call, resource, made)
+cudaDestroySurfaceObject = cudaDestroyTextureObject
+cudaGetSurfaceObjectResourceDesc = cudaGetTextureObjectResourceDesc
 
 
 def _object(call: Caller, made: int, record: bytes, *described: bytes) -> None:
