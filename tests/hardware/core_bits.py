@@ -166,13 +166,8 @@ def floors(d: np.ndarray, shape: str, name: str, capability: str) -> dict[int, i
     try:
         for least in _LEAST:
             oracle_matrix._LEAST = least
-            found[least] = sum(
-                int(d[at]) != oracle_matrix.dot(
-                    [int(x) for x in a[at[0], at[1]]], [int(x) for x in b[at[0], :, at[2]]], int(c[at]),
-                    (name, name, "f32"), capability,
-                )
-                for at in np.ndindex(d.shape)
-            )  # fmt: skip
+            factors = a[:, :, None], b.swapaxes(1, 2)[:, None]
+            found[least] = int((d != oracle_matrix.dot(*factors, c, (name, name, "f32"), capability)).sum())
     finally:
         oracle_matrix._LEAST = kept
     return found

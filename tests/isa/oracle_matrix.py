@@ -8,7 +8,10 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 #: Products a group, fraction bits, and fraction bits of a float32 result: by compute capability, and type of elements.
 RULES = {
@@ -53,14 +56,6 @@ def exponent_of(x: float, name: str) -> int:
     return max(math.frexp(x)[1] - 1, 1 - FORMATS[name][2])
 
 
-def _special(factors: Sequence[tuple[float, float]], c: float) -> float | None:
-    """What infinities and NaNs make of a sum; None where there are none."""
-    products = [a * b for a, b in factors]  # NaN of 0 times infinity; overflow does not come, for doubles are wide
-    if all(map(math.isfinite, [*products, c])):
-        return None
-    return sum(products) + c if not math.isnan(c) else c
-
-
 def rounded(number: int, unit: int, name: str, kept: int) -> int:
     """The bits of `number` times 2 to `unit`: float32 is cut off behind `kept` bits, float16 rounded to even."""
     if number == 0:
@@ -103,15 +98,22 @@ def _fma(a: float, b: float, c: float, name: str) -> float:
     return _kept(total, unit, name, FORMATS[name][1], nearest=True)
 
 
-def by_halves(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
+@np.errstate(invalid="ignore")
+def by_halves(a: Any, b: Any, c: Any, types: tuple[str, str, str], capability: str) -> Any:
     """What the assembler makes of 8-bit products for 9.0 and 10.0: F2FP to float16, HMMA twice from 0, then FADD."""
     of_a, of_b, of_c = types
-    total = 0
+    total: Any = 0
     for low in (True, False):
-        chosen = [i for i in range(len(a)) if (i % 4 < 2) == low]
-        halves = [[bits_of(value_of(x[i], name), "f16") for i in chosen] for x, name in ((a, of_a), (b, of_b))]
+        chosen = [i for i in range(np.shape(a)[-1]) if (i % 4 < 2) == low]
+        halves = [_each(lambda x, of=name: bits_of(value_of(x, of), "f16"), np.asarray(bits)[..., chosen])
+                  for bits, name in ((a, of_a), (b, of_b))]  # fmt: skip
         total = dot(*halves, total, ("f16", "f16", of_c), capability)
-    return bits_of(_fma(1.0, value_of(c, of_c), value_of(total, of_c), of_c), of_c)
+    return _each(lambda x, y: bits_of(_fma(1.0, value_of(x, of_c), value_of(y, of_c), of_c), of_c), c, total)
+
+
+def _each(function: Callable[..., Any], *bits: Any) -> Any:
+    """A function of patterns, of each element."""
+    return np.frompyfunc(lambda *each: function(*map(int, each)), len(bits), 1)(*bits)
 
 
 def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], capability: str) -> int:
@@ -130,8 +132,8 @@ def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], c
     return bits_of(_fma(1.0, total, 0.0, "f16") if total else total, "f16")
 
 
-def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
-    """One result: the bits of c + a[0] b[0] + ..., for types of A, B and C."""
+def dot(a: Any, b: Any, c: Any, types: tuple[str, str, str], capability: str) -> Any:
+    """The bits of c + a[0] b[0] + ..., for types of A, B and C; of arrays, along their last axis."""
     of_a = types[0]
     if {*types[:2]} & {*FINITE}:
         return in_groups(a, b, c, types, RULES["12.0"]["fp8"])
@@ -140,27 +142,50 @@ def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str],
     return in_groups(a, b, c, types, RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a])
 
 
-def of_warpgroup(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str]) -> int:
+def of_warpgroup(a: Any, b: Any, c: Any, types: tuple[str, str, str]) -> Any:
     """The same of a warpgroup's product, which only 9.0 has: 8-bit floats are multiplied as they are."""
     return in_groups(a, b, c, types, (32, 13, 13)) if types[0] in ("e4m3", "e5m2") else dot(a, b, c, types, "9.0")
 
 
-def in_groups(
-    a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], rule: tuple[int, int, int]
-) -> int:
-    """Groups of products, each added at once to what is there."""
+@np.errstate(invalid="ignore")  # infinities meet
+def in_groups(a: Any, b: Any, c: Any, types: tuple[str, str, str], rule: tuple[int, int, int]) -> Any:
+    """Groups of products, each added at once to what is there; of arrays, along their last axis.
+
+    Doubles hold every product of two elements, times a power of two, and every sum of what the unit leaves of them.
+    """
     of_a, of_b, of_c = types
     group, fraction, kept = rule
-    for start in range(0, len(a), group):
-        factors = [(value_of(x, of_a), value_of(y, of_b)) for x, y in zip(a[start:][:group], b[start:][:group])]  # noqa: B905
-        accumulator = value_of(c, of_c)
-        special = _special(factors, accumulator)
-        if special is not None:
-            c = bits_of(special, of_c)
-            continue
-        # Doubles hold every product of two elements, and times a power of two.
-        terms = [(x * y, exponent_of(x, of_a) + exponent_of(y, of_b)) for x, y in factors]
-        terms.append((accumulator, exponent_of(accumulator, of_c)))
-        unit = max([_LEAST, *(exponent for value, exponent in terms if value)]) - fraction
-        c = rounded(sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms), unit, of_c, kept)
+    x, y = _values(a, of_a), _values(b, of_b)
+    products, exponents = x * y, _exponents(x, of_a) + _exponents(y, of_b)
+    for start in range(0, products.shape[-1], group):
+        accumulator = np.broadcast_to(_values(c, of_c), products.shape[:-1])[..., None]
+        terms = np.concatenate([products[..., start : start + group], accumulator], axis=-1)
+        each = np.concatenate([exponents[..., start : start + group], _exponents(accumulator, of_c)], axis=-1)
+        special = ~np.isfinite(terms).all(axis=-1)
+        unit = np.where(terms != 0, each, _LEAST).max(axis=-1, initial=_LEAST) - fraction
+        finite = np.where(special[..., None], 0, terms)
+        total = np.trunc(np.ldexp(finite, -unit[..., None])).sum(axis=-1) + 0.0  # 0 without a sign
+        c = _patterns(np.where(special, terms.sum(axis=-1), _all_rounded(total, unit, of_c, kept)), of_c)
     return c
+
+
+def _values(bits: Any, name: str) -> Any:
+    return np.asarray(_each(functools.partial(value_of, name=name), bits), float)
+
+
+def _exponents(x: Any, name: str) -> Any:
+    return np.maximum(np.frexp(x)[1] - 1, 1 - FORMATS[name][2])
+
+
+def _all_rounded(whole: Any, unit: Any, name: str, kept: int) -> Any:
+    """The values that `rounded` gives patterns of, of integers in an array of doubles."""
+    _, fraction_bits, bias = FORMATS[name]
+    exponent = np.maximum(np.frexp(whole)[1] - 1 + unit, 1 - bias) - (kept if name == "f32" else fraction_bits)
+    scaled = np.ldexp(np.abs(whole), unit - exponent)
+    value = np.ldexp(np.trunc(scaled) if name == "f32" else np.rint(scaled), exponent)
+    return np.copysign(np.where(value < 2.0 ** (bias + 1), value, np.inf), whole)
+
+
+def _patterns(x: Any, name: str) -> Any:
+    floats, integers, nan = ("f4", "u4", 0x7FFFFFFF) if name == "f32" else ("f2", "u2", 0x7FFF)
+    return np.where(np.isnan(x), nan, x.astype(floats).view(integers).astype(np.int64))

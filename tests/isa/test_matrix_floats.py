@@ -84,14 +84,13 @@ def wrong(form: tuple[str, str, str, str], capability: str, cases: int, style: s
     name = f"mma.sync.aligned.{shape}.row.col{kind}.{of_c}.{of_a}.{of_b}.{of_c}"
     operands = [spread(a, shape, "a", bits[of_a]), spread(b, shape, "b", bits[of_b]), spread(c, shape, "c", bits[of_c])]
     d = gathered(run(name, operands, operands[2].shape[1], 32, GPUS[capability]), shape, "d", bits[of_c])
+    across = b.swapaxes(1, 2)
+    wanted = oracle_matrix.dot(a[:, :, None], across[:, None], c, (of_a, of_b, of_c), capability).astype(d.dtype)
     found = []
-    for case, row, column in np.ndindex(d.shape):
-        factors = [int(x) for x in a[case, row]], [int(x) for x in b[case, :, column]]
-        wanted = oracle_matrix.dot(*factors, int(c[case, row, column]), (of_a, of_b, of_c), capability)
-        if int(d[case, row, column]) != wanted:
-            terms = [list(map(hex, x)) for x in factors]
-            found.append(f"{name} {style} [{row}, {column}]: {d[case, row, column]:#x}, must be {wanted:#x}; {terms}, "
-                         f"c {c[case, row, column]:#x}")  # fmt: skip
+    for case, row, column in np.argwhere(d != wanted):
+        terms = [list(map(hex, line.tolist())) for line in (a[case, row], across[case, column])]
+        found.append(f"{name} {style} [{row}, {column}]: {d[case, row, column]:#x}, must be "
+                     f"{wanted[case, row, column]:#x}; {terms}, c {c[case, row, column]:#x}")  # fmt: skip
     return found
 
 
