@@ -21,8 +21,6 @@ _COMPUTED = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "
 _ALL = (*(d.name for d in DTYPES), "bool")
 #: Of `_COMPUTED`, one of each letter and both widths of a float: OpenCL C names functions alike for the other widths.
 _FEW = ("float32", "float64", "int8", "uint64", "bool")
-#: Each pair is a program for the device's compiler.
-_EXTENTS = ["few", pytest.param("all", marks=pytest.mark.volume)]
 
 
 def specials(name: str) -> Array:
@@ -117,16 +115,39 @@ def test_primitives_give_numpys_bits(device: OpenclDevice, kind: str) -> None:
             assert same_bits(part, expression.evaluate(*given)), name
 
 
-@pytest.mark.parametrize("extent", _EXTENTS)
+def casts(source: str, targets: list[str], wide: str) -> tuple[Expression, list[Expression]]:
+    """Casts to all targets in one program, which an operand chooses from, and on to what holds them all; and each."""
+    builder, alone = Builder(), []
+    x, which = (builder.add("parameter", (), kind, name) for kind, name in ((source, "x0"), ("uint8", "x1")))
+    found = builder.add("constant", (), wide, (0.0).hex() if letter(wide) == "f" else "0")
+    for i, target in enumerate(targets):
+        value = builder.add("cast", (builder.add("cast", (x,), target),), wide)
+        here = builder.add("equal", (which, builder.add("constant", (), "uint8", str(i))), "bool")
+        found = builder.add("where", (here, value, found), wide)
+        alone.append(step("cast", [source], target))
+    return builder.finished(found, 2), alone
+
+
+@pytest.mark.parametrize("wide", ["float64", "int64"])
 @pytest.mark.parametrize("source", _ALL)
-def test_a_cast_gives_numpys_bits(device: OpenclDevice, source: str, extent: str) -> None:
+def test_a_cast_gives_numpys_bits(device: OpenclDevice, source: str, wide: str) -> None:
     values = specials(source)
-    first = _ALL.index(source)
-    stride = {"few": 4, "all": 1}[extent]  # each fourth target: of several letters and widths, and all in turn
-    for target in (_ALL[(first + i) % len(_ALL)] for i in range(1, len(_ALL), stride)):
+    targets = [x for x in _ALL if x != source and (letter(x) == "f") == (wide == "float64")]
+    together, alone = casts(source, targets, wide)
+    which = np.repeat(np.arange(len(targets), dtype=np.uint8), len(values))
+    found = computed(device, together, [np.tile(values, len(targets)), which])
+    for target, part, expression in zip(targets, np.split(found, len(targets)), alone, strict=True):
+        widened = step("cast", [target], wide).evaluate(expression.evaluate(values))
+        assert same_bits(part, widened), (source, target)
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("source", _ALL)
+def test_a_cast_is_stored_as_numpys_bits(device: OpenclDevice, source: str) -> None:
+    values = specials(source)
+    for target in (x for x in _ALL if x != source):
         expression = step("cast", [source], target)
-        expected = expression.evaluate(values)
-        assert same_bits(computed(device, expression, [values]), expected), (source, target)
+        assert same_bits(computed(device, expression, [values]), expression.evaluate(values)), (source, target)
 
 
 def test_constants_are_written_by_their_bits() -> None:
