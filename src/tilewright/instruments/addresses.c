@@ -1,4 +1,4 @@
-// Writes down what warps do, one record after the other: `addresses.py` says of what.
+// Records what warps do, one record after the other: `addresses.py` says of what.
 
 #include "addresses.h"
 
@@ -6,7 +6,7 @@
 typedef uint64_t addresses_of __attribute__((vector_size(256), aligned(8)));
 
 // The next record; null where its block is not asked for, or no room is left. A block is run by one host thread, so
-// that its records stand in the order of what its warps did.
+// that its records are in the order of what its warps did.
 static inline struct tw_address_record *next(struct tw_address_records *records, const struct tw_slot *slot,
                                              const struct tw_warp *warp, uint32_t row, uint32_t mask)
 {

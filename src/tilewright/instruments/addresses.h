@@ -15,7 +15,7 @@ struct tw_address_record {
     uint64_t addresses[32];  // one a lane; of a barrier nothing
 };
 
-// A launch's memory; the records stand behind it.
+// A launch's memory; the records are after it.
 struct tw_address_records {
     uint64_t taken;   // records that were wanted
     uint64_t rooms;   // that there is room for

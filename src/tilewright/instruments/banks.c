@@ -1,9 +1,9 @@
 // Wavefronts of shared memory; `banks.py` states the model.
 //
-// Accesses are naturally aligned (the machine refuses others), so the words of an 8- or 16-byte lane lie in as many
+// Accesses are naturally aligned (the machine refuses others), so the words of an 8- or 16-byte lane are in as many
 // neighbouring banks and move as one unit. A group of L lanes then has L units-wide banks, and all groups fit one table
 // of 32 places, place = group's first lane + unit mod L. In each round every pending lane writes its unit to its place
-// and reads it back: whoever reads its own unit is served. A group's rounds are its wavefronts.
+// and reads it back: a lane that reads its own unit is served. A group's rounds are its wavefronts.
 
 #include "counting.h"
 

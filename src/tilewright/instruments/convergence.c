@@ -1,4 +1,4 @@
-// Whether threads come to barriers and warp operations together; `convergence.py` states the rules.
+// Whether threads reach barriers and warp operations together; `convergence.py` states the rules.
 
 #include "convergence.h"
 

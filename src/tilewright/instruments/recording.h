@@ -1,4 +1,4 @@
-// Where handlers write requests down: `requests.py` says how the memory of a launch is cut into chunks.
+// Where handlers record requests: `requests.py` says how the memory of a launch is cut into chunks.
 
 #ifndef TILEWRIGHT_RECORDING_H
 #define TILEWRIGHT_RECORDING_H
@@ -10,14 +10,14 @@
 
 enum {
     TW_CHUNK_WORDS = 65536,  // the first one says how many are in use
-    TW_AHEAD_WORDS = 128,    // asked for before they are written: another processor has read what stood there
+    TW_AHEAD_WORDS = 128,    // asked for before they are written: another processor has read what was there
 };
 
-// What the memory of a launch begins with. The chunks follow; the first takes what is thrown away.
+// What the memory of a launch begins with. The chunks follow; the first takes what is dropped.
 struct tw_requests {
     uint64_t taken;   // chunks
     uint64_t chunks;  // that there are
-    uint64_t lost;    // 1 when some request was thrown away
+    uint64_t lost;    // 1 when some request was dropped
     uint64_t warps;   // of a block
     uint64_t local;   // sectors of local memory a warp
     uint64_t spare[3];
@@ -51,7 +51,7 @@ static inline uint64_t *tw_room(struct tw_requests *requests, uint64_t **state, 
     return chunk + *chunk;
 }
 
-// Keeps a request whose words were written behind the room for its header. Local accesses of 32 bytes (.v8) at 32 far
+// Keeps a request whose words were written after the room for its header. Local accesses of 32 bytes (.v8) at 32 far
 // addresses make 256 words: the last is left out.
 static inline void tw_keep(uint64_t warp, uint32_t site, uint64_t **state, uint64_t *room, uint64_t words)
 {

@@ -4,7 +4,7 @@
 
 enum {
     OUTSIDE = -1,   // no mbarrier
-    WORDS_EACH = 3  // of what one mbarrier or copy is written down as
+    WORDS_EACH = 3  // of what one mbarrier or copy is recorded as
 };
 
 // A block's number in its cluster.

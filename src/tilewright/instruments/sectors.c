@@ -1,4 +1,4 @@
-// The distinct sectors and bytes of one warp's request, counted and perhaps written down; `sectors.py` says of what.
+// The distinct sectors and bytes of one warp's request, counted and perhaps recorded; `sectors.py` says of what.
 //
 // A lane's access is a few pieces, each the number of a sector; a mask has its bytes there. Leaders are taken piece by
 // piece and lane by lane; all lanes on the leader's sector are served with it.
@@ -31,7 +31,7 @@ static inline void add(uint64_t *counters, uint32_t mask, uint32_t sectors, uint
 }
 
 // Counts the distinct sectors, and writes them to `out`; returns how many. They are compared by 32 bits: memory of one
-// space lies within 128 GiB.
+// space is within 128 GiB.
 static inline uint32_t distinct(uint64_t *counters, const struct access *access, uint32_t pieces, uint32_t mask,
                                 uint64_t *out)
 {
@@ -82,7 +82,7 @@ static inline uint32_t of_global(uint64_t *counters, uint32_t mask, const tw_add
     return distinct(counters, &access, 1, mask, out);
 }
 
-// Each word of an access lies in the sector of that word and of the lane's group of eight.
+// Each word of an access is in the sector of that word and of the lane's group of eight.
 static inline uint32_t of_local(uint64_t *counters, uint32_t mask, const tw_addresses *addresses, uint32_t bytes,
                                 uint64_t first, uint64_t *out)
 {
@@ -122,7 +122,7 @@ static inline uint64_t local_of(const struct tw_requests *requests, const struct
     return LOCAL_SECTORS + tw_warp_number(requests, slot, warp) * requests->local;
 }
 
-// Makes words of sectors, in place: one for each run of neighbours in the list that lie in one line; returns how many.
+// Makes words of sectors, in place: one for each run of neighbours in the list that are in one line; returns how many.
 static inline uint32_t words_of(uint64_t *sectors, uint32_t many)
 {
     uint32_t words = 0;
@@ -195,7 +195,7 @@ TW_INLINE void tw_coalescing_affine(TW_WHERE, uint32_t mask, uint64_t base, cons
              local ? tw_coalescing_local : tw_coalescing_global);
 }
 
-// The same where requests are written down. `words` has a row for each place of the base in a line, by `shift`: how many
+// The same where requests are recorded. `words` has a row for each place of the base in a line, by `shift`: how many
 // words, above 32 bits how many sectors, and the words, filled up to `most`. What is written past their number the next
 // request writes over.
 TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
@@ -216,8 +216,8 @@ TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t b
     tw_keep(tw_warp_number(launch, slot, warp), row, state, room, (uint32_t)*beside);
 }
 
-// An access whose lanes lie in rows of one stride: each row is one of constant offsets, of which `words` has a table.
-// Where rows lie so far `apart` that none shares a line with another, the request is all of theirs together.
+// An access whose lanes are in rows of one stride: each row is one of constant offsets, of which `words` has a table.
+// Where rows are so far `apart` that none shares a line with another, the request is all of theirs together.
 TW_INLINE void tw_coalescing_rows_recorded(TW_WHERE, uint32_t mask, uint64_t base, uint64_t stride,
                                            const uint64_t *numbers, const uint64_t *words, const tw_addresses *offsets,
                                            const tw_addresses *rows, uint64_t many, uint64_t used, uint64_t apart,

@@ -1,6 +1,6 @@
 // Tensor memory under check: which of its cells are written, and what products, copies and stores that have not ended use.
 //
-// A product or a copy has ended when somebody has seen the phase of an mbarrier complete that a commit behind it arrived
+// A product or a copy has ended when a thread has seen the phase of an mbarrier complete that a commit after it arrived
 // at; a store of registers when its warp has waited for its stores. Until then nobody may read what it writes, but for the
 // products of the same warp, which follow each other, nor write what it uses. `tensor_memory.py` states the rules.
 
@@ -22,8 +22,8 @@ struct user {
     uint32_t warp;
     uint32_t thread;
     uint32_t row;
-    bool follows;  // it comes behind products and copies of its own warp
-    uint32_t told; // bits of the kinds that it has been blamed for
+    bool follows;  // it comes after products and copies of its own warp
+    uint32_t reported; // bits of the kinds that were reported
 };
 
 static uint32_t warp_of(const struct tw_use *use)
@@ -55,11 +55,11 @@ static struct user user_of(TW_WHERE, uint32_t mask, bool follows)
     return (struct user){slot, launch, block, warp->index % TW_TENSOR_WARPS, thread, row, follows, 0};
 }
 
-static void tell(struct user *me, uint32_t kind, const struct tw_use *other)
+static void record_finding(struct user *me, uint32_t kind, const struct tw_use *other)
 {
-    if (me->told >> kind & 1)
+    if (me->reported >> kind & 1)
         return;
-    me->told |= 1u << kind;
+    me->reported |= 1u << kind;
     const struct tw_record finding = {
         .kind = kind,
         .row = me->row,
@@ -91,9 +91,9 @@ static void read_cells(struct user *me, uint32_t halves, uint32_t column, uint32
             const struct tw_use *last = cells_at(me->block->writes, half, c);
             const bool own = me->follows && warp_of(last) == me->warp && kind_of(last) != TW_BY_STORE;
             if (kind_of(last) == TW_BY_NOBODY)
-                tell(me, TW_TENSOR_UNSET, last);
+                record_finding(me, TW_TENSOR_UNSET, last);
             else if (!is_over(me->block, last) && !own)
-                tell(me, kind_of(last) == TW_BY_STORE ? TW_TENSOR_STORED : TW_TENSOR_EARLY, last);
+                record_finding(me, kind_of(last) == TW_BY_STORE ? TW_TENSOR_STORED : TW_TENSOR_EARLY, last);
             if (notes)
                 *cells_at(me->block->reads, half, c) = use_of(me, TW_BY_PRODUCT);
         }
@@ -109,7 +109,7 @@ static void write_cells(struct user *me, uint32_t halves, uint32_t column, uint3
                 const struct tw_use *before = i ? read : last;
                 const bool own = me->follows && warp_of(before) == me->warp;
                 if ((kind_of(before) == TW_BY_PRODUCT || kind_of(before) == TW_BY_COPY) && !is_over(me->block, before) && !own)
-                    tell(me, TW_TENSOR_OVER, before);
+                    record_finding(me, TW_TENSOR_OVER, before);
             }
             *last = use_of(me, kind);
         }
@@ -226,7 +226,7 @@ void tw_tensor_memory_stored(TW_WHERE, uint32_t mask, const uint64_t *addresses,
         const struct tw_use *read = its->units + unit;
         me.thread = warp->index * TW_LANES + tw_first_lane(left);
         if (read->number && !is_over(its, read))
-            tell(&me, TW_TENSOR_CHANGED, read);
+            record_finding(&me, TW_TENSOR_CHANGED, read);
     }
 }
 
@@ -237,7 +237,7 @@ static uint64_t object_at(const struct tw_slot *slot, uint64_t place)
     return object;
 }
 
-// Lanes have arrived at mbarriers that hear of what their warp has issued. One that is complete now was completed by that.
+// Lanes have arrived at mbarriers for what their warp has issued. One that is complete now was completed by that.
 void tw_tensor_memory_commit(TW_WHERE, uint32_t mask, const uint64_t *places, const uint32_t *counts)
 {
     struct tw_tensor_block *its = block;

@@ -20,7 +20,7 @@ enum {
     TW_BY_STORE = 3,
 
     TW_TENSOR_WARPS = 32,
-    TW_TENSOR_COMMITS = 64,  // at most, whose mbarriers nobody has seen complete
+    TW_TENSOR_COMMITS = 64,  // at most, whose mbarriers no thread has seen complete
     TW_TENSOR_HALVES = 8,           // of 16 lanes
     TW_CELLS = 4096,         // halves by columns
     TW_TENSOR_UNIT_BYTES = 16,
@@ -32,7 +32,7 @@ struct tw_use {
     uint32_t who;  // the instruction's row << 8, its warp << 2, and what it is
 };
 
-// An mbarrier that hears when what a warp had issued by then has ended.
+// An mbarrier that completes when what a warp had issued by then is complete.
 struct tw_commit {
     uint32_t place;  // one more than its offset; 0: free
     uint32_t phase;  // after which it has

@@ -51,7 +51,7 @@ static inline void set_lanes(const struct tw_touched *touched, uint32_t mask, co
     }
 }
 
-// Addresses that differ freely: often each eight lanes lie in a row.
+// Addresses that differ freely: often each eight lanes are in a row.
 void tw_touched_free(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, uint32_t how)
 {
     const tw_u64_lanes all = *(const addresses_of *)addresses;

@@ -2,12 +2,12 @@
 // sees.
 //
 // A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes of shared memory is in
-// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, handed on
+// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, passed on
 // by the mbarrier. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
 // until it waits for the group's end. Those that combine may do so beside each other.
 //
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
-// generic and by the asynchronous proxy are ordered where a proxy fence stands between them).
+// generic and by the asynchronous proxy are ordered where a proxy fence is between them).
 
 #include "clusters.h"
 #include "simt/runtime/boxes.h"
@@ -58,7 +58,7 @@ static void judge(const struct copy *me, uint64_t start, uint32_t how, judging *
     }
 }
 
-static void tell(const struct copy *me, uint64_t address, uint64_t cell, bool writes)
+static void record_finding(const struct copy *me, uint64_t address, uint64_t cell, bool writes)
 {
     struct tw_record finding = {
         .kind = TW_NOT_FENCED,
@@ -118,7 +118,7 @@ static void ask_for_fences(const struct copy *me, const struct tw_slot *where, u
         uint64_t written = me->launch->far_at ? near_of(block->writes[c], rank_of(where)) : block->writes[c];
         if (needs_fence(me->launch, written) && !is_fenced(me, where, written) &&
             (!writes || is_before(me, where, written))) {
-            tell(me, c * size, written, writes);
+            record_finding(me, c * size, written, writes);
             return;
         }
     }
@@ -209,7 +209,7 @@ static void forget(struct tw_bulks *bulks, uint32_t number)
     bulks->of[number] = bulks->of[--bulks->count];
 }
 
-// Lanes' copies have told mbarriers of their bytes: lanes that tell one do so together.
+// Lanes' copies have counted their bytes at mbarriers: lanes with one mbarrier do so together.
 static void tell_mbarriers(const struct copy *me, uint32_t lanes, const uint64_t *barriers)
 {
     for (uint32_t left = lanes, same; left; left &= ~same) {
@@ -221,12 +221,12 @@ static void tell_mbarriers(const struct copy *me, uint32_t lanes, const uint64_t
     }
 }
 
-// Lanes have issued copies; the mbarriers at `barriers`, where there are any, have been told of them.
+// Lanes have issued copies; the mbarriers at `barriers`, where there are any, have counted them.
 void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint64_t *origins, const uint32_t *sizes,
                     const uint64_t *barriers, uint32_t sides)
 {
     struct copy me = {slot, warp, launch, block, counters, row, 0, 0};
-    bool from = (sides & TW_FROM_GLOBAL) != 0, to = (sides & TW_TO_GLOBAL) != 0, told = !(sides & TW_IS_TENSOR);
+    bool from = (sides & TW_FROM_GLOBAL) != 0, to = (sides & TW_TO_GLOBAL) != 0, counted = !(sides & TW_IS_TENSOR);
     const bool held = sides & TW_FROM_REGISTERS;
     uint32_t landing = 0;
     bool away = slot->target != slot;  // it lands in another block
@@ -245,18 +245,18 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             ask_for_fences(&me, slot, origin, false);
         if (!to && !held)
             ask_for_fences(&me, slot->target, target, true);
-        if (!held && (!from || told))
+        if (!held && (!from || counted))
             judge(&me, from ? me.launch->base + origin : origin, TW_READS,
                   from ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (!to)  // the origin of a tensor's copy is its map
-            tw_shadow_laid_out(launch, there, target, me.bytes, told ? 0 : (const char *)(uintptr_t)origin);
+            tw_shadow_laid_out(launch, there, target, me.bytes, counted ? 0 : (const char *)(uintptr_t)origin);
         struct tw_bulk *bulk = follow(&me, there, barriers ? target : origin, sides & TW_COMBINES);
         uint32_t how = sides & TW_COMBINES ? TW_READS | TW_WRITES | TW_IS_STRONG : TW_WRITES;
-        how |= to && told ? keep_outgoing(&me, how, me.launch->base + target, me.bytes, 0)
+        how |= to && counted ? keep_outgoing(&me, how, me.launch->base + target, me.bytes, 0)
                           : bulk && !to ? TW_IS_COPY : 0;
         if (away)
             judge(&me, (uint64_t)rank_of(slot->target) << TW_RANK_SHIFT | target, how, tw_shadow_turns_cluster);
-        else if (!to || told)
+        else if (!to || counted)
             judge(&me, to ? me.launch->base + target : target, how, to ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (!barriers && bulk)
             hold_source(&me, bulk);

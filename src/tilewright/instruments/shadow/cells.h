@@ -1,6 +1,6 @@
-// What shadow memory holds: the format of a cell, and where everything lies in an instrument's memory.
+// What shadow memory holds: the format of a cell, and where everything is in an instrument's memory.
 //
-// A cell stands for a few bytes of memory and is one 64-bit value:
+// A cell describes a few bytes of memory and is one 64-bit value:
 //
 //     shared   clock 40                | site 12 | strong 1 | who 11
 //     global   block 24 | clock 16     | site 12 | strong 1 | who 11
@@ -14,10 +14,10 @@
 // Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
 // instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks,
 // all ones but the strong bit where one of them was not strong. W of shared memory into which an asynchronous copy may
-// still be writing has a clock that no warp comes to, the copy's site, and no thread; strong where it combines. W of an
+// still be writing has a clock that no warp reaches, the copy's site, and no thread; strong where it combines. W of an
 // mbarrier has another such clock, and no site.
 //
-// In a cluster an access of another block's shared memory is told apart by its clock, which no warp comes to either:
+// In a cluster an access of another block's shared memory is told apart by its clock, which no warp reaches either:
 //
 //     one 1 | rank 4 | who 11 | clock 24 | site 12 | strong 1 | 2044
 //
@@ -103,7 +103,7 @@ enum {
     TW_DESCRIPTOR = 42,
     TW_MBARRIER_BUSY = 43,
 
-    // How a descriptor is not as its matrix lies: another swizzle, another base offset, lines that are not the rows
+    // How a descriptor differs from its matrix: another swizzle, another base offset, lines that are not the rows
     // copied, or some bytes twice.
     TW_LAID_SWIZZLED = 1,
     TW_LAID_BASE = 2,
@@ -128,7 +128,7 @@ enum {
     // What a block knows of its cluster is a row of clocks for each block of that, of: each warp, what a barrier left for
     // it, each barrier, the last two rounds of the cluster's own (of the first block alone), and each mbarrier's phase
     // and the one before. Here they begin. Without mbarriers there are no rows from TW_NOW_ROW on; with them each row has
-    // two more, so many rows on, of warps of which some lanes alone have handed on what they did (see `tw_some`).
+    // two more, so many rows on, of warps of which some lanes alone have passed on what they did (see `tw_some`).
     TW_KNOWN_ROW = 0,
     TW_INBOX_ROW = 32,
     TW_ROUND_ROW = 64,
@@ -230,7 +230,7 @@ struct tw_flights {
     struct tw_flight of[TW_FLIGHTS_MAX];
 };
 
-// What some lanes of each warp alone have handed on: which, and the clock below which they did.
+// What some lanes of each warp alone have passed on: which, and the clock below which they did.
 struct tw_some {
     struct tw_clocks came;
     struct tw_clocks lanes;
@@ -257,7 +257,7 @@ struct tw_watched {
     uint32_t expects_by;   // and by which thread
     uint32_t round;        // one more than that of the cluster's barrier which lets others know that it was made; or 0
     uint32_t bytes;        // those that this phase has expected so far
-    uint32_t waits_row;    // one more than the instruction by which a lane waits for this phase in vain; 0: none does
+    uint32_t waits_row;    // one more than the instruction by which a lane waits for this phase for ever; 0: none does
     uint32_t waits_by;     // the lowest such thread,
     uint32_t waits_ahead;  // and how many phases were complete by then that its warp has not seen
     uint32_t skipping;     // warps that have seen a phase complete without having awaited the one before

@@ -1,7 +1,7 @@
 // Clocks of warps: how far each knows the others, kept by what happens at barriers.
 //
-// A warp's clock grows when it comes to a barrier, and at `bar.warp.sync`. What warp q did at a clock below `known[w][q]`
-// is ordered before what warp w does now. Those that come to a barrier leave what they know there; the first that goes
+// A warp's clock grows when it reaches a barrier, and at `bar.warp.sync`. What warp q did at a clock below `known[w][q]`
+// is ordered before what warp w does now. Those that reach a barrier leave what they know there; the first that goes
 // on closes the barrier's round and hands the sum to all that waited, so a warp that has run ahead to the next round
 // adds nothing to this one. Behind a barrier of the whole block all clocks are the same again, so that a cell's one
 // clock is right for several readers.
@@ -29,7 +29,7 @@ void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot 
                     uint32_t warp);
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
 
-// Let orders.py hear of an event of the warp at its clock.
+// Notify orders.py of an event of the warp at its clock.
 static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
                  int64_t what)
 {
@@ -77,7 +77,7 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
     return none + latest;
 }
 
-// Begin a barrier's next round, and hand what is known behind this one to all that waited.
+// Begin a barrier's next round, and hand what is known after this one to all that waited.
 static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, struct tw_wait wait)
 {
     struct tw_round *round = &block->rounds[wait.barrier - 1];
@@ -169,7 +169,7 @@ void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
     }
 }
 
-// A fence orders nothing by itself: lanes of a warp are not made to wait for each other. What comes behind it has another
+// A fence orders nothing by itself: lanes of a warp are not made to wait for each other. What comes after it has another
 // clock, for it is not released with what came before.
 void tw_shadow_fence(TW_WHERE, uint32_t mask)
 {

@@ -1,13 +1,13 @@
 // Clusters: what their blocks know of each other, by their barrier, and whether a block runs while others access its
 // shared memory.
 //
-// Each warp knows clocks of all warps of its cluster: of its own block's as ever, of others' here. They are handed on
+// Each warp knows clocks of all warps of its cluster: of its own block's as ever, of others' here. They are passed on
 // by barriers of a block, by mbarriers, and by the barrier of the cluster, which joins what those know that arrive and
-// hands it to those that go on. A clock of 1 says that a block runs, and no more: all that a relaxed arrival says.
+// passes it to those that go on. A clock of 1 says that a block runs, and no more: all that a relaxed arrival says.
 //
 // Source: PTX ISA, 9.7.13.3 (barrier.cluster: arrive has the semantics of .release, wait of .acquire by default; with
 // .relaxed "there are no memory ordering and visibility guarantees provided for the memory accesses performed prior");
-// 9.7.13.4 (fence.mbarrier_init: the initialisations before it are visible to the cluster behind a relaxed arrival);
+// 9.7.13.4 (fence.mbarrier_init: the initialisations before it are visible to the cluster after a relaxed arrival);
 // CUDA C++ Programming Guide, "Distributed Shared Memory": all blocks must have begun, and none may end before all
 // accesses of its memory.
 
@@ -23,7 +23,7 @@ static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *
     return shadow_of(slot, slot->cluster, block);
 }
 
-// What a round of the cluster's barrier hands on of the warps of a block.
+// What a round of the cluster's barrier passes on of the warps of a block.
 TW_INLINE static inline struct knowledge joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
                                                    uint32_t round, uint32_t rank)
 {
@@ -75,7 +75,7 @@ void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shad
     turn_rows(launch, block, TW_ROUND_ROW + barrier, 0);
 }
 
-// Lanes of a warp arrive at another block's mbarrier: of their own warp they hand on what all its lanes did before they
+// Lanes of a warp arrive at another block's mbarrier: of their own warp they pass on what all its lanes did before they
 // were ordered, and all of their own.
 void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                             struct tw_shadow_block *block, const struct tw_warp *warp, uint32_t lanes,
@@ -104,7 +104,7 @@ void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw
     turn_rows(launch, block, TW_NOW_ROW + number, 0);
 }
 
-// Initialisations that a warp has fenced are known behind the round at which it arrives.
+// Initialisations that a warp has fenced are known after the round at which it arrives.
 static void make_known(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                        uint32_t round)
 {
@@ -159,7 +159,7 @@ static void end_round(const struct tw_shadow_launch *launch, const struct tw_slo
 }
 
 // A warp goes on from there, and knows what those did that arrived. Its clock is above all of theirs, so that one clock
-// says of several blocks whether their accesses came behind.
+// says of several blocks whether their accesses came after.
 void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
                     uint32_t warp)
 {

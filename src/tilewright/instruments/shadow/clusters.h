@@ -99,7 +99,7 @@ static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launc
     return row_of(launch, block, first + TW_KNOWN_ROW + warp, rank);
 }
 
-// Whether an arrival at an mbarrier that our warp awaited came behind an access by another block; and whether it handed
+// Whether an arrival at an mbarrier that our warp awaited came after an access by another block; and whether it handed
 // on what the lane of that access did.
 static inline bool came_there(const struct access *me, uint32_t rank, uint32_t who, uint64_t its, bool by_lane)
 {

@@ -1,8 +1,8 @@
-// Descriptors of matrices: whether they say how the matrix lies that a copy of a tensor has put there.
+// Descriptors of matrices: whether they match the matrix that a copy of a tensor has written.
 //
 // Of what such copies write, each 128 bytes have a layout: how many units of 16 bytes the map's swizzle exchanges, and how
 // many a row of its box has. It holds while W of the bytes is still the copy's, which `found.py` asks. A map without a
-// swizzle may copy what lies ready for products already: it is compared only where its rows are lines of the descriptor.
+// swizzle may copy what is ready for products already: it is compared only where its rows are lines of the descriptor.
 //
 // Source: PTX ISA, 9.7.15.5.1 (matrix descriptor format, strides), 5.5.6 (swizzling modes).
 
@@ -65,7 +65,7 @@ static bool overlaps(const struct tw_matrix *m, uint32_t lines)
     return false;
 }
 
-static void tell(TW_WHERE, uint32_t mask, uint64_t at, const struct tw_matrix *m, uint32_t how, uint32_t layout)
+static void record_finding(TW_WHERE, uint32_t mask, uint64_t at, const struct tw_matrix *m, uint32_t how, uint32_t layout)
 {
     const struct tw_shadow_block *mine = block;
     struct tw_shadow_launch *of = launch;
@@ -94,7 +94,7 @@ void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t
     if (!mask)
         return;
     if (overlaps(&m, lines))
-        tell(slot, warp, launch, block, counters, row, mask, m.start, &m, TW_LAID_TWICE, 0);
+        record_finding(slot, warp, launch, block, counters, row, mask, m.start, &m, TW_LAID_TWICE, 0);
     for (uint32_t line = first; of->layouts_at && line < first + most; line += step) {
         for (uint32_t k = 0; k < wide; k++) {
             const uint32_t offset = across ? tw_matrix_across(&m, line, k) : tw_matrix_along(&m, line, k * TW_UNIT_CHUNKS);
@@ -102,7 +102,7 @@ void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t
             const uint32_t layout = layouts_of(launch, block)[at / TW_LAYOUT_OF_BYTES];
             const uint32_t how = layout & IS_KNOWN ? wrong_at(&m, layout, offset) : 0;
             if (how) {
-                tell(slot, warp, launch, block, counters, row, mask, at, &m, how, layout);
+                record_finding(slot, warp, launch, block, counters, row, mask, at, &m, how, layout);
                 return;
             }
         }

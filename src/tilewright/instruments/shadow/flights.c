@@ -138,7 +138,7 @@ __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t 
     mine->version++;
 }
 
-// An mbarrier counts all copies of lanes that no other counts: they are in flight until somebody sees that phase complete.
+// An mbarrier counts all copies of lanes that no other counts: they are in flight until a thread sees that phase complete.
 // Where there is no room to tell lanes of a copy apart, they are there at once.
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase)

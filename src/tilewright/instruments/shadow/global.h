@@ -7,7 +7,7 @@
 
 void tw_shadow_turns_global(TW_ACCESSES);
 
-// Whether a cell can stand for an access of a block at a clock.
+// Whether a cell can describe an access of a block at a clock.
 static inline bool fits(uint64_t number, uint64_t clock)
 {
     return clock <= TW_CLOCK_MAX && number <= TW_BLOCK_MAX;

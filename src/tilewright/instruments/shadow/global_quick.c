@@ -63,7 +63,7 @@ TW_INLINE static inline bool are_quiet(const struct tw_shadow_launch *launch, in
 }
 
 // Cells of a row that several blocks have read, and nothing has written, are quiet from now on. A write puts down its W
-// and then looks whether its cell is quiet, we look at W behind that: one of the two sees the other. Where fences order
+// and then looks whether its cell is quiet, we look at W after that: one of the two sees the other. Where fences order
 // accesses, R may be one block's again, so nothing is quiet.
 static void become_quiet(const struct tw_shadow_launch *launch, int64_t cell, uint32_t used)
 {
@@ -85,7 +85,7 @@ static void spread(uint64_t *reads, uint32_t used)
         __atomic_store_n(&reads[tw_first_lane(left)], TW_SEVERAL_BLOCKS, SPREAD_ORDER);
 }
 
-// Cells that nobody has read are put down as read by lanes from one on; which of them another block took meanwhile.
+// Cells that nobody has read are stored as read by lanes from one on; which of them another block took meanwhile.
 static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, uint32_t lane)
 {
     uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
@@ -151,7 +151,7 @@ TW_INLINE static inline bool reads(const struct access *me, int64_t start, const
     }
 }
 
-// Has what is known of each eighth lane's cell fetched, all at once: it lies far apart, and the tests wait for one after
+// Has what is known of each eighth lane's cell fetched, all at once: it is far apart, and the tests wait for one after
 // the other. Of a cell of 1, 2 or 4 bytes the number of bits below its number is half its size.
 static inline void foresee(const struct access *me)
 {
@@ -166,7 +166,7 @@ static inline void foresee(const struct access *me)
     }
 }
 
-// The same for addresses that are known now only: each eight lanes must lie in a row.
+// The same for addresses that are known now only: each eight lanes must be in a row.
 static bool reads_runs(const struct access *me)
 {
     enum { GROUPS = TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };

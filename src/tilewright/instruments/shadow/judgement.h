@@ -10,15 +10,15 @@
 #define TW_STRONG ((uint64_t)1 << TW_STRONG_BIT)
 #define TW_SITES ((uint64_t)TW_SITE_MAX << TW_SITE_SHIFT)
 #define TW_GAP UINT64_MAX
-// The clock of a cell into which an asynchronous copy may be writing: no warp comes to it.
+// The clock of a cell into which an asynchronous copy may be writing: no warp reaches it.
 #define TW_FLIGHT_CLOCK ((UINT64_C(1) << (64 - TW_CLOCK_SHIFT)) - 2)
-// The clock of W of an mbarrier, which no warp comes to.
+// The clock of W of an mbarrier, which no warp reaches.
 #define TW_OBJECT_CLOCK ((UINT64_C(1) << (64 - TW_CLOCK_SHIFT)) - 3)
 // R of global memory that several blocks read.
 #define TW_SEVERAL_BLOCKS (~TW_STRONG)
 
 // What the handlers of accesses by addresses take: bytes of a lane's access, the values that are stored, or null, what it
-// does (`how`), the bytes of an element of a vector access, and what orders.py hears of it (0: nothing).
+// does (`how`), the bytes of an element of a vector access, and the bits that orders.py gets of it (0: nothing).
 #define TW_ACCESSES                                                                                            \
     TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, const uint8_t *values, uint32_t how,   \
         uint32_t element, uint32_t heard
@@ -205,7 +205,7 @@ static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
     return (unknown & lower) == lower || (unknown & upper) == upper;
 }
 
-// Whether an arrival at an mbarrier that our warp awaited came behind an access of another warp; and whether it handed
+// Whether an arrival at an mbarrier that our warp awaited came after an access of another warp; and whether it handed
 // on what the lane of that access did.
 static inline bool came_before(const struct access *me, uint32_t who, uint64_t its, bool by_lane)
 {
@@ -217,7 +217,7 @@ static inline bool came_before(const struct access *me, uint32_t who, uint64_t i
     return its < some->came.of[warp_of(who)] && (handed_on || !by_lane);
 }
 
-// Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock. Targets differ
+// Whether the access in a cell of this block is not ordered before ours. `its` is its clock. Targets differ
 // in whether they would inline it by themselves.
 TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
 {
@@ -242,7 +242,7 @@ static inline bool is_ordered(const struct access *me, uint64_t its_block, uint6
     return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) != TW_NOT_ORDERED;
 }
 
-// Let orders.py hear of a lane's strong access; of a load that is repeated while it waits once.
+// Notify orders.py of a lane's strong access; of a load that is repeated while it waits once.
 static inline void hear(const struct access *me, uint32_t heard)
 {
     if (!heard || !me->launch->order)
@@ -261,7 +261,7 @@ static inline void hear(const struct access *me, uint32_t heard)
     me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)where, (int64_t)how, (int64_t)me->clock);
 }
 
-// What comes behind an access that releases is not released with what came before it: it has another clock.
+// What comes after an access that releases is not released with what came before it: it has another clock.
 static inline void leave_behind(const struct access *me, uint32_t heard)
 {
     if (heard & TW_RELEASES)

@@ -1,12 +1,12 @@
-// Mbarriers in shadow memory: what arrivals hand on to those that see their phase complete, and how they are misused.
+// Mbarriers in shadow memory: what arrivals pass on to those that see their phase complete, and how they are misused.
 //
 // Who arrives releases what its warp knows, and what its own lanes did: what other lanes of the warp did since all were
-// ordered is not handed on. Who sees a phase complete takes over what came to it. `.relaxed` forms do neither. Each
+// ordered is not passed on. Who sees a phase complete takes over what came to it. `.relaxed` forms do neither. Each
 // event comes after the mbarrier has changed, so that memory says whether the phase is complete.
 //
 // Source: PTX ISA, 9.7.13.15.13 (mbarrier.arrive: release by default), 9.7.13.15.16 (mbarrier.test_wait: acquire by
 // default; "phaseParity indicates the parity of either the current phase or the immediately preceding phase"),
-// 9.7.13.15.9 (an object is used behind mbarrier.init, and by these instructions only, until mbarrier.inval).
+// 9.7.13.15.9 (an object is used after mbarrier.init, and by these instructions only, until mbarrier.inval).
 
 #include "clusters.h"
 
@@ -54,7 +54,7 @@ static struct tw_watched *find(const struct visit *me)
     return 0;
 }
 
-static void tell(const struct visit *me, uint32_t kind, uint32_t row, uint32_t thread, uint64_t what)
+static void record_finding(const struct visit *me, uint32_t kind, uint32_t row, uint32_t thread, uint64_t what)
 {
     struct tw_record finding = {
         .kind = kind,
@@ -70,7 +70,7 @@ static void tell(const struct visit *me, uint32_t kind, uint32_t row, uint32_t t
 
 static void tell_here(const struct visit *me, uint32_t kind, uint32_t lanes, uint64_t what)
 {
-    tell(me, kind, me->row, me->warp->index << 5 | tw_first_lane(lanes), what);
+    record_finding(me, kind, me->row, me->warp->index << 5 | tw_first_lane(lanes), what);
 }
 
 // W and R of the object's bytes.
@@ -165,7 +165,7 @@ static void follow(const struct visit *me)
         tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
-// Our lanes arrive: of our own warp they hand on what all its lanes did before they were ordered, and all of their own.
+// Our lanes arrive: of our own warp they pass on what all its lanes did before they were ordered, and all of their own.
 static void arrive(const struct visit *me, uint32_t does)
 {
     struct tw_arrivals *now = &me->object->now;
@@ -249,7 +249,7 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
 }
 
-// Lanes test a phase of an mbarrier that is not followed: where it is complete, all that anyone did counts as handed on.
+// Lanes test a phase of an mbarrier that is not followed: where it is complete, all that anyone did counts as passed on.
 static void know_all(const struct visit *me, uint32_t does, uint64_t token)
 {
     const bool parity = (does & TW_OF_PARITY) != 0;
@@ -353,7 +353,7 @@ static void visit_there(struct visit *me, uint32_t does, uint32_t bytes)
         expect(me, me->warp->index << 5 | tw_first_lane(me->lanes), bytes);
     if (!(does & TW_RELAXED))
         tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp, does ? me->lanes : me->warp->live, there,
-                               object);  // a copy that tells of its bytes hands on what its warp did
+                               object);  // a copy that counts its bytes passes on what its warp did
     follow(&its);
 }
 
@@ -385,7 +385,7 @@ void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const u
     }
 }
 
-// A bulk copy of a lane has told an mbarrier of its bytes: what its warp did before it is handed on.
+// A bulk copy of a lane has counted its bytes at an mbarrier: what its warp did before it is passed on.
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
 {
     struct visit me = {launch, block, slot, warp, 0, place, row, mask};
@@ -417,7 +417,7 @@ void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
         me.place = me.object->place - 1;
         uint64_t bytes = bits_of(&me) >> TW_MBARRIER_BYTES_SHIFT & (2 * TW_MBARRIER_MOST + 1);
         if (me.object->live && me.object->expects && bytes)
-            tell(&me, TW_MBARRIER_LEFT_BYTES, me.object->expects_row, me.object->expects_by,
+            record_finding(&me, TW_MBARRIER_LEFT_BYTES, me.object->expects_row, me.object->expects_by,
                  (uint64_t)me.object->bytes << 32 | bytes);
     }
 }

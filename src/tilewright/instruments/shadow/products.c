@@ -1,10 +1,10 @@
 // Products of a warpgroup: what they read of shared memory from when they are issued until a wait covers their group.
 //
 // A product is judged as a read twice: when it is issued, and when its warp waits for its group. Whoever writes what it
-// reads must come behind that wait. Between the two every write counts, even one that a barrier has ordered: W of the
+// reads must come after that wait. Between the two every write counts, even one that a barrier has ordered: W of the
 // bytes must be the same at the wait as it was before.
 //
-// Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending behind it; before it nobody
+// Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it nobody
 // may change the matrices in shared memory).
 
 #include "clusters.h"
@@ -75,7 +75,7 @@ void tw_shadow_product_commit(TW_WHERE, uint32_t mask)
         readings_of(launch, block, warp->index)->groups++;
 }
 
-// A product has been read to its end: nobody may have written since, and writes come behind this.
+// A product has been read to its end: nobody may have written since, and writes come after this.
 static void finish(TW_WHERE, const struct tw_reading *mine)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));

@@ -1,6 +1,6 @@
 // Copies from a block's own shared memory to another's of its cluster: the block must not end before they have been read.
 //
-// Such a copy is over when its mbarrier, which lies where it lands, says so. Each warp there that sees that keeps when it
+// Such a copy is over when its mbarrier, which is where it lands, says so. Each warp there that sees that keeps when it
 // did. When the cluster has ended, some warp of the copy's own block must have known before it ended that one of these
 // had, as for any access of its memory.
 //
@@ -15,7 +15,7 @@ static struct tw_sent *sent_to(const struct tw_shadow_launch *launch, const stru
     return far_part(launch, there)->sent;
 }
 
-// Follow a copy of a thread to another block; the last of an instruction stands for those that an earlier phase of the
+// Follow a copy of a thread to another block; the last of an instruction represents those that an earlier phase of the
 // same mbarrier counts.
 void tw_shadow_send(const struct tw_slot *slot, struct tw_shadow_launch *launch, const struct tw_shadow_block *there,
                     uint64_t place, uint32_t thread, uint32_t row)

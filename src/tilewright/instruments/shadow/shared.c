@@ -144,7 +144,7 @@ static void leave_shared(const struct access *me, const struct cell *cell, uint6
     } else if (me->writes) {
         bool beside = me->strong && written & TW_STRONG && apart(me, written, false);
         uint64_t next = covers ? beside ? together(me, written, mine) : mine : written;
-        if (covers && !apart(me, far, me->strong))  // the write stands for all reads before
+        if (covers && !apart(me, far, me->strong))  // the write covers all reads before
             far = *cell->far = 0;
         *cell->write = far ? next : near_of(next, me->away);
     } else if (me->away == me->rank) {

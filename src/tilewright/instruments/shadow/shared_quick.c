@@ -1,5 +1,5 @@
 // The quick tests of a whole warp's affine accesses of shared memory: one comparison a cell, eight cells at a time. They
-// pass when nothing can be wrong and what is put down does not depend on the order of the lanes. Either all cells are
+// pass when nothing can be wrong and what is stored does not depend on the order of the lanes. Either all cells are
 // judged, or all are left as they were.
 
 #include "quick.h"
@@ -14,7 +14,7 @@ struct quick {
     int64_t base;
     uint64_t row;
     uint64_t warp;
-    uint64_t time;   // the upper part of what is put down
+    uint64_t time;   // the upper part of what is stored
     uint64_t limit;  // below which every cell is known
     bool level;      // all warps know the same of each other
 };
@@ -57,7 +57,7 @@ TW_INLINE static inline void put(const struct tw_touched_row *row, uint64_t *pla
     store(place, choose(row->used, new, old));
 }
 
-// Whether R says already what a read would put down, in all of a row's cells: because the warp itself has read some of
+// Whether R says already what a read would store, in all of a row's cells: because the warp itself has read some of
 // them before, or several warps have read all.
 TW_INLINE static inline enum noted noted(const struct quick *quick, const struct tw_touched_row *row, cells read)
 {

@@ -1,4 +1,4 @@
-// Boxes of a tensor: which rows one has, and which bytes of global memory each row stands for.
+// Boxes of a tensor: which rows one has, and which bytes of global memory each row covers.
 //
 // A box is copied row by row, its innermost extent first. The rows of a map of images are pixels: those of a box of
 // places, from one of them on, width first, and then those of the next image. Source: PTX ISA, 5.5 (tensors); CUDA driver
@@ -18,7 +18,7 @@ struct tw_box {
     uint16_t offsets[TW_IMAGE_AXES];  // of pixels, from their places
 };
 
-// The elements of a row that lie in the tensor: numbers `first` to `end` of the box's, and where the first one would be
+// The elements of a row that are in the tensor: numbers `first` to `end` of the box's, and where the first one would be
 // whose coordinate is 0.
 struct tw_box_row {
     uint64_t start;
@@ -38,7 +38,7 @@ static inline struct tw_box tw_box_of(const char *map, const int32_t *corners, u
     return box;
 }
 
-// How many elements a box has along an axis, of which only every so manieth is copied.
+// How many elements a box has along an axis, of which only every n-th is copied.
 static inline uint64_t tw_box_count(const struct tw_box *box, uint32_t axis)
 {
     return (box->map.box[axis] + box->map.steps[axis] - 1u) / box->map.steps[axis];
@@ -57,7 +57,7 @@ static inline uint32_t tw_box_row_bytes(const struct tw_box *box)
     return box->map.box[0] * box->map.element_bytes;
 }
 
-// Where an axis is after so many steps: from `at` on, and behind `last` again from `low` on. Leaves the steps of the next.
+// Where an axis is after so many steps: from `at` on, and after `last` again from `low` on. Leaves the steps of the next.
 static inline int64_t tw_box_after(int64_t at, int64_t low, int64_t last, int64_t step, uint64_t *number)
 {
     const uint64_t left = at <= last ? (uint64_t)((last - at) / step) + 1 : 1;
@@ -73,7 +73,7 @@ static inline int64_t tw_box_after(int64_t at, int64_t low, int64_t last, int64_
     return at;
 }
 
-// A row's coordinate; `number` counts steps of this axis and those behind it.
+// A row's coordinate; `number` counts steps of this axis and those after it.
 static inline int64_t tw_box_coordinate(const struct tw_box *box, uint32_t axis, uint64_t *number)
 {
     const int64_t corner = box->corner[axis], step = box->map.steps[axis];
@@ -102,7 +102,7 @@ TW_INLINE static inline struct tw_box_row tw_box_row(const struct tw_box *box, u
     return row;
 }
 
-// Where an element of a row lies.
+// Where an element of a row is.
 static inline uint64_t tw_box_place(const struct tw_box *box, const struct tw_box_row *row, uint32_t element)
 {
     return row->start + (uint64_t)(box->corner[0] + (int64_t)element) * box->map.element_bytes;

@@ -5,7 +5,7 @@
 
 enum { UNIT = 16 };  // bytes of which a mask says which are copied
 
-// Whether the lanes' bytes lie in an arena that begins at device address `start`, whole units on both sides. `places`
+// Whether the lanes' bytes are in an arena that begins at device address `start`, whole units on both sides. `places`
 // are offsets in it. True when not.
 bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                      uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes,
@@ -20,7 +20,7 @@ bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uin
         }
         bool misaligned = place % unit != 0, outside = place > limit || size > limit - place;
         if (misaligned || outside) {
-            uint64_t first = !misaligned && place < limit ? limit / unit * unit : place;  // the unit that lies outside
+            uint64_t first = !misaligned && place < limit ? limit / unit * unit : place;  // the unit that is outside
             tw_stop(context, warp, site, 1u << lane, misaligned ? TW_MISALIGNED : TW_OUT_OF_BOUNDS);
             context->fault_address = start + first;
             return true;

@@ -10,7 +10,7 @@
 
 #include "runtime.h"
 
-// The barrier completes: whoever waits there goes on.
+// The barrier completes: the lanes that wait there go on.
 static void complete_cluster(const struct tw_context *context, struct tw_slot *cluster)
 {
     for (uint64_t rank = 0; rank < context->cluster_blocks; rank++) {

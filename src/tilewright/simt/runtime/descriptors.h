@@ -1,4 +1,4 @@
-// Where a matrix lies in shared memory that a product's descriptor names.
+// Where a matrix is in shared memory that a product's descriptor names.
 //
 // It lies in atoms of eight lines of 16, 32, 64 or 128 bytes, of which the wider ones are swizzled. A line is a row of A or
 // a column of B, along k; across, it is a step of k. Source: PTX ISA, 9.7.15.5.1 (strides, canonical layouts, matrix
@@ -59,7 +59,7 @@ static inline uint32_t tw_matrix_swizzled(const struct tw_matrix *m, uint32_t of
     return offset ^ ((line & ((m->units >> m->pair) - 1)) << m->pair) * TW_UNIT_BYTES;
 }
 
-// Where four bytes along k of a line lie, before they are swizzled.
+// Where four bytes along k of a line are, before they are swizzled.
 static inline uint32_t tw_matrix_along(const struct tw_matrix *m, uint32_t line, uint32_t chunk)
 {
     const uint32_t byte = chunk * 4, pitch = m->units * TW_UNIT_BYTES;
@@ -67,7 +67,7 @@ static inline uint32_t tw_matrix_along(const struct tw_matrix *m, uint32_t line,
     return m->start + line / TW_ATOM_LINES * m->stride + line % TW_ATOM_LINES * pitch + right;
 }
 
-// Where an element lies in a matrix whose lines lie side by side, before it is swizzled.
+// Where an element is in a matrix whose lines are side by side, before it is swizzled.
 static inline uint32_t tw_matrix_across(const struct tw_matrix *m, uint32_t line, uint32_t k)
 {
     const uint32_t pitch = m->units * TW_UNIT_BYTES, wide = pitch * 8 / m->bits;  // bytes, and elements, of a step

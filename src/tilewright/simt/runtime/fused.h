@@ -32,7 +32,7 @@ enum {
     ROW_GROUPS = 4,  // of four rows each
 };
 
-// The brace of a record with vectors stands alone: `native/header.py`, which has no vectors, passes it over.
+// The brace of a record with vectors is on its own line: `native/header.py`, which has no vectors, passes it over.
 
 // Two elements of each lane's word, those in its low half and those in its high half: eight products of each result, or
 // four where a word has one element. Values are bits of float32; exponents are what they are aligned by, 16 bits each.
@@ -96,7 +96,7 @@ TW_INLINE static inline words unpacked(words given, struct format format, intege
     return (words)size | (bits >> width & 1) << 31;
 }
 
-// The values of sixteen elements whose lowest bit is that of the words, with what lies above them.
+// The values of sixteen elements whose lowest bit is that of the words, with what is above them.
 TW_INLINE static inline words values_of(words bits, struct format format)
 {
     const uint32_t width = format.exponent_bits + format.fraction_bits;
@@ -307,7 +307,7 @@ static inline floats result_of(struct exact_sum sum, integers largest, const str
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-// The bits of float16 values, which lie in float32.
+// The bits of float16 values, which are in float32.
 static inline words half_bits(floats x)
 {
     const words bits = (words)x, magnitude = bits & 0x7fffffff;

@@ -3,7 +3,7 @@
 #include "instrument.h"
 #include "runtime.h"
 
-// Element e of lane l lies at `values + (e * TW_LANES + l) * bytes`, and in memory at `places[l] + e * bytes`.
+// Element e of lane l is at `values + (e * TW_LANES + l) * bytes`, and in memory at `places[l] + e * bytes`.
 TW_INLINE static inline void gather(char *values, char *const *places, uint64_t count, uint32_t lanes, uint64_t bytes)
 {
     for (uint64_t from = 0; from < count * bytes; from += bytes, values += TW_LANES * bytes) {

@@ -8,7 +8,7 @@
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half);
 
-// An instruction whose matrices lie in memory.
+// An instruction whose matrices are in memory.
 struct product {
     const struct tw_tensor_rule *rules;
     uint32_t a_format;
@@ -198,7 +198,7 @@ void tw_mma_small(const struct tw_context *context, uint32_t *results, const uin
 
 enum { QUAD_ROWS = 8, QUAD_K = 4 };
 
-// Element k of a line of a group's A or B, half a word. `along`: a lane holds what lies side by side along k.
+// Element k of a line of a group's A or B, half a word. `along`: a lane holds what is side by side along k.
 static uint32_t quad_element(const uint32_t *registers, uint32_t group, uint32_t line, uint32_t k, bool along)
 {
     const uint32_t lane = group * 4 + line / 4 * 16 + (along ? line % 4 : k), i = along ? k : line % 4;

@@ -58,7 +58,7 @@ static struct number scale_of(const struct scaled *s, const struct scales *of, u
     return (struct number){1, exponent, exponent, bits == 0xff ? NOT_A_NUMBER : 0};
 }
 
-// An element as its format has it in a byte: of 4 bits it lies amid one.
+// An element as its format has it in a byte: of 4 bits it is in the middle of one.
 static uint32_t element_of(const uint32_t *words, uint32_t i, uint32_t bits)
 {
     return part_of(*words, i % (32 / bits), bits) << (bits == 4 ? 2 : 0);

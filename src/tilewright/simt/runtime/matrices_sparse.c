@@ -10,7 +10,7 @@ enum { SPARSE_ROWS = 16 };
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
-// What an instruction says, and where its matrices lie.
+// What an instruction says, and where its matrices are.
 struct sparse {
     const uint32_t *a;
     const uint32_t *b;

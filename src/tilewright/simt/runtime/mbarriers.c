@@ -55,7 +55,7 @@ static struct mbarrier completed(struct mbarrier object)
     return object;
 }
 
-// A lane breaks a rule, at an mbarrier as it was before. True, for callers to hand on.
+// A lane breaks a rule, at an mbarrier as it was before. Returns true, for callers to return.
 static bool blame(const struct lanes *lanes, uint32_t lane, uint64_t kind, uint32_t got, uint32_t other)
 {
     struct tw_context *context = lanes->context;

@@ -21,7 +21,7 @@ enum {
     NOT_A_NUMBER = 4,
 
     ALL_FINITE = 0,
-    HAS_INFINITY = 1,  // the greatest exponent stands for infinity and NaNs
+    HAS_INFINITY = 1,  // the greatest exponent means infinity and NaNs
     ONE_NAN = 2,       // all ones are NaN, and there is no infinity
 };
 
@@ -58,7 +58,7 @@ static inline struct format format_of(uint32_t number)
     }
 }
 
-// Arrays on the stack lie on other addresses on each target, unless told.
+// Arrays on the stack are on other addresses on each target, unless aligned explicitly.
 #define ALIGNED __attribute__((aligned(64)))
 
 // A number, significand * 2^unit; `exponent` is what it is aligned by.
@@ -230,7 +230,7 @@ static inline uint32_t added(uint32_t c, uint32_t x, bool half)
         return c & x;
     const struct format format = format_of(TW_F16);
     ALIGNED const struct number terms[2] = {decoded(format, c), decoded(format, x)};
-    static const struct tw_tensor_rule exact = {.fraction = 40, .floor = -14};  // as wide as two float16 can lie apart
+    static const struct tw_tensor_rule exact = {.fraction = 40, .floor = -14};  // as wide as two float16 can be apart
     return encoded(sum_of(terms, 2, &exact), format, 10, true);
 }
 

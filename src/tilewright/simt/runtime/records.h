@@ -1,8 +1,8 @@
 // The records that translated code, the runtime and Python share, and the numbers in them.
 //
 // This file is the one place where they are laid out: C includes it, and Python reads it (`tilewright.native.header`,
-// which says what may stand in such a file). The *context* is one per host thread, the *slot* one per resident block; the
-// slots of a cluster's blocks lie side by side.
+// which says what may be in such a file). The *context* is one per host thread, the *slot* one per resident block; the
+// slots of a cluster's blocks are side by side.
 
 #ifndef TILEWRIGHT_SIMT_RECORDS_H
 #define TILEWRIGHT_SIMT_RECORDS_H
@@ -25,7 +25,7 @@ enum {
     TW_FINISHED = 10,  // the grid
     TW_STALLED = 11,   // a block waits for another
     TW_DEADLOCK = 12,  // nothing can move
-    TW_STOPPED = 13,   // somebody asked for it, or the instruction limit is reached
+    TW_STOPPED = 13,   // the launch was stopped, or the instruction limit is reached
     TW_PAUSED = 14,    // enough was run for now
 
     // Kinds of fault.
@@ -51,9 +51,9 @@ enum {
     TW_CLUSTER_TWICE = 20,
     TW_CLUSTER_UNARRIVED = 21,
     // Of tensor memory.
-    TW_COLUMNS_COUNT = 22,     // that are asked for
+    TW_COLUMNS_COUNT = 22,     // number of columns
     TW_COLUMNS_ROOM = 23,      // none for so many
-    TW_COLUMNS_PERMIT = 24,    // asked for after the permit was given up
+    TW_COLUMNS_PERMIT = 24,    // an allocation after the permit was given up
     TW_COLUMNS_FREED = 25,     // that are no allocation
     TW_COLUMNS_OUTSIDE = 26,   // an access beyond what is allocated
     TW_COLUMNS_LANES = 27,     // an access of lanes that are another warp's
@@ -115,7 +115,7 @@ enum {
     TW_MBARRIER_EXPECTS = 2,       // it first adds to the bytes
     TW_MBARRIER_NO_COMPLETION = 4, // it must not complete the phase
 
-    // Rounds of a block's warps in which each waits for an mbarrier in vain, and nothing else happens.
+    // Rounds of a block's warps in which each waits for an mbarrier without success, and nothing else happens.
     TW_AWAIT_ROUNDS = 10000,
 
     // What a product of a warpgroup does, as bits.
@@ -152,7 +152,7 @@ enum {
     TW_KIND_MXF8F6F4 = 4,
     TW_KIND_MXF4 = 5,
     TW_KIND_MXF4NVF4 = 6,
-    TW_TENSOR_A_HELD = 1,      // A lies in tensor memory
+    TW_TENSOR_A_HELD = 1,      // A is in tensor memory
     TW_TENSOR_PAIR = 2,        // of two blocks
     TW_TENSOR_STATIONARY = 4,  // .ws
     TW_TENSOR_DISABLES = 8,    // lanes, by a mask
@@ -395,7 +395,7 @@ struct tw_warp {
     uint32_t awaited_place;  // and its offset in shared memory
     uint32_t cluster_arrived;  // lanes that arrived at the barrier of the cluster, which has not completed since
     uint32_t cluster_owes;     // lanes that arrived there and have not waited since
-    int32_t avoid;           // of lanes that wait in vain: their block, after which the next one's turn comes
+    int32_t avoid;           // of lanes that wait without success: their block, after which the next one's turn comes
     struct tw_point points[];
 };
 
@@ -408,7 +408,7 @@ struct tw_tensor_map {
     uint64_t filler;       // what elements outside are read as, over and over
     uint32_t extents[TW_TENSOR_AXES];
     uint32_t box[TW_TENSOR_AXES];
-    uint16_t steps[TW_TENSOR_AXES];  // of a box, only every so manieth element is copied; the innermost is not looked at
+    uint16_t steps[TW_TENSOR_AXES];  // of a box, only every n-th element is copied; the innermost is not looked at
     uint16_t units;        // of 16 bytes that a swizzle exchanges: 1 (none), 2, 4 or 8
     uint32_t rank;
     uint32_t element_bytes;

@@ -146,7 +146,7 @@ static void wake_all(const struct tw_context *context, const struct tw_slot *slo
     }
 }
 
-// A loop that only comes to barriers never runs out of fuel: the limits are looked at after a round too.
+// A loop that only reaches barriers never runs out of fuel: the limits are looked at after a round too.
 static int32_t between_rounds(struct tw_context *context, const struct tw_slot *slots)
 {
     if (beyond_limits(context))

@@ -1,7 +1,7 @@
 // Which elements of a sparse matrix A are there, of a product by a warp: half of each row, as metadata say.
 //
 // Four bits say of a chunk of four elements which two are there: two bits each. Of tf32 a chunk is two elements of which
-// one is there, as if it were two halves; of 4 bits a chunk is eight elements, in pairs. A lies as a matrix of half the
+// one is there, as if it were two halves; of 4 bits a chunk is eight elements, in pairs. A is laid out as a matrix of half the
 // columns does. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; where the figures show it alone, the layout of metadata is
 // as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
 

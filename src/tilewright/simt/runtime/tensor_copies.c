@@ -1,7 +1,7 @@
 // Copies of boxes of a tensor between global and shared memory, which a tensor map describes.
 //
-// A box lies in shared memory row by row, its innermost extent first, and its units of 16 bytes are swizzled by where
-// they lie. Elements outside the tensor are read as zeros, or NaNs, and are not written. Source: PTX ISA, 5.5 (tensors),
+// A box is in shared memory row by row, its innermost extent first, and its units of 16 bytes are swizzled by where
+// they are. Elements outside the tensor are read as zeros, or NaNs, and are not written. Source: PTX ISA, 5.5 (tensors),
 // 9.7.9.27 (cp.async.bulk.tensor); CUDA driver API, cuTensorMapEncodeTiled.
 
 #include "boxes.h"
@@ -24,7 +24,7 @@ struct copy {
     bool stores;
 };
 
-// A lane breaks a rule. True, for callers to hand on.
+// A lane breaks a rule. Returns true, for callers to return.
 static bool fault(const struct copy *c, uint32_t site, uint64_t address, uint32_t bytes)
 {
     uint64_t addresses[TW_LANES];
@@ -33,7 +33,7 @@ static bool fault(const struct copy *c, uint32_t site, uint64_t address, uint32_
     return true;
 }
 
-// A row as it lies in shared memory, to or from a buffer.
+// A row as it is in shared memory, to or from a buffer.
 static void move_units(const struct copy *c, uint64_t offset, char *row)
 {
     for (uint32_t unit = 0; unit < c->row_bytes; unit += UNIT_BYTES) {
@@ -74,7 +74,7 @@ static bool move_whole(const struct copy *c, uint64_t start, char *row)
     return false;
 }
 
-// The elements of a row that lie in the tensor, between a buffer and global memory.
+// The elements of a row that are in the tensor, between a buffer and global memory.
 static bool move_elements(const struct copy *c, const struct tw_box_row *where, char *row)
 {
     const uint32_t bytes = c->box.map.element_bytes;
@@ -142,7 +142,7 @@ static bool copy_box(struct copy *c, uint32_t *bytes)
     return false;
 }
 
-// Whether elements of the map's type can be combined so, where they lie.
+// Whether elements of the map's type can be combined so, where they are.
 static bool combines(const struct copy *c)
 {
     const struct tw_tensor_map *map = &c->box.map;
@@ -152,8 +152,8 @@ static bool combines(const struct copy *c)
     return aligned && tw_combines(c->operation, map->type) && tw_element_bytes(map->type) == map->element_bytes;
 }
 
-// The lanes of a mask each copy a box: where its map lies, where it lies in shared memory, and its corner, an array of 32
-// for each axis, and behind them, of images, offsets. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
+// The lanes of a mask each copy a box: where its map is, where it is in shared memory, and its corner, an array of 32
+// for each axis, and after them, of images, offsets. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
 bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask, char *shared,
                     char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t *bytes, uint32_t rank,
                     uint32_t does, uint64_t base)
@@ -230,7 +230,7 @@ static uint64_t piece(const struct tw_box *box, uint64_t number, uint32_t bytes,
 }
 
 // What a lane's copy touches of global memory, for instruments: the addresses of up to 32 pieces, each of 16 bytes, or
-// each of one byte where 16 do not lie in the tensor; and which of the 32 there are. `done` counts those looked at; with
+// each of one byte where 16 are not in the tensor; and which of the 32 there are. `done` counts those looked at; with
 // none left it is the most there can be.
 uint32_t tw_tensor_pieces(char *const *maps, const int32_t *corners, uint32_t lane, uint32_t rank, uint32_t bytes,
                           uint64_t *done, uint64_t *addresses)

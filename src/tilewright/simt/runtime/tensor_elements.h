@@ -15,7 +15,7 @@ struct element {
     uint32_t signs;  // in 32 bits, as they are multiplied
 };
 
-// The element that a number of the instruction descriptor stands for. False where it is none of the kind.
+// The element that a number of the instruction descriptor means. False where it is none of the kind.
 static inline bool element_of(uint32_t kind, uint32_t number, struct element *found)
 {
     static const struct element small[] __attribute__((aligned(64))) = {

@@ -1,6 +1,6 @@
 // Tensor memory: its columns come and go, registers of a warp move there and back, and so do lines of shared memory.
 //
-// Whether an access lies in what the block has allocated is always looked at. The machine moves what is asked for at once.
+// Whether an access is in what the block has allocated is always looked at. The machine moves what is asked for at once.
 // Source: PTX ISA, 9.7.16.7 (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3 (shapes).
 
 #include "tensor_memory.h"
@@ -17,7 +17,7 @@ static uint32_t units_taken(const struct tw_slot *slot)
     return tw_lane_count(slot->tensor_taken);
 }
 
-// A block asks for columns: the lowest that lie side by side. The address is left in shared memory.
+// A block asks for columns: the lowest that are side by side. The address is left in shared memory.
 bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                      uint32_t mask, uint32_t columns, uint64_t place)
 {
@@ -74,7 +74,7 @@ void tw_columns_close(struct tw_slot *slot)
     slot->tensor_closed = 1;
 }
 
-// Where register `r` of a lane lies, counted from the first lane and column of a move, in columns as wide as a register.
+// Where register `r` of a lane is, counted from the first lane and column of a move, in columns as wide as a register.
 static void place_of(uint32_t shape, uint32_t apart, uint32_t r, uint32_t lane, uint32_t *row, uint32_t *column)
 {
     const uint32_t quad = lane / 4;
@@ -96,7 +96,7 @@ static void place_of(uint32_t shape, uint32_t apart, uint32_t r, uint32_t lane, 
     }
 }
 
-// The columns that a move takes, as wide as a register: those of the second half lie `apart` of the first.
+// The columns that a move takes, as wide as a register: those of the second half are `apart` of the first.
 static uint32_t columns_of(uint32_t shape, uint32_t count)
 {
     switch (shape) {
@@ -189,7 +189,7 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
                 return true;
             }
             for (uint32_t copy = 0; copy < TW_TENSOR_LANES / lines; copy++) {
-                // `spread`: which group of 32 lanes the first lines of a copy take, and the next ones behind them
+                // `spread`: which group of 32 lanes the first lines of a copy take, and the next ones after them
                 const uint32_t group = spread >> (copy * (lines / WARP_LANES) + line / WARP_LANES) * 4 & 15;
                 char *cell = tw_tensor_cell(slot, group * WARP_LANES + line % WARP_LANES, column + unit * 4);
                 __builtin_memcpy(cell, slot->shared + at, TW_UNIT_BYTES);
@@ -200,7 +200,7 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
 }
 
 // Threads copy, one after the other. Of a pair each block's lines go to its own tensor memory. Source: PTX ISA, 9.7.16.9;
-// deepseek-ai/DeepGEMM, whose scales of a pair lie in the shared memory of the block that multiplies by them.
+// deepseek-ai/DeepGEMM, whose scales of a pair are in the shared memory of the block that multiplies by them.
 bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                     uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines, uint32_t bytes,
                     uint32_t spread, uint32_t paired)

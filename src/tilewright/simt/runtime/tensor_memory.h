@@ -16,7 +16,7 @@ static inline uint32_t tw_tensor_column(uint32_t address)
     return address & 0xffff;
 }
 
-// Where a cell lies; the caller knows that it is there.
+// Where a cell is; the caller knows that it is there.
 static inline char *tw_tensor_cell(const struct tw_slot *slot, uint32_t lane, uint32_t column)
 {
     return slot->tensor + (lane * TW_TENSOR_COLUMNS + column) * sizeof(uint32_t);

@@ -1,7 +1,7 @@
 // Products of matrices in tensor memory: one thread's, of up to 256 rows and columns, as the `mma` products are that they
-// consist of. A is read from shared memory or from tensor memory, B from shared memory, and D lies in tensor memory. Of a
+// consist of. A is read from shared memory or from tensor memory, B from shared memory, and D is in tensor memory. Of a
 // pair of blocks each has half of the rows of A, and half of the columns of B; both have all columns of their rows of D. Of
-// a sparse A half of each row is there, and its metadata lie in tensor memory.
+// a sparse A half of each row is there, and its metadata are in tensor memory.
 //
 // Source: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass,
 // mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
@@ -72,13 +72,13 @@ static bool wrong(const struct product *p, uint32_t got, uint32_t why)
     return true;
 }
 
-// Whether elements of fewer than 8 bits lie 16 in 16 bytes, the rest of which is not looked at.
+// Whether elements of fewer than 8 bits are 16 in 16 bytes, the rest of which is not looked at.
 static bool is_padded(const struct product *p, const struct element *e)
 {
     return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
 }
 
-// Of a sparse A no source says where metadata of 64 rows lie, but of `.ws`.
+// Of a sparse A no source says where metadata of 64 rows are, but of `.ws`.
 static bool is_shape(const struct product *p)
 {
     const uint32_t m = p->m, n = p->n;
@@ -135,7 +135,7 @@ static bool read_instruction(struct product *p, uint32_t bits)
     return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
 }
 
-// -- lines: what lies along k of a row of A or a column of B, as it is multiplied --------------------------------------
+// -- lines: what is along k of a row of A or a column of B, as it is multiplied --------------------------------------
 
 static void finish_line(const struct product *p, const struct element *e, bool negates, uint8_t *line)
 {
@@ -145,7 +145,7 @@ static void finish_line(const struct product *p, const struct element *e, bool n
         line[i] = (uint8_t)(line[i] ^ e->signs >> i % 4 * 8);
 }
 
-// One line of a matrix, so many bytes, in a block's shared memory. True where it lies outside.
+// One line of a matrix, so many bytes, in a block's shared memory. True where it is outside.
 static bool read_line(const struct product *p, const struct tw_matrix *m, const struct tw_slot *slot, uint32_t line,
                       uint32_t bytes, uint8_t *to)
 {
@@ -208,7 +208,7 @@ static uint32_t parts_of(const struct product *p)
     return tw_product_parts(p->m, p->does);
 }
 
-// Where an element of a block's D lies, from its first cell on.
+// Where an element of a block's D is, from its first cell on.
 static void place_of_d(const struct product *p, uint32_t row, uint32_t column, uint32_t *lane, uint32_t *right)
 {
     const uint32_t parts = parts_of(p), wide = p->n / parts, rows = ROWS_MOST / parts;
@@ -282,7 +282,7 @@ static void load_metadata(const struct product *p, const struct tw_slot *slot, u
                              tw_tensor_cell(slot, row + r, column + c), sizeof *metadata);
 }
 
-// A word of scales of a row of A or a column of B. Each quarter of the lanes has those of the rows that lie there.
+// A word of scales of a row of A or a column of B. Each quarter of the lanes has those of the rows that are there.
 static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t line, uint32_t quarter)
 {
     uint32_t found;
@@ -439,7 +439,7 @@ bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const 
     return false;
 }
 
-// -- for those who look on ---------------------------------------------------------------------------------------------
+// -- for instruments ---------------------------------------------------------------------------------------------
 
 // As `tw_product_units`, for translated code.
 uint32_t tw_columns_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,

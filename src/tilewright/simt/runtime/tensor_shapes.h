@@ -1,5 +1,5 @@
 // What of tensor memory and of shared memory a product takes, by its instruction descriptor: for the product itself and
-// for those who look on. Source: PTX ISA, 9.7.16.4.2 (instruction descriptor), 9.7.16.10.5 (layouts of D).
+// for instruments. Source: PTX ISA, 9.7.16.4.2 (instruction descriptor), 9.7.16.10.5 (layouts of D).
 
 #ifndef TILEWRIGHT_SIMT_TENSOR_SHAPES_H
 #define TILEWRIGHT_SIMT_TENSOR_SHAPES_H
@@ -22,7 +22,7 @@ struct tw_tensor_operands {
     uint64_t a_scales[TW_LANES];
     uint64_t b_scales[TW_LANES];
     uint64_t off[8][TW_LANES];  // lanes of tensor memory that are left alone, of the pair's first block and its second
-    uint64_t metadata[TW_LANES];  // where they lie, of a sparse A
+    uint64_t metadata[TW_LANES];  // where they are, of a sparse A
     uint64_t zeros[TW_LANES];     // the descriptor of columns of B that count as zeros
 };
 
@@ -58,13 +58,13 @@ static inline uint32_t tw_product_metadata(uint32_t kind)
     return kind == TW_KIND_F16 || kind == TW_KIND_TF32 ? 1 : 2;
 }
 
-// Bits of an element that lies across; elements of fewer never do.
+// Bits of an element of a transposed matrix; elements of fewer are never transposed.
 static inline uint32_t tw_product_bits(uint32_t kind)
 {
     return kind == TW_KIND_F16 ? 16 : kind == TW_KIND_TF32 ? 32 : 8;
 }
 
-// How many parts of D's columns lie in other lanes.
+// How many parts of D's columns are in other lanes.
 static inline uint32_t tw_product_parts(uint32_t rows, uint32_t does)
 {
     if (does & TW_TENSOR_STATIONARY)
@@ -72,7 +72,7 @@ static inline uint32_t tw_product_parts(uint32_t rows, uint32_t does)
     return does & TW_TENSOR_PAIR && rows == 128 ? 2 : 1;
 }
 
-// Where a unit of 16 bytes lies of a matrix whose lines lie side by side. Apart, for processors would share its parts
+// Where a unit of 16 bytes is of a matrix whose lines are side by side. Apart, for processors would share its parts
 // with what is around it in different ways.
 static __attribute__((noinline)) uint32_t tw_product_unit_across(const struct tw_matrix *m, uint32_t unit, uint32_t lines)
 {
@@ -80,8 +80,8 @@ static __attribute__((noinline)) uint32_t tw_product_unit_across(const struct tw
     return tw_matrix_swizzled(m, tw_matrix_across(m, unit % (beside | !beside) * each, unit / (beside | !beside)));
 }
 
-// Where 32 units of 16 bytes lie that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
-// set of lanes that have one: none behind the last.
+// Where 32 units of 16 bytes are that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
+// set of lanes that have one: none after the last.
 static inline uint32_t tw_product_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,
                                         uint32_t does, uint64_t *offsets)
 {

@@ -8,7 +8,7 @@
 enum { CHANNELS = 4, COORDINATES = 4, NONE = -1 };
 static const float MOST = 1 << 30;  // whole numbers of coordinates end here
 
-// Targets align arrays of a function's own in different ways, unless they are told.
+// Targets align arrays of a function's own in different ways, unless aligned explicitly.
 #define OWN __attribute__((aligned(16)))
 
 struct fetch {
@@ -51,7 +51,7 @@ static bool is_whole(const struct tw_texture *of)
     return of->magic == TW_TEXTURE_MAGIC && sized && filled && of->extents[0] && of->extents[1] && of->extents[2];
 }
 
-static struct fetch begun(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t lane,
+static struct fetch started(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t lane,
                           uint64_t handle, uint64_t base)
 {
     struct fetch f = {.context = context, .warp = warp, .base = base, .handle = handle, .site = site, .lane = lane};
@@ -140,7 +140,7 @@ static void element(struct fetch *f, int64_t x, int64_t y, int64_t z, uint32_t *
         channels[i] = channel(f, f->context->global_base + (at - f->base), i);
 }
 
-// The element that a number beyond the ends stands for.
+// The element that a number beyond the ends means.
 static int64_t within(int64_t number, int64_t extent, uint32_t mode)
 {
     if (number >= 0 && number < extent)
@@ -270,7 +270,7 @@ bool tw_texture_read(struct tw_context *context, const struct tw_warp *warp, uin
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         const uint32_t lane = tw_first_lane(left);
-        struct fetch f = begun(context, warp, site, lane, handles[lane], base);
+        struct fetch f = started(context, warp, site, lane, handles[lane], base);
         uint32_t at[COORDINATES] OWN, out[CHANNELS] OWN;
         for (uint32_t i = 0; i < COORDINATES; i++)
             at[i] = coordinates[i * TW_LANES + lane];
@@ -284,7 +284,7 @@ bool tw_texture_read(struct tw_context *context, const struct tw_warp *warp, uin
     return false;
 }
 
-// Where a lane's access of a surface lies; `NONE` where it is left out. The first coordinate counts bytes.
+// Where a lane's access of a surface is; `NONE` where it is left out. The first coordinate counts bytes.
 static int64_t place_of(struct fetch *f, const uint32_t *coordinates, uint32_t bytes, uint32_t does)
 {
     int64_t at[TW_TEXTURE_AXES] OWN = {0};
@@ -332,7 +332,7 @@ bool tw_surface_access(struct tw_context *context, const struct tw_warp *warp, u
     const uint32_t bytes = (does & 15) * (does >> TW_SURFACE_COUNT_SHIFT & 7), layered = (geometry & TW_LAYERED) != 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         const uint32_t lane = tw_first_lane(left);
-        struct fetch f = begun(context, warp, site, lane, handles[lane], base);
+        struct fetch f = started(context, warp, site, lane, handles[lane], base);
         if (f.failed)
             return true;
         uint32_t at[COORDINATES] OWN = {0};

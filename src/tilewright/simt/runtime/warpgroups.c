@@ -1,8 +1,8 @@
 // Products of matrices by a warpgroup: each warp makes 16 rows, eight columns at a time, as its own `mma` would.
 //
-// Of a sparse A half of each row lies there, and B is twice as long: its metadata are those of a warp's `mma.sp`.
+// Of a sparse A half of each row is there, and B is twice as long: its metadata are those of a warp's `mma.sp`.
 //
-// `descriptors.h` says where their matrices lie in shared memory.
+// `descriptors.h` says where their matrices are in shared memory.
 
 #include "descriptors.h"
 #include "runtime.h"
@@ -28,7 +28,7 @@ struct matrix {
     struct tw_matrix at;
     const char *shared;
     uint64_t limit;
-    uint32_t outside;  // one more than the greatest offset that lay outside
+    uint32_t outside;  // one more than the greatest offset that was outside
 };
 
 static struct matrix matrix_at(const struct tw_context *context, const char *shared, uint64_t descriptor, uint32_t bits,
@@ -41,7 +41,7 @@ static struct matrix matrix_at(const struct tw_context *context, const char *sha
     };
 }
 
-// A unit of 16 bytes, which swizzles keep together; zeros where it lies outside.
+// A unit of 16 bytes, which swizzles keep together; zeros where it is outside.
 static void load_unit(struct matrix *m, uint32_t offset, void *unit)
 {
     const uint32_t at = tw_matrix_swizzled(&m->at, offset);
@@ -88,7 +88,7 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
     return true;
 }
 
-// Where the 32 units of 16 bytes lie that hold 16 lines of a matrix, for those who look on: eight of an atom after eight.
+// Where the 32 units of 16 bytes are that hold 16 lines of a matrix, for instruments: eight of an atom after eight.
 // The lines of A are those of the warp; `step` counts 32 bytes along k.
 void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
                     uint32_t across, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
@@ -126,7 +126,7 @@ static void multiply(const struct tw_context *context, uint32_t *results, const 
     }
 }
 
-// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies; `metadata` is null
+// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it is; `metadata` is null
 // where A is not sparse.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,

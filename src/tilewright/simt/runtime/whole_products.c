@@ -10,7 +10,7 @@ enum { A_WORDS = 4 * TW_LANES, B_WORDS = 2 * TW_LANES, C_WORDS = 4 * TW_LANES };
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half);
 
-// C = A B in float32, of elements of 16 bits. Each matrix lies as fragments of m16n8k16: A's of a row of tiles follow
+// C = A B in float32, of elements of 16 bits. Each matrix is as fragments of m16n8k16: A's of a row of tiles follow
 // each other along k, as do B's of a column of tiles, and C's along the row. `rows` counts tiles, as `columns` and
 // `steps` do.
 void tw_whole_product(const struct tw_tensor_rule *rules, uint32_t format, uint64_t rows, uint64_t columns,
