@@ -1,4 +1,4 @@
-"""The table of backends: what this machine multiplies and runs kernels on.
+"""The table of backends: the devices on which this machine multiplies and runs kernels.
 
 Examples
 --------
@@ -28,28 +28,27 @@ CUDA_DEVICES = (2, 13)
 class Row:
     """One backend."""
 
-    name: str  #: What `device=` and `--device` take.
-    title: str  #: In sentences.
-    #: With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
-    #: `arrays_of(a, b) -> DeviceArrays` where a library's arrays are on it.
+    name: str  #: The name that `device=` and `--device` take.
+    title: str  #: Its name in sentences.
+    #: The module, with `describe() -> list[Device]`; `opened(device) -> Backend` if it multiplies arrays of the host;
+    #: `arrays_of(a, b) -> DeviceArrays` if some library has arrays on it.
     module: str
-    #: Which records of the kernels' catalogue run there, by their `backend`: its own and the host's. Where there are
-    #: none, it is no device of the ladder.
+    #: The `backend` of the catalogue's records that run there: its own and the host's. A device without any is not part
+    #: of the ladder.
     kernels: tuple[str, ...] = ()
-    #: Whether it makes its kernels itself, for any real dtype; the others launch compiled programs, within a GPU's
-    #: limits.
+    #: Whether it makes its kernels itself, for any real dtype. Others launch compiled programs, within a GPU's limits.
     own_kernels: bool = False
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
     tuned: bool = False  #: Whether `tilewright tune` times its kernels.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
-    arrays: tuple[str, str] | None = None  #: Module and class of the arrays that are on it.
-    interface: str = ""  #: The attribute by which arrays that are on it are known, whatever their library.
-    dlpack: tuple[int, ...] = ()  #: DLPack's numbers of devices whose arrays are on it, for those that have no more.
+    arrays: tuple[str, str] | None = None  #: Module and class of its arrays.
+    interface: str = ""  #: The attribute that marks its arrays, of any library.
+    dlpack: tuple[int, ...] = ()  #: DLPack's device types of its arrays, for arrays with DLPack alone.
 
     def load(self) -> Any:
         """The module.
 
-        Raises DeviceError: it cannot be imported, whatever its first lines do.
+        Raises DeviceError: it cannot be imported, for any reason.
         """
         try:
             return importlib.import_module(self.module)
@@ -58,16 +57,16 @@ class Row:
             raise DeviceError(f"{self.title} cannot be used: {reason}") from error
 
     def runs(self, record: Any) -> bool:
-        """Whether a record of the catalogue runs where this row's rungs run: on it, or on the host."""
+        """Whether a record of the catalogue runs on this device or, for the ladder on it, on the host."""
         return record.backend in self.kernels
 
     def means(self, device: str) -> bool:
-        """Whether a caller's `device` is this one, or one of its devices."""
+        """Whether a caller's `device` names this row or one of its devices."""
         name, colon, _ = device.partition(":")
         return name.strip().lower() == self.name and (self.several or not colon)
 
     def owns(self, value: Any) -> bool:
-        """Whether a value is an array that is on it; its library is not imported to find out."""
+        """Whether a value is an array on this device; the test does not import the array's library."""
         if self.interface and (_has(value, self.interface) or dlpack_device(value) in self.dlpack):
             return True
         module = None if self.arrays is None else sys.modules.get(self.arrays[0])
@@ -90,7 +89,7 @@ def _has(value: Any, name: str) -> bool:
         return True
 
 
-#: Every backend; the first multiplies where none is named.
+#: Every backend; the first is the default.
 BACKENDS = (
     Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True,
         tuned=True,
@@ -110,7 +109,7 @@ BACKENDS = (
 
 
 def host_name() -> str:
-    """The host processor's name, as the system gives it."""
+    """The host processor's name, from the system."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(errors="replace").splitlines():
@@ -120,7 +119,7 @@ def host_name() -> str:
 
 
 def devices() -> list[Device]:
-    """Everything that products and kernels can run on here, and what is missing."""
+    """All devices of this machine for products and kernels, and the missing ones with reasons."""
     found: list[Device] = []
     for row in BACKENDS:
         try:
@@ -138,7 +137,7 @@ def row_of(device: str) -> Row | None:
 
 
 def spellings() -> list[str]:
-    """What `tw.matmul` takes for `device`.
+    """The values that `tw.matmul` takes for `device`.
 
     Examples
     --------
@@ -149,7 +148,7 @@ def spellings() -> list[str]:
 
 
 def with_kernels() -> list[str]:
-    """Where the ladder climbs: the backends that run records of the catalogue, the simulated GPU first.
+    """The backends that run records of the catalogue, the simulated GPU first.
 
     Examples
     --------
@@ -162,8 +161,8 @@ def with_kernels() -> list[str]:
 def opened(device: str | None = None) -> Backend:
     """The backend that `device=` names; the first of the table by default.
 
-    Raises ArgumentTypeError, ArgumentValueError: it names none that multiplies arrays of the host; DeviceError,
-    MissingExtraError: there is no such device here, or its module cannot be imported.
+    Raises ArgumentTypeError, ArgumentValueError: it does not name a backend that multiplies arrays of the host;
+    DeviceError, MissingExtraError: this machine has no such device, or its module cannot be imported.
     """
     if device is None:
         row: Row | None = BACKENDS[0]
@@ -179,7 +178,7 @@ def opened(device: str | None = None) -> Backend:
 
 
 def _meant(device: str) -> str:
-    """What a caller may have meant by a name that no device has.
+    """A hint for a name that no device has.
 
     >>> _meant("h100"), _meant("h200x")
     ('tw.plan takes it, and simulated:h100 multiplies', 'did you mean simulated:h200?')
@@ -199,7 +198,7 @@ def _meant(device: str) -> str:
 
 
 def for_plans(device: str | None = None) -> Backend:
-    """The backend that a plan is of: :func:`opened`, or the simulated one of a GPU that `device` names by itself.
+    """The backend of a plan: :func:`opened`, or a simulated GPU that `device` names without "simulated:".
 
     Raises as :func:`opened`.
 
@@ -213,8 +212,8 @@ def for_plans(device: str | None = None) -> Backend:
 
 
 def owner(*values: Any) -> Row | None:
-    """The backend on which one of some arrays is; None where all are of the host."""
-    for row in BACKENDS:  # plain loops: every product of arrays on a GPU comes here
+    """The backend that holds one of some arrays; None if all are of the host."""
+    for row in BACKENDS:  # plain loops for speed: every product of arrays on a GPU comes here
         for x in values:
             if row.owns(x):
                 return row
@@ -222,9 +221,9 @@ def owner(*values: Any) -> Row | None:
 
 
 def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:
-    """The arrays of a product that are on a backend.
+    """The arrays of a product on a backend's device.
 
-    Raises ArgumentTypeError, ArgumentValueError: one of them is elsewhere.
+    Raises ArgumentTypeError, ArgumentValueError: one of them is not on it.
     """
     found: DeviceArrays = row.load().arrays_of(a, b)
     return found

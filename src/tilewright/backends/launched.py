@@ -1,7 +1,7 @@
-"""Products of the host's arrays by the catalogue's kernels: which kernel, cut how, launched how often.
+"""Products of the host's arrays by kernels of the catalogue: chooses a kernel, cuts C and launches.
 
-What launches them is a GPU, real or simulated; all else is the same. Which kernel it is says `ranking`, and of a
-simulated GPU what a tuner found before (`winners`).
+A real or a simulated GPU launches them; all else is the same. `ranking` chooses the kernel; on a simulated GPU the
+times of a tuner come first (`winners`).
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ Array = npt.NDArray[Any]
 class LaunchedProducts:
     """The products of one GPU.
 
-    The host converts operands to the dtype of the sums, as reading them there would, and rounds the sums once to C's.
+    The host converts operands to the dtype of the sums, as kernels do when they read, and rounds the sums once to C's
+    dtype.
     """
 
-    name: str  #: For people.
-    cc: tuple[int, int]  #: Compute capability that kernels are compiled for.
+    name: str  #: The device's name for reports.
+    cc: tuple[int, int]  #: The compute capability that kernels are compiled for.
     #: `(program, grid, block, arguments, **options)`, as :func:`tilewright.simt.launch`; it waits for the kernel.
     launch: Callable[..., Any]
-    gpu: Gpu  #: Its record; of a real one, that of the GPU which is most like it.
-    simulated: bool = False  #: Its launch takes instruments.
+    gpu: Gpu  #: Its record; for a real GPU the record of the most similar one.
+    simulated: bool = False  #: Whether its launch takes instruments.
 
-    def can(self, kind: Kind) -> str:
-        """Why no kernel of the catalogue can multiply these; "" where one can."""
+    def refusal(self, kind: Kind) -> str:
+        """Why no kernel of the catalogue can multiply a kind; "" if one can."""
         if kind.continues:
-            return "no kernel for GPUs goes on from sums that it is given; multiply the whole of k at once"
+            return "no kernel for GPUs continues given sums; multiply the whole of k at once"
         if kind.accumulator == "bool":
             return ranking.lacks_bits(kind, self.cc)
         if ranking.summed(kind) not in ranking.dtypes_of_sums():
@@ -56,7 +57,7 @@ class LaunchedProducts:
         return ""
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
-        """The launch of one matrix: `parts` are its blocks, `threads` those of a block, and its arrays the buffers."""
+        """Plan the launch of one matrix: `parts` are blocks, `threads` those of a block, `buffer_bytes` its arrays."""
         m, n, k = (max(extent, 1) for extent in (*arrays.out[-2:], arrays.a[-1]))
         found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides)
         record, name = found.best.record, found.best.dtype
@@ -79,7 +80,7 @@ class LaunchedProducts:
     def multiply_into(
         self, a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
     ) -> None:
-        """Compute out = a b as the CPU's `multiply_into` does, a launch a matrix; `threads` are the device's own."""
+        """Compute out = a b like the CPU's `multiply_into`, one launch for each matrix; `threads` is ignored."""
         batch, (m, n), k = out.shape[:-2], out.shape[-2:], a.shape[-1]
         if out.size == 0 or k == 0:
             out[...] = _of_nothing(kind, out, more)
@@ -103,7 +104,7 @@ class LaunchedProducts:
                 out[i] = rounded(c, out.dtype)
 
     def _chosen(self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int]) -> ranking.Choice:
-        """The kernels for operands of these strides."""
+        """The ranked kernels for operands of these strides."""
         found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, (ranking.by_columns(a), ranking.by_columns(b)))
         if not self.simulated:
             return found
@@ -119,7 +120,7 @@ class LaunchedProducts:
 
 
 def _read(operand: Array, kind: str, by_columns: bool, name: np.dtype[Any]) -> Array:
-    """A matrix as kernels read it, in the dtype of sums; a truth value is a word of it again and again."""
+    """A matrix as kernels read it, in the dtype of the sums; a boolean becomes a word of equal bits."""
     if name == np.bool_:
         return operand
     made: Array = (operand != 0 if kind == "bool" else operand).astype(
@@ -129,7 +130,7 @@ def _read(operand: Array, kind: str, by_columns: bool, name: np.dtype[Any]) -> A
 
 
 def _of_nothing(kind: Kind, out: Array, more: Sequence[Array]) -> Array:
-    """A product without steps: nothing is launched."""
+    """A product with k of 0: nothing is launched."""
     start = 0 if kind.algebra is None else number(Instruction("constant", (), kind.algebra.dtype, kind.algebra.zero))
     sums = np.full(out.shape, start, ranking.summed(kind))
     return rounded(sums, out.dtype) if kind.finish is None else kind.finish.evaluate(sums, *more)

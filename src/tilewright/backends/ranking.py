@@ -1,9 +1,9 @@
-"""Which kernel of the catalogue multiplies, from the records of kernels and of a GPU alone: nothing is compiled.
+"""Ranks the catalogue's kernels for a product, from the records of kernels and GPU alone: compiles nothing.
 
-A time is estimated as that of the multiprocessor which has most tiles of C. A step of k of one tile takes the busiest
-of the multiply-adds' units, instruction issue, reads of shared memory and the second level; what a tile of k waits for
-memory comes on top, where no other block works meanwhile. Which numbers are constants here was fitted to the times of
-:mod:`tilewright.prediction`, which simulates a multiprocessor (`benchmarks/ranking.py`).
+The estimate is the time of the multiprocessor with the most tiles of C. A step of k of one tile takes the time of the
+busiest of four units: multiply-adds, instruction issue, reads of shared memory, and L2. The wait of a tile of k for
+memory is added if no other block hides it. The constants here were fitted to the times of :mod:`tilewright.prediction`,
+which simulates a multiprocessor (`benchmarks/ranking.py`).
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import dtype, element
 from tilewright.problem.kind import Kind
 
-#: The bound that an order of sums allows; an order that is not here allows the canonical bits alone.
+#: The error bound that an order of summation allows; an order that is not here allows only the canonical bits.
 ALLOWED = {"tf32x3": Bound(1, 64), "fast": Bound(math.inf, math.inf)}
-#: Rows and columns at which a chain of sums is chosen: an element's bits must not depend on how many there are.
+#: Rows and columns for which the order of sums is chosen: an element's bits must not depend on m and n.
 _LARGE = 4096
 #: Clocks of a tile of k for its stores, barriers and addresses, beside the latency of memory.
 _TILE_CLOCKS = 120
 #: Registers of a thread that hold no results, and those for each result.
 _REGISTERS, _A_RESULT = 32, 1.3
-#: Of the tensor cores' rate, what is left where a warp reads its fragments into registers.
+#: The share of the tensor cores' rate that is left if a warp reads its fragments into registers.
 _FED = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A kernel that may multiply a kind of product, compiled for a dtype."""
+    """A kernel that can multiply a kind of product, compiled for a dtype."""
 
     record: Record
     dtype: str
-    operations: int = 1  #: Of a step of its sums: a multiply-add is one.
+    operations: int = 1  #: Operations of a step of its sums; a multiply-add is one.
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The kernels that may multiply a product, the quickest first: at least one."""
+    """The kernels that can multiply a product, the fastest first: at least one."""
 
     candidates: tuple[Candidate, ...]
-    ranking: tuple[Ranked, ...]  #: What is known of each.
+    ranking: tuple[Ranked, ...]  #: The estimate of each.
 
     @property
     def best(self) -> Candidate:
-        """The one that multiplies."""
+        """The fastest."""
         return self.candidates[0]
 
 
 def summed(kind: Kind) -> str:
-    """The dtype of the sums' kernel: sums modulo 2^32 have the same bits with and without a sign."""
+    """The dtype of the kernel for the sums: sums modulo 2^32 have the same bits signed and unsigned."""
     plain = kind.algebra is None and kind.finish is None
     return "int32" if plain and kind.accumulator == "uint32" else kind.accumulator
 
@@ -74,12 +74,13 @@ def chosen(
     cc: tuple[int, int],
     columns: tuple[bool, bool] = (False, False),
 ) -> Choice:
-    """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first.
+    """The kernels for one matrix of C, of shape (m, n), the fastest estimate first.
 
-    `columns` says whether A is by columns, and B: of kernels that differ in this alone, the one stays that has least
-    to copy. All have the same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
+    `columns` says for A and B whether columns are contiguous: of kernels that differ only in this, the one that copies
+    least is kept. All kernels have the same order of sums, which `k` alone decides: an element's bits do not depend on
+    m and n.
 
-    Raises DeviceError: no kernel takes it.
+    Raises DeviceError: no kernel takes the product.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def chosen(
 
 
 def _copies_more(record: Record, columns: tuple[bool, bool], others: Sequence[Record]) -> bool:
-    """Whether one of the others is the same kernel but for how operands are, and has fewer of them copied."""
+    """Whether another record differs only in the layout of operands, and copies fewer of them."""
 
     def copied(one: Record) -> int:
         return sum(wanted != lies for wanted, lies in zip(one.columns, columns, strict=True))
@@ -119,7 +120,7 @@ def _copies_more(record: Record, columns: tuple[bool, bool], others: Sequence[Re
 
 
 def by_columns(strides: Sequence[int]) -> bool:
-    """Whether elements of a column of matrices of these strides are nearer to each other than those of a row.
+    """Whether a column's elements are nearer to each other than a row's, by a matrix's strides.
 
     >>> by_columns((400, 4)), by_columns((4, 400))
     (False, True)
@@ -128,13 +129,13 @@ def by_columns(strides: Sequence[int]) -> bool:
 
 
 def rows_of(record: Record, m: int) -> int:
-    """How many of m rows a launch makes: a grid has a limit along them."""
+    """How many of m rows one launch computes: the grid has a limit."""
     return min(m, record.tile[0] * launch_limits().grid_extents[1])
 
 
 @functools.lru_cache(maxsize=256)
 def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
-    """The kernels that an order of sums and a compute capability allow, the top of the ladder first."""
+    """The kernels that an order of summation and a compute capability allow, the top of the ladder first."""
     found = []
     for record in reversed(catalogue.records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
@@ -146,10 +147,10 @@ def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
 
 
 def _taken(record: Record, kind: Kind) -> str:
-    """The dtype in which a kernel takes operands of a kind; "" where it takes none.
+    """The dtype in which a kernel takes operands of a kind; "" if it does not take them.
 
-    As they are, where C is what it gives, or is made of the sums that it has; or in the dtype of the sums, as the host
-    converts them: that of a canonical kernel, whose sums are those of the operands then.
+    This is the operands' own dtype if the kernel's C or sums are those of the kind. Else it is the dtype of the sums,
+    to which operands are converted; only canonical kernels give the same sums then.
     """
     if record.algebras:
         fits = kind.algebra is not None and kind.finish is None and record.has(kind.algebra)
@@ -167,8 +168,8 @@ def _taken(record: Record, kind: Kind) -> str:
 
 
 def lacks_bits(kind: Kind, cc: tuple[int, int]) -> str:
-    """Why no kernel multiplies truth values as they are, by their algebra; "" where one does."""
-    return "" if _allowed(kind, cc) else "no kernel for this GPU multiplies truth values by this algebra as they are"
+    """Why no kernel multiplies booleans as bytes by their algebra; "" if one does."""
+    return "" if _allowed(kind, cc) else "no kernel for this GPU multiplies booleans by this algebra unpacked"
 
 
 def dtypes_of_sums() -> tuple[str, ...]:
@@ -182,7 +183,7 @@ def dtypes_of_sums() -> tuple[str, ...]:
 
 
 def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:
-    """The chain of the quickest kernel for so large a product that its shape does not matter."""
+    """The order of sums of the fastest kernel for a product so large that its shape does not matter."""
     if len({one.record.chain for one in allowed}) == 1:
         return allowed[0].record.chain
     best = min(allowed, key=lambda one: estimate(one, _LARGE, _LARGE, k, gpu).seconds, default=None)
@@ -191,14 +192,14 @@ def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
-    """How long a kernel takes for C of shape (m, n)."""
+    """The estimated time of a kernel for C of shape (m, n)."""
     record, rates = one.record, timing(gpu)
     rows, columns = (-(-extent // tile) for extent, tile in zip((m, n), record.tile, strict=True))
     parts = record.launch_rule(rows_of(record, m), n, k).grid[2] if record.split and not record.resident else 1
     tiles, turns = rows * columns * parts, -(-k // (parts * record.depth))
     resident = _resident(record, element(one.dtype).bytes, gpu)
     each: float = -(-tiles // gpu.multiprocessors)
-    if record.split and record.resident:  # the steps of all tiles are dealt evenly
+    if record.split and record.resident:  # the steps of all tiles are distributed evenly
         each = max(tiles / gpu.multiprocessors, 1 / max(1, k // record.split))
     busy = _busy(one, gpu, rates)
     unit = max(busy, key=lambda name: busy[name])
@@ -212,7 +213,7 @@ def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
     memory = (m * k + k * n + m * n) * size / (gpu.memory_gb_per_s * 1e9)
     if memory > seconds:
         seconds, limiter = memory, "memory"
-    if parts > 1:  # their sums are written by one block and read by another
+    if parts > 1:  # one block writes their sums and another reads them
         seconds += 8 * parts * m * n / (gpu.memory_gb_per_s * 1e9)
     waves = tiles / (resident * gpu.multiprocessors)
     return Ranked(record.name, seconds + rates.launch_us * 1e-6, limiter, waves, "estimated", _stated(record))
@@ -223,7 +224,7 @@ def _stated(record: Record) -> str:
 
 
 def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
-    """Clocks of a multiprocessor's units for a step of k of one tile."""
+    """Clocks that a step of k of one tile takes in each unit of a multiprocessor."""
     record, size = one.record, element(one.dtype).numpy.itemsize
     products, warps = math.prod(record.tile), math.prod(record.block) / WARP_LANES
     sectors = sum(record.tile) * size / gpu.sector_bytes
@@ -231,11 +232,11 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     if record.tensor:
         share = 1.0 if record.family else rates.mma_share * _FED
         rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
-        # A rate that no source prints is left out: the other units' times are known.
+        # A unit whose rate no source gives is left out.
         return found | ({"tensor cores": products * record.passes / rate} if rate else {})
     words = max(1, size // 4)
     reads = sum(record.results) * record.reads
-    # The low half of a product of two words each is three products, of which the first has both halves.
+    # The low half of a 64-bit product is three 32-bit products, the first of which gives both halves.
     whole = 1 if element(one.dtype).is_float else words**2
     rate = {"float64": gpu.fp64_per_clock, "float32": gpu.fp32_per_clock}.get(one.dtype, gpu.int32_per_clock)
     steps = one.operations * whole
@@ -249,7 +250,7 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
 
 
 def _waited(record: Record, turns: int, rates: Timing) -> float:
-    """Clocks that a block alone waits for memory, and in which too few warps hide their own reads, in so many tiles."""
+    """Clocks over `turns` tiles in which memory latency is not hidden, by other blocks or by enough warps."""
     of_memory = (rates.dram + _TILE_CLOCKS) * max(1.0, turns / record.stages)
     if record.tensor:
         return of_memory
@@ -258,7 +259,7 @@ def _waited(record: Record, turns: int, rates: Timing) -> float:
 
 
 def _resident(record: Record, size: int, gpu: Gpu) -> int:
-    """Blocks of a multiprocessor, by the threads, the registers and the shared memory that they seem to take."""
+    """Resident blocks of a multiprocessor, by threads and estimates of registers and shared memory."""
     threads = math.prod(record.block)
     registers = _REGISTERS + _A_RESULT * math.prod(record.results) * max(1, size // 4)
     limits = [

@@ -1,9 +1,9 @@
-"""Times of kernels that a tuner found, kept on disk: a JSON file for each kind of product, extents and device.
+"""Times of kernels from a tuner, kept on disk: a JSON file for each kind of product, extents and device.
 
-A file says its own key, and for each kernel how long it took for which extents. It is a room of the cache on disk: only
-what the user alone can have written is read, a file is written whole or not at all, and old ones are removed with the
-rest. Who adds a time holds a lock on the folder, so that tuners at once lose none of each other's. A file that does not
-check is ignored with one warning. Times change which kernel multiplies, never which ones may.
+A file holds its key, and the time and extents of each kernel. The folder is part of the disk cache: only files that no
+other user can have written are read, writes are atomic, and old files are removed with the rest. A writer locks the
+folder, so that concurrent tuners lose no times. A file that fails its check is ignored with one warning. Times change
+which of the allowed kernels multiplies, never which ones are allowed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tilewright.native.store import digest, fingerprint
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
 
-#: What a time may depend on beside the key: other sources, other times.
+#: A digest of the sources that a time depends on besides the key.
 _SOURCES = ("kernels", "prediction")
 
 
@@ -36,26 +36,26 @@ Extents = tuple[int, int, int]  #: m, n and k.
 
 
 class Key(NamedTuple):
-    """What times are kept for."""
+    """The key of a file of times."""
 
-    device: str  #: Its name, and a digest of its record.
-    kind: str  #: Dtypes of A, B, C and the sums, and the order of these.
-    extents: Extents  #: m, n and k, each the largest of its class.
-    version: str  #: Of what made the times.
+    device: str  #: The device's name, and a digest of its record.
+    kind: str  #: Dtypes of A, B, C and the sums, and the order of summation.
+    extents: Extents  #: m, n and k, each the largest extent of its class.
+    version: str  #: The version of the sources that made the times.
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How long a kernel takes."""
+    """The time of a kernel."""
 
-    kernel: str  #: Its name in the catalogue; of the CPU, its blocks.
+    kernel: str  #: The kernel's name in the catalogue; for the CPU, its block sizes.
     seconds: float
-    limiter: str  #: What the time goes to.
+    limiter: str  #: The unit that limits the time.
     extents: Extents  #: m, n and k.
 
 
 def extent_class(extent: int) -> int:
-    """The largest extent that has the same class: four classes for each doubling.
+    """The largest extent of the same class; there are four classes for each doubling.
 
     >>> [extent_class(extent) for extent in (1, 8, 9, 2048, 2049, 4096)]
     [1, 8, 10, 2048, 2560, 4096]
@@ -65,13 +65,13 @@ def extent_class(extent: int) -> int:
 
 
 def dtypes_of(kind: Kind) -> str:
-    """Dtypes and order, as a key has them."""
+    """Dtypes and order of a kind, for a key."""
     return " ".join((kind.a, kind.b, kind.out, kind.accumulator, kind.order))
 
 
 @functools.lru_cache(maxsize=1024)
 def key(kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> Key | None:
-    """The key of a product on a simulated GPU; None of an algebra and of an epilogue, which no tuner times."""
+    """The key of a product on a simulated GPU; None for algebras and epilogues, which tuners do not time."""
     if kind.algebra is not None or kind.finish is not None:
         return None
     device = f"simulated {gpu.name} {digest(repr(gpu), repr(timing(gpu)))[:16]}"
@@ -81,18 +81,18 @@ def key(kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> Key | None:
 
 
 def first(found: ranking.Choice, asked: Key | None, m: int, n: int, k: int, gpu: Gpu) -> ranking.Choice:
-    """A ranking with the kernels that a tuner timed before the others, the quickest first.
+    """A ranking with the kernels that a tuner timed first, the fastest first, before the others.
 
-    A time for other extents of the class is scaled as the estimates of both are.
+    A time for other extents of the class is scaled by the ratio of the estimates.
     """
     times = {} if asked is None else kept(asked, Settings.from_environ().cache_dir)
     timed, others = [], []
-    for one, told in zip(found.candidates, found.ranking, strict=True):
-        if (time := times.get(told.name)) is None:
-            others.append((one, told))
+    for one, estimate in zip(found.candidates, found.ranking, strict=True):
+        if (time := times.get(estimate.name)) is None:
+            others.append((one, estimate))
             continue
         scale = ranking.estimate(one, m, n, k, gpu).seconds / ranking.estimate(one, *time.extents, gpu).seconds
-        timed.append((one, replace(told, seconds=time.seconds * scale, limiter=time.limiter, source="tuned")))
+        timed.append((one, replace(estimate, seconds=time.seconds * scale, limiter=time.limiter, source="tuned")))
     if not timed:
         return found
     timed.sort(key=lambda each: each[1].seconds)
@@ -102,7 +102,7 @@ def first(found: ranking.Choice, asked: Key | None, m: int, n: int, k: int, gpu:
 
 @functools.lru_cache(maxsize=1024)
 def kept(asked: Key, root: Path | None) -> Mapping[str, Timed]:
-    """The times of a key by their kernels' names; what another process adds later is not seen."""
+    """The times of a key by kernel name; times that another process adds later are not seen."""
     if root is None:
         return {}
     try:
@@ -116,7 +116,7 @@ def kept(asked: Key, root: Path | None) -> Mapping[str, Timed]:
 
 def _warn_of(error: private.ExposedError) -> None:
     warn(
-        f"kernels that were tuned are not known: {error}; remove it, or set TILEWRIGHT_CACHE_DIR to a folder that "
+        f"the times of tuned kernels cannot be read: {error}; remove it, or set TILEWRIGHT_CACHE_DIR to a folder that "
         "nobody else may write"
     )
 
@@ -124,7 +124,7 @@ def _warn_of(error: private.ExposedError) -> None:
 def keep(asked: Key, found: Timed) -> None:
     """Add a kernel's time to those of a key, or replace it.
 
-    Raises DeviceError: settings let nothing be kept; OSError: it cannot be written, and what was kept before stays.
+    Raises DeviceError: the settings disable the cache; OSError: the file cannot be written; the old one stays.
     """
     folder = room()
     path = _path(folder, asked)
@@ -138,13 +138,14 @@ def keep(asked: Key, found: Timed) -> None:
 def room() -> Path:
     """The folder that times are kept in.
 
-    Raises DeviceError: settings let nothing be kept; OSError: the folder cannot be made, or is not the user's alone.
+    Raises DeviceError: the settings disable the cache; OSError: the folder cannot be made, or others can write it.
     """
     settings = Settings.from_environ()
     if settings.cache_dir is None or not settings.cache_bytes:
         missing = "there is no home folder" if settings.cache_dir is None else "TILEWRIGHT_CACHE_BYTES is 0"
         raise DeviceError(
-            f"what a tuner finds must be kept on disk, and nothing is ({missing}); set TILEWRIGHT_CACHE_DIR or "
+            f"a tuner must be able to keep its times on disk, but the cache is off ({missing}); set "
+            f"TILEWRIGHT_CACHE_DIR or "
             "TILEWRIGHT_CACHE_BYTES"
         )
     return private.folder(settings.cache_dir, upkeep.WINNERS)
@@ -152,7 +153,7 @@ def room() -> Path:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other tuner writes; the system ends the lock of one that was killed."""
+    """Lock the folder against other tuners; the system releases the lock of a killed process."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -166,7 +167,7 @@ def _path(folder: Path, asked: Key) -> Path:
 
 
 def _read(path: Path, asked: Key) -> dict[str, Timed]:
-    """The times of a file; none, with a warning, where it does not check."""
+    """The times of a file; none, with a warning, if it fails its check."""
     try:
         found = _decoded(json.loads(private.read(path)), asked)
     except FileNotFoundError:
@@ -176,7 +177,8 @@ def _read(path: Path, asked: Key) -> dict[str, Timed]:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         warn(
-            f"tuned kernels in {path.name} are damaged or foreign; they are ignored until `tilewright tune` runs again"
+            f"times of tuned kernels in {path.name} are damaged or have another key; they are ignored until "
+            f"`tilewright tune` runs again"
         )
         return {}
     upkeep.note_use(path)
@@ -186,7 +188,7 @@ def _read(path: Path, asked: Key) -> dict[str, Timed]:
 def _decoded(entry: Any, asked: Key) -> dict[str, Timed]:
     """The times of an entry.
 
-    Raises ValueError, KeyError, TypeError, AttributeError: it is not one of this key.
+    Raises ValueError, KeyError, TypeError, AttributeError: the entry is damaged, or has another key.
     """
     if entry["key"] != {**asked._asdict(), "extents": list(asked.extents)}:
         raise ValueError("another's")

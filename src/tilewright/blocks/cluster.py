@@ -1,8 +1,8 @@
-"""A product's tiles made by the workers of a Dask cluster, from paths that all of them see.
+"""Products on the workers of a Dask cluster, tile by tile, from paths that all workers see.
 
-Each task is one tile: a worker reads its panels, writes it, and gives back the CRC-32 of its bytes; no data go through
-the scheduler. Whoever calls keeps the journal. A tile may be made twice at once, when Dask takes a worker that is slow
-to answer for dead: both write the same bytes to the same places.
+Each task is one tile: a worker reads its panels, writes it, and returns the CRC-32 of its bytes; no data go through the
+scheduler. The caller keeps the journal. Two workers may make a tile at once, if Dask takes a slow worker for dead: both
+write the same bytes to the same places.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from tilewright.machine.sizes import size_bytes, size_text
 from tilewright.version import __version__
 from tilewright.waiting import announced
 
-#: Of a worker's limit: above it Dask writes what it holds to disk, then pauses, then ends the worker.
+#: Share of a worker's memory limit: above it Dask spills to disk, then pauses, then ends the worker.
 #: Source: Dask documentation, Worker Memory Management ("target", 0.6).
 _SHARE_OF_LIMIT = 0.6
-#: Of what is free on a host whose workers have no limit.
+#: Share of the free memory of a host whose workers have no limit.
 _SHARE_OF_HOST = 0.5
-#: Seconds between two looks at which workers there are, for a connection, and that a cluster may have no worker.
+#: Seconds between checks of the list of workers, for a connection, and that a cluster may be without workers.
 _LOOK_SECONDS, _CONNECT_SECONDS, _PATIENCE_SECONDS = 1.0, 10, 120.0
-#: Times that a tile is tried again after an error: a shared disk may fail for a moment.
+#: Retries of a tile after an error: a shared disk may fail for a moment.
 _RETRIES = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a worker says of itself."""
+    """A worker's report of its host."""
 
     version: str
     threads: int
@@ -52,14 +52,14 @@ class Seen:
 
 
 class Cluster:
-    """The workers that a client of Dask's has; `warm` loads and compiles on each what a product needs.
+    """The workers of a Dask client; `warm` loads and compiles on each the code that a product needs.
 
     Raises
     ------
     ArgumentTypeError
-        It is no client that waits for what it asks.
+        The value is not a synchronous client.
     DeviceError
-        There is no worker, or one has another version of Tilewright.
+        There is no worker, or a worker has another version of Tilewright.
     """
 
     def __init__(self, client: Any, warm: Callable[[], None] | None = None) -> None:
@@ -85,16 +85,16 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        """The most of a worker."""
+        """The most threads of a worker."""
         return max(seen.threads for seen in self.workers.values())
 
     @property
     def least_tiles(self) -> int:
-        """How many tiles keep all workers busy to the end."""
+        """Least number of tiles that keeps all workers busy to the end."""
         return TILES_EACH * len(self.workers)
 
     def room(self, memory: int | str | None) -> int:
-        """Bytes that tiles and panels may take on each worker, beside what the process has."""
+        """Bytes for tiles and panels on each worker, on top of the memory that the process has."""
         if memory is not None:
             given, limit = size_bytes("`memory`", memory), min(x.limit_bytes or math.inf for x in self.workers.values())
             if given > limit:
@@ -107,14 +107,14 @@ class Cluster:
         return min(_room(seen, hosts[_host(address)]) for address, seen in self.workers.items())
 
     def make(self, share: TileMaker, journal: Notes) -> None:
-        """Have all tiles made that the journal lacks, and note each.
+        """Make all tiles that the journal lacks, and note each in it.
 
         Raises
         ------
         DeviceError
-            Workers died again and again, or none is left.
+            Workers died repeatedly, or none is left.
         TilewrightError
-            As a worker raised it.
+            The error that a worker raised.
         """
         missing = (tile for tile in share.plan.order() if tile not in journal.done)
         deal = Deal(missing, len(self.workers))
@@ -130,9 +130,9 @@ class Cluster:
                 made.append(tile)
 
     def _made(self, share: TileMaker, deal: Deal) -> Generator[tuple[int, int]]:
-        """Tiles as they are made, with their checksums."""
+        """Yields tiles with their checksums as they are made."""
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # A task's result, which Dask makes again where the worker that had it dies.
+        # Dask makes a task's result again if the worker that held it dies.
         sent = self.client.submit(_itself, share, pure=False)
         held: dict[Any, int] = {}  # a future -> its tile
         seen_s, workers = time.monotonic(), list(self.workers)
@@ -170,7 +170,7 @@ class Cluster:
             held.clear()
 
     def _fill(self, workers: list[str], deal: Deal, held: dict[Any, int], sent: Any, ended: Any) -> None:
-        """Give each worker its next tiles; Dask gives those of the dead to others."""
+        """Give each worker its next tiles; Dask gives the tiles of dead workers to others."""
         for address in workers:
             for tile in deal.to(address):
                 future = self.client.submit(
@@ -181,7 +181,7 @@ class Cluster:
 
     def _result(self, future: Any) -> int:
         try:
-            crc32: int = future.result()  # waits where it was lost just now
+            crc32: int = future.result()  # waits if the result was just lost
         except self._failed as error:
             raise DeviceError(
                 f"the cluster's workers must live while they make a tile (it was lost with several: {error}); see "
@@ -196,7 +196,7 @@ class Cluster:
 
 
 def check_writers(plan: BlockPlan, c: Store) -> None:
-    """Refuse a result of which two tiles are in one chunk, which two workers would write at once.
+    """Raise if two tiles of the result share a chunk, which two workers could write at once.
 
     Raises ArgumentValueError: one does.
     """
@@ -215,10 +215,12 @@ def connected(address: str) -> Iterator[Any]:
     Raises MissingExtraError: Dask's package is not installed; DeviceError: there is no scheduler.
     """
     distributed = _distributed()
-    client = object.__new__(distributed.Client)  # one that finds nobody is closed, or complains in the end
+    # a client without a scheduler must be closed, else it reports an error at exit
+    client = object.__new__(distributed.Client)
     try:
         distributed.Client.__init__(client, address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError, MemoryError) as error:  # MemoryError: of other servers' bytes as lengths
+    # MemoryError: another kind of server's bytes, read as lengths
+    except (OSError, ValueError, TypeError, MemoryError) as error:
         client.close()
         raise DeviceError(
             f"{address}: must be the address of a Dask scheduler, such as tcp://host:8786 (got: {error}); start one "
@@ -242,7 +244,7 @@ def _distributed() -> Any:
 
 
 def _tile(share: TileMaker, tile: int) -> int:
-    """A task, which makes room at once: the worker begins the next, whose panels are read while this one is made."""
+    """A task. It secedes at once, so that the worker starts the next task and reads its panels during this one."""
     distributed = _distributed()
     promised = share.asked(tile, distributed.get_worker().state.nthreads)
     distributed.secede()
@@ -254,7 +256,7 @@ def _itself(share: TileMaker) -> TileMaker:
 
 
 def _seen(warm: Callable[[], None] | None, dask_worker: Any) -> Seen:
-    """Runs on each worker, which has all that it needs in memory when it is looked at."""
+    """Runs on each worker: loads all code first, then reads the memory in use."""
     if warm is not None:
         warm()
     limit = dask_worker.memory_manager.memory_limit
@@ -263,7 +265,7 @@ def _seen(warm: Callable[[], None] | None, dask_worker: Any) -> Seen:
 
 
 def _room(seen: Seen, neighbours: int) -> int:
-    """What a worker has for tiles and panels, where it shares its host with so many, itself among them."""
+    """Bytes that a worker has for tiles and panels, if `neighbours` workers share its host, itself included."""
     free = int(_SHARE_OF_HOST * (seen.available_bytes or 1 << 31)) // neighbours
     if not seen.limit_bytes:
         return free

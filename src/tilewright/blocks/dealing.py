@@ -1,4 +1,4 @@
-"""Who gets which tile next: what a cluster does and its simulation tells in advance."""
+"""Assigns tiles to workers; the cluster and its simulation use the same assignment."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator
 
-#: Tiles that a worker has: one that it makes, and one whose first panels it reads.
+#: Tiles that a worker holds: one that it makes, and one whose first panels it reads.
 AHEAD = 2
-#: Tiles for each worker, at least: so the last to end is waited for a quarter of the time, and one lost is soon made.
+#: Least tiles for each worker: the wait for the last worker is then at most a quarter of the time, and a lost tile is
+#: soon made again.
 TILES_EACH = 4
 
 
 class Deal:
-    """Tiles in parts of the plan's order: a worker goes through one, and so finds panels of the tile before.
+    """Tiles in parts of the plan's order: a worker goes through one part, so panels of the last tile can be reused.
 
-    Each has a few tiles at a time and gets one for one. Who has none left of a part takes another, or the later half of
-    the longest that others have.
+    A worker holds a few tiles at a time, and gets a new one for each that it ends. When its part is empty it takes a
+    free part, or the later half of the longest part of another worker.
 
     Parameters
     ----------
     tiles : iterable of int
         In the plan's order.
     parts : int
-        How many, of about one size: as many as there are workers.
+        Number of parts of about equal size: one for each worker.
 
     Examples
     --------
@@ -38,22 +39,22 @@ class Deal:
 
     def __init__(self, tiles: Iterable[int], parts: int = 1) -> None:
         order = list(tiles)
-        self.waiting = len(order)  #: Tiles that nobody has been given.
+        self.waiting = len(order)  #: Tiles that no worker has yet.
         ends = [len(order) * i // parts for i in range(parts + 1)]
-        self._whole = deque(deque(order[i:j]) for i, j in itertools.pairwise(ends) if i < j)  # nobody's yet
-        self._part: dict[Hashable, deque[int]] = {}  # of each worker
-        self._longest: list[tuple[int, int, deque[int]]] = []  # how long each part was when it was last looked at
+        self._whole = deque(deque(order[i:j]) for i, j in itertools.pairwise(ends) if i < j)  # parts of no worker yet
+        self._part: dict[Hashable, deque[int]] = {}  # the part of each worker
+        self._longest: list[tuple[int, int, deque[int]]] = []  # the last known length of each part
         self._numbers = itertools.count()
-        self._of: dict[int, Hashable] = {}  # a tile that was dealt -> for whom it was meant
+        self._of: dict[int, Hashable] = {}  # an assigned tile -> its worker
         self._load: Counter[Hashable] = Counter()
 
     @property
     def goes_on(self) -> bool:
-        """Whether tiles are waiting or being made."""
+        """Whether tiles are waiting or in progress."""
         return bool(self.waiting or self._of)
 
     def to(self, worker: Hashable) -> Iterator[int]:
-        """Tiles that a worker gets now. The scheduler gives a dead worker's to others; they still count as its own."""
+        """The tiles that a worker gets now. Tiles of a dead worker go to others, but still count as its own."""
         while self.waiting and self._load[worker] < AHEAD:
             part = self._part.get(worker)
             if not part:
@@ -65,7 +66,7 @@ class Deal:
             yield tile
 
     def _taken(self) -> deque[int]:
-        """A part that is nobody's, or the later half of the longest."""
+        """A free part, or the later half of the longest."""
         part = self._whole.popleft() if self._whole else self._half()
         heapq.heappush(self._longest, (-len(part), next(self._numbers), part))
         return part
@@ -80,5 +81,5 @@ class Deal:
         return deque(reversed(half))
 
     def ended(self, tile: int) -> None:
-        """A tile is made, by whomever."""
+        """Note that a tile is made, by any worker."""
         self._load[self._of.pop(tile)] -= 1

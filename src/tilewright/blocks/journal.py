@@ -1,7 +1,7 @@
 """The journal of a product in progress: which product it is, and which tiles of it are on disk, with their checksums.
 
-Lines of JSON. The first says what is computed; each other one a tile that is done. A line is on disk before the next
-tile's is written, and a last line that was torn off by a crash is no line.
+Lines of JSON. The first identifies the product; each other line is a finished tile. A line is on disk before the next
+is written; an incomplete last line, after a crash, is ignored.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from tilewright.errors import ArgumentValueError
 
-#: Of the lines' form; another one's journals are refused.
+#: Version of the format; journals of other versions are refused.
 _VERSION = 1
 _FINISH = "`alpha`, `beta`, `epilogue`, its arguments or `algebra`"
-#: What people call the parts of an operand's identity, of the arithmetic's, and the others.
+#: Names in messages for the parts of an operand's identity, of the arithmetic's, and for others.
 _TITLES = {
     "path": "path", "mtime_ns": "time of change", "bytes": "size", "files": "files' sizes or times of change",
     "crc32": "content", "types": "`dtype` or `acc_dtype`", "finish": _FINISH, "operands": _FINISH, "order": "`order`",
@@ -30,10 +30,10 @@ _TITLES = {
 
 @dataclass(eq=False, slots=True)
 class Journal:
-    """One product's, open for further lines."""
+    """The journal of one product, open for further lines."""
 
     path: Path
-    product: Mapping[str, Any]  #: What its first line says.
+    product: Mapping[str, Any]  #: The values of its first line.
     done: dict[int, int] = field(default_factory=dict)  #: Tiles on disk -> the CRC-32 of their bytes.
 
     @classmethod
@@ -41,15 +41,15 @@ class Journal:
     def opened(
         cls, path: Path, product: Mapping[str, Any], tiles: int | None = None, *, force: bool = False
     ) -> Iterator[Journal]:
-        """The journal of a product, for as long as it is worked at: what the file says of it, or a new one.
+        """Open the journal of a product for the context: the existing one, or a new one.
 
-        `product` is what makes it the same: JSON values by name, the operands' under "a" and "b". It has so many
-        `tiles`; a line of another tile ends what is believed. With `force` another product's journal makes room.
+        `product` identifies the product: JSON values by name, the operands' under "a" and "b". `tiles` is its number of
+        tiles; reading ends at a line with any other tile. With `force` the journal of another product is replaced.
 
         Raises
         ------
         ArgumentValueError
-            The file is another product's; the message says what differs. Or another process works at it.
+            The file is the journal of another product (the message says what differs), or another process uses it.
         """
         asked = {"journal": _VERSION, **_as_json(product)}
         with path.open("ab") as file:
@@ -59,8 +59,8 @@ class Journal:
             differing = list(_differing(asked, first)) if lines else []
             if differing and not force:
                 raise ArgumentValueError(
-                    f"{path}: a product was begun here that differs from this one in {' and '.join(differing)}; give "
-                    "back what it was begun with to go on, or begin anew with --force"
+                    f"{path}: the unfinished product here differs from this one in {' and '.join(differing)}; use the "
+                    f"same values to resume it, or start again with --force"
                 )
             if lines and not differing:
                 os.truncate(path, lines[-1][1])
@@ -72,7 +72,7 @@ class Journal:
 
     @staticmethod
     def tile_of(path: Path) -> tuple[int, int] | None:
-        """The rows and columns of the tiles that were begun; None where nothing was."""
+        """The rows and columns of the journal's tiles; None if there is no journal."""
         try:
             with path.open("rb") as file:
                 first = _value(file.readline()) or {}
@@ -89,13 +89,13 @@ class Journal:
         self.done[tile] = crc32
 
     def forget(self) -> None:
-        """Take the tiles out: none is done."""
+        """Remove all tiles from the journal."""
         os.truncate(self.path, 0)
         self.done.clear()
         self._append(self.product)
 
     def remove(self) -> None:
-        """Take the file away: the product is whole."""
+        """Delete the file: the product is complete."""
         self.path.unlink(missing_ok=True)
 
     def _append(self, line: Mapping[str, Any]) -> None:
@@ -106,23 +106,24 @@ class Journal:
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Keep other processes away until the file is closed; a process that is killed gives it back."""
+    """Lock the file against other processes until it is closed; the system releases a killed process's lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ArgumentValueError(
-            f"{path}: one process at a time may work at a result (another does); wait for it, or name another output"
+            f"{path}: only one process at a time may work on a result (another does); wait for it, or name another "
+            f"output"
         ) from None
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as a file gives them back: tuples are lists there."""
+    """The values as JSON returns them: tuples become lists."""
     found: dict[str, Any] = json.loads(json.dumps(values))
     return found
 
 
 def _believed(path: Path, tiles: int | None) -> Iterator[tuple[dict[str, Any], int]]:
-    """Lines that ended, up to the first that makes no sense, and where in the file each ends."""
+    """Complete lines up to the first invalid one, and the end of each in the file."""
     end = 0
     for line in path.read_bytes().splitlines(keepends=True):
         value = _value(line)
@@ -133,7 +134,7 @@ def _believed(path: Path, tiles: int | None) -> Iterator[tuple[dict[str, Any], i
 
 
 def _value(line: bytes) -> dict[str, Any] | None:
-    """The object that a whole line holds."""
+    """The object of a complete line."""
     try:
         value = json.loads(line) if line.endswith(b"\n") else None
     except ValueError:
@@ -147,10 +148,10 @@ def _is_tile(line: Mapping[str, Any], tiles: int | None) -> bool:
     return tiles is None or line["tile"] < tiles
 
 
-def _differing(asked: Mapping[str, Any], begun: Mapping[str, Any]) -> Iterator[str]:
-    """What is another now, in people's words: the parts of an operand, but for one at another path."""
-    for name in {**asked, **begun}:
-        now, before = asked.get(name), begun.get(name)
+def _differing(asked: Mapping[str, Any], noted: Mapping[str, Any]) -> Iterator[str]:
+    """The differences, in words: the changed parts of an operand, or its path alone."""
+    for name in {**asked, **noted}:
+        now, before = asked.get(name), noted.get(name)
         if now == before:
             continue
         if not (isinstance(now, dict) and isinstance(before, dict)):

@@ -1,7 +1,7 @@
-"""Tiles and panels of a product larger than memory: which fit, what they read and write, and how long that takes.
+"""Plans tiles and panels of a product larger than memory: their memory, traffic and time.
 
-A tile of C stays in memory while panels of A and B stream through it, k ascending. Everything here is arithmetic on
-extents; nothing is read.
+A tile of C stays in memory while panels of A and B stream through, k ascending. Planning is arithmetic on extents; it
+reads no data.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from dataclasses import dataclass, field, replace
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.sizes import duration_text, size_text
 
-#: Panels of each operand that are held: one is multiplied while the next is read.
+#: Panels of each operand in memory: one is multiplied while the next is read.
 PANELS = 2
-#: Steps along k below which a panel is not cut: the engine reads and writes the sums once for each.
+#: Least steps along k of a panel: the engine reads and writes the sums once for each panel.
 _LEAST_DEPTH = 512
-#: Rows and columns below which a tile is not cut while anything else is left to cut.
+#: Least rows and columns of a tile while other extents can still be cut.
 _LEAST_SIDE = 64
 #: Bytes of C that are converted, checked and written at a time.
 STRIP_BYTES = 2 << 20
-#: How many sizes are tried between the least and the whole of an extent.
+#: Number of sizes tried between the least and the whole of an extent.
 _TRIED = 32
-#: What a tile costs beside its steps (a flush, a line of the journal), and a step beside its arithmetic. Reckoned, for
-#: disks whose flush takes milliseconds; nothing depends on them but that tiles are not tiny.
+#: Seconds of a tile besides its steps (a flush, a line of the journal), and of a step besides its arithmetic.
+#: Estimates, for disks whose flush takes milliseconds; they only keep tiles from being tiny.
 _TILE_SECONDS, _STEP_SECONDS = 5e-3, 2e-4
-#: By so much a process takes more or less when it is started again.
+#: Bytes by which a process's own memory varies from start to start.
 _VARIES_BYTES = 8 << 20
-#: Rates of storage are measured in a moment, and may be off by such factors.
+#: Factors by which the briefly measured rates of storage may be wrong.
 _OFF = (1 / 3, 1.0, 3.0)
-#: Plans are about as quick as the best up to so many times its seconds.
+#: Plans within this factor of the best time count as equally fast.
 _ABOUT = 1.02
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A product of matrices, as planning sees it.
+    """The sizes of a product of matrices.
 
     Examples
     --------
@@ -48,17 +48,17 @@ class Sizes:
     """
 
     extents: tuple[int, int, int]  #: m, n, k; only k may be 0.
-    operand_bytes: tuple[int, int]  #: Of an element of A and of B, as they are stored.
-    sum_bytes: int  #: Of a running sum.
-    out_bytes: int  #: Of an element of C.
-    #: Extents that storage reads or writes whole: of A's rows and columns, B's, C's.
+    operand_bytes: tuple[int, int]  #: Bytes of an element of A and of B on storage.
+    sum_bytes: int  #: Bytes of a running sum.
+    out_bytes: int  #: Bytes of an element of C.
+    #: Chunks, which storage reads or writes whole: rows and columns of A's, B's and C's.
     chunks: tuple[tuple[int, int], tuple[int, int], tuple[int, int]] = ((1, 1), (1, 1), (1, 1))
     resident: tuple[bool, bool] = (False, False)  #: Whether A, and B, are in memory already.
     splits_k: bool = True  #: Whether sums continue from panel to panel.
-    batch: int = 1  #: Products of these extents.
-    #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
+    batch: int = 1  #: Number of matrices of these extents.
+    #: Bytes that a step on (rows, columns, depth) takes besides tile and panels.
     extra_bytes: Callable[[int, int, int], int] = field(default=lambda rows, columns, depth: 0, compare=False)
-    #: Processes that make tiles, of which panels of the tile before are not counted on; 0 for this one.
+    #: Worker processes, which may not find panels of the previous tile in memory; 0 if this process makes the tiles.
     workers: int = 0
 
     @property
@@ -69,7 +69,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What this machine does in a second."""
+    """The machine's rates per second."""
 
     flops: float = 1e11
     read_bytes: float = 1e9
@@ -78,26 +78,26 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
-    """How a product larger than memory is done.
+    """The plan of a product larger than memory.
 
     Attributes
     ----------
     rows, columns, depth : int
         Of a tile of C, and of panels along k.
     tiles_held : int
-        2 where a tile is written while the next is summed, else 1.
+        2 if a tile is written while the next is summed, else 1.
     by_columns : bool
-        Whether tiles follow each other down a column of C, so that panels of B stay; else along a row.
+        Whether consecutive tiles go down a column of C, so that panels of B stay in memory; else along a row.
     held_bytes : int
-        Most memory that tiles, panels and steps take at a time.
+        Peak memory of tiles, panels and steps.
     read_bytes, written_bytes : int
         Between storage and memory.
     least_bytes : int
-        What no order of the same work can read and write less than with `held_bytes`: each array once, and
-        ``2 m n k / sqrt(S) - 2 S`` elements for a memory of S.
-        Source: Smith, Lowery, Langou, van de Geijn, A Tight I/O Lower Bound for Matrix Multiplication (2019).
+        Lower bound of reads and writes, for any order of the work with `held_bytes`: each array once, and ``2 m n k /
+        sqrt(S) - 2 S`` elements for a memory of S. Source: Smith, Lowery, Langou, van de Geijn, A Tight I/O Lower Bound
+        for Matrix Multiplication (2019).
     seconds : float
-        Expected, at the rates that were given.
+        Expected time at the given rates.
     """
 
     sizes: Sizes
@@ -125,7 +125,7 @@ class BlockPlan:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the plan says, by its label."""
+        """Labels and texts of the plan."""
         m, n, k = self.sizes.extents
         down, across, panels = self.grid
         entries = f"{self.sizes.batch:,} of " if self.sizes.batch > 1 else ""
@@ -158,7 +158,7 @@ class BlockPlan:
         return self.grid[0] * self.grid[1] * self.sizes.batch
 
     def order(self) -> Iterator[int]:
-        """Every tile in turn, by its number, in a serpentine."""
+        """The numbers of all tiles, in serpentine order."""
         down, across, _ = self.grid
         outer, inner = (across, down) if self.by_columns else (down, across)
         turn = itertools.cycle((range(inner), range(inner - 1, -1, -1)))
@@ -169,7 +169,7 @@ class BlockPlan:
                     yield (entry * down + row) * across + column
 
     def place(self, tile: int) -> tuple[int, int, int]:
-        """The entry of the batch, the row and the column of the grid of a tile, by its number."""
+        """The batch entry, row and column of the grid of a tile, from its number."""
         down, across, _ = self.grid
         entry, place = divmod(tile, down * across)
         return entry, *divmod(place, across)
@@ -180,7 +180,7 @@ class BlockPlan:
         return strip_rows(self.sizes, self.columns)
 
     def part(self, axis: int, index: int) -> slice:
-        """Where a tile or panel is along m, n or k (0, 1, 2)."""
+        """The range of a tile or panel along m, n or k (0, 1, 2)."""
         step = (self.rows, self.columns, self.depth)[axis]
         return slice(index * step, min((index + 1) * step, self.sizes.extents[axis]))
 
@@ -194,16 +194,16 @@ def plan(
     least_tiles: int = 1,
     process_bytes: int = 0,
 ) -> BlockPlan:
-    """A plan that holds no more than so many bytes and is quick even where storage is not as quick as `rates` say.
+    """A plan within a limit of memory that is fast even if storage is slower or faster than `rates`.
 
-    Of plans about as good it is the one that reads least. With `tile` its rows and columns are these, as those of a
-    product that was begun with them. Plans of fewer than `least_tiles` are left out, where C is large enough for so
-    many. The process itself takes `process_bytes` beside `memory_bytes`, which are told where these are too few.
+    Of nearly equal plans it is the one that reads least. `tile` fixes its rows and columns, to resume a product. Plans
+    of fewer than `least_tiles` are excluded if C is large enough for so many. `process_bytes`, the memory of the
+    process itself, is for the error message.
 
     Raises
     ------
     ArgumentValueError
-        Not even the smallest tile and panels fit.
+        The smallest tile and panels do not fit.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def plan(
             if found.held_bytes <= memory_bytes:
                 return found
             raise _too_little(found.held_bytes, memory_bytes, process_bytes)
-        # What a step takes is asked for a plan's own extents alone, as the answer takes longer than the plan.
+        # The extra bytes of a step are computed for the final extents only, since that takes longer than the plan.
         needed = sizes.extra_bytes(*found.shape)
         if needed <= beside:
             return replace(found, held_bytes=found.held_bytes + needed)
@@ -232,7 +232,7 @@ def plan(
 
 
 def _too_little(least: int, memory_bytes: int, process_bytes: int) -> ArgumentValueError:
-    """The error where not even the least bytes are there."""
+    """The error if the least memory is not available."""
     whole = least + (process_bytes + _VARIES_BYTES if process_bytes else 0)
     process, tile, given = (_megabytes(x) for x in (process_bytes, least, memory_bytes + process_bytes))
     of_process = f"{process} that the process itself takes, and " if process_bytes else ""
@@ -250,7 +250,7 @@ def _megabytes(count: int) -> str:
 def _quickest(
     sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
 ) -> BlockPlan | None:
-    """The plan that loses least where rates are off, of those that fit; None where none does."""
+    """Of the plans that fit, the one that loses least if rates are wrong; None if none fits."""
     fitting = functools.partial(_fitting, sizes, memory_bytes, rates, tile)
     plans = list(fitting(least_tiles)) or list(fitting(1))
     loss = _most_lost(plans, rates)
@@ -260,9 +260,9 @@ def _quickest(
 
 
 def _most_lost(plans: Sequence[BlockPlan], rates: Rates) -> list[float]:
-    """The most times the quickest's seconds that each may take, as storage is as quick as it seemed or otherwise.
+    """For each plan the worst ratio of its time to the fastest plan's, over the rates that storage may have.
 
-    Taken at its word, a rate that was three times too high gave plans that took 2.8 times as long as was possible.
+    Plans for one rate alone took 2.8 times the best time if the rate was three times too high.
     """
     most = [1.0] * len(plans)
     for off in _OFF:
@@ -276,7 +276,7 @@ def _most_lost(plans: Sequence[BlockPlan], rates: Rates) -> list[float]:
 def _fitting(
     sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
 ) -> Iterator[BlockPlan]:
-    """Plans that fit, for each number of rows and each depth those of the most columns."""
+    """Plans that fit: for each number of rows and each depth the one with most columns."""
     every_row, every_column, every_depth = _sizes_of(sizes, tile)
     m, n, _ = sizes.extents
     for rows, depth, tiles in itertools.product(every_row, every_depth, (1, 2)):
@@ -301,19 +301,19 @@ def _sizes_of(sizes: Sizes, tile: tuple[int, int] | None) -> tuple[list[int], li
 
 
 def _sizes(extent: int, chunks: tuple[int, int], least: int) -> list[int]:
-    """Sizes of a part of an extent, about a constant factor apart, and the whole: multiples of both chunks."""
+    """Candidate sizes along an extent, about a constant factor apart, and the whole: multiples of both chunks."""
     if extent == 0:
         return [0]
     units = (math.lcm(*(chunk for chunk in some if chunk < extent)) for some in (chunks, chunks[1:]))
-    unit = next((x for x in units if x < extent), 1)  # chunks of what is written before those of what is read
+    unit = next((x for x in units if x < extent), 1)  # chunks that are written come before chunks that are read
     low = min(extent, max(least, unit))
     steps = [low * (extent / low) ** (i / (_TRIED - 1)) for i in range(_TRIED)]
-    even = [-(-extent // parts) for parts in range(1, 17)]  # equal parts, so that the last is no sliver
+    even = [-(-extent // parts) for parts in range(1, 17)]  # equal parts, so that the last is not tiny
     return sorted({min(extent, -(-int(x) // unit) * unit) for x in (*steps, *even) if x >= low} | {extent})
 
 
 def strip_rows(sizes: Sizes, columns: int) -> int:
-    """Rows of C, so many columns each, that are written at a time: whole chunks.
+    """Rows of C of `columns` elements that are written at a time: whole chunks.
 
     >>> strip_rows(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 4096)
     128
@@ -324,12 +324,13 @@ def strip_rows(sizes: Sizes, columns: int) -> int:
 
 
 def _held(sizes: Sizes, rows: int, columns: int, depth: int, tiles: int) -> int:
-    """Bytes in memory at a time."""
+    """Peak bytes in memory."""
     panels = [
         0 if lies else side * depth * size
         for side, size, lies in zip((rows, columns), sizes.operand_bytes, sizes.resident, strict=True)
     ]
-    strip = 2 * strip_rows(sizes, columns) * columns * sizes.out_bytes  # C's rows, and what its storage makes of them
+    # C's rows, and their converted copies for storage
+    strip = 2 * strip_rows(sizes, columns) * columns * sizes.out_bytes
     return tiles * rows * columns * sizes.sum_bytes + PANELS * sum(panels) + strip
 
 
@@ -343,7 +344,7 @@ def _made(sizes: Sizes, shape: tuple[int, int, int], tiles: int, *, by_columns: 
 
 
 def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns: bool) -> int:
-    """What the runner's panels read, for workers at most: it keeps :data:`PANELS` of each operand."""
+    """Bytes that the panels read (an upper bound for workers): :data:`PANELS` of each operand stay in memory."""
     m, n, k = sizes.extents
     (a_rows, a_columns), (b_rows, b_columns), _ = sizes.chunks
     if 0 in (m, n, k):
@@ -351,9 +352,9 @@ def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns
     a = _covered(m, rows, a_rows) * _covered(k, depth, a_columns) * sizes.operand_bytes[0]
     b = _covered(k, depth, b_rows) * _covered(n, columns, b_columns) * sizes.operand_bytes[1]
     down, across = -(-m // rows), -(-n // columns)
-    if -(-k // depth) > PANELS or sizes.workers:  # who dies or joins leaves and finds no panels
+    if -(-k // depth) > PANELS or sizes.workers:  # a worker that starts, or replaces a dead one, has no panels
         a, b = a * across, b * down
-    elif by_columns:  # a whole column of B's panels stays while A's pass, and A's stay at the turn
+    elif by_columns:  # all panels of a column of B stay while A's stream through, and A's stay at the turn
         a = a * across - (across - 1) * (m - (down - 1) * rows) * k * sizes.operand_bytes[0]
     else:
         b = b * down - (down - 1) * (n - (across - 1) * columns) * k * sizes.operand_bytes[1]
@@ -384,7 +385,7 @@ def _least_bytes(sizes: Sizes, held: int) -> int:
 
 
 def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int, tiles: int, rates: Rates) -> float:
-    """Steps overlap reads; writes overlap both where two tiles are held, but for the last.
+    """The time: steps overlap reads, and with two tiles in memory writes overlap both, except the last.
 
     Workers share the storage.
     """
@@ -393,8 +394,8 @@ def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int,
     )
     count = down * across * sizes.batch
     one = sizes.flops / rates.flops / count + _TILE_SECONDS + panels * _STEP_SECONDS
-    steps = one * -(-count // max(1, sizes.workers))  # who has made a tile less than others waits for them
-    if sizes.workers:  # whoever gives tiles out, and notes them, does so for all
+    steps = one * -(-count // max(1, sizes.workers))  # a worker with one tile less waits for the others
+    if sizes.workers:  # one process assigns and notes the tiles of all
         steps = max(steps, count * _TILE_SECONDS)
     reads, writes = read / rates.read_bytes, written / rates.write_bytes
     if tiles == 1:

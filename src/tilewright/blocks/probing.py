@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured in a moment: a step's arithmetic, reads of operands, writes."""
+"""Measures the machine's rates briefly: a step's arithmetic, reads of operands, writes."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from tilewright.blocks.planning import Rates
 from tilewright.blocks.stores import Store
 from tilewright.blocks.work import Work
 
-#: Extents of the step that is timed, bytes that are read of each operand at some places, and written. What a process
-#: frees it may keep, so they are few.
+#: Extents of the timed step, bytes read at some places of each operand, and bytes written. They are small, since a
+#: process may keep memory that it frees.
 _SIDE, _READ_BYTES, _PLACES, _WRITE_BYTES = 512, 4 << 20, 5, 16 << 20
 
 
 def rates(work: Work, a: Store, b: Store, folder: Path | None) -> Rates:
-    """What is measured now; writes are taken for as quick as reads where no folder is named.
+    """The measured rates; without a folder writes count as fast as reads.
 
-    What is in the system's cache of files is read at memory's speed, and so is what the product reads of it.
+    Data in the page cache are read at memory's speed, here and in the product.
     """
     read = min((_read_rate(store) for store in (a, b) if _is_read(store)), default=Rates().read_bytes)
     return Rates(_flops(work, a, b), read, read if folder is None else _write_rate(folder))
 
 
 def _is_read(store: Store) -> bool:
-    """Whether there is anything to read: one without elements has no row in its middle."""
+    """Whether the array has elements to read."""
     return not store.resident and 0 not in store.shape
 
 
 def _flops(work: Work, a: Store, b: Store) -> float:
-    """Of a step, after one that compiles what it needs; operands are ones, so that nothing is subnormal."""
+    """The rate of a step, after a first step that compiles; operands are ones, so that no value is subnormal."""
     m, n, k = (min(extent, _SIDE) for extent in (*(a.shape[-2:-1] or (1,)), *(b.shape[-1:] or (1,)), a.shape[-1]))
     left, right = np.ones((m, k), a.dtype), np.ones((k, n), b.dtype)
     sums = np.empty((m, n), work.sums)
-    for first in (True, False)[: 1 + work.splits_k]:  # compiled before somebody asks what memory is left
+    for first in (True, False)[: 1 + work.splits_k]:  # compile before free memory is measured
         work.add(left, right, sums, first=first)
     seconds = min(_seconds(lambda: work.add(left, right, sums, first=True)) for _ in range(3))
     return max(2 * m * n * k, 1) / seconds
 
 
 def _read_rate(store: Store) -> float:
-    """Of squares all over an operand, as panels are, the middle one's: one read says more of its moment than of a disk.
+    """The median rate of squares all over an operand, read like panels: a single read depends too much on chance.
 
-    What is stored in chunks counts with all of them, as the plan counts it.
+    Chunks count whole, as in the plan.
     """
     extents, chunks = (1, *store.shape)[-2:], (1, *store.chunks)[-2:]
     size, at = store.dtype.itemsize, (0,) * (len(store.shape) - 2)

@@ -1,4 +1,4 @@
-"""Carries a plan out: panels are read while others are multiplied, and a tile is written while the next is summed."""
+"""Runs a plan: panels are read while others are multiplied, and a tile is written while the next is summed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tilewright.errors import StorageError, warn
 from tilewright.waiting import announced
 
 Array = npt.NDArray[Any]
-#: Seconds between two looks at whether an operand changed meanwhile.
+#: Seconds between checks for changed operands.
 _LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a tile: panels of A and B, and the sums they are added to."""
+    """One step of a tile: panels of A and B that are multiplied and added to the sums."""
 
-    tile: int  #: Its number: entries of the batch one after the other, each by rows.
+    tile: int  #: The tile's number: by batch entry, then by rows.
     entry: int
     row: int
     column: int
@@ -37,36 +37,36 @@ class Step:
 
 
 class Notes(Protocol):
-    """Who is told of tiles: a journal, or a worker that tells whoever has one."""
+    """The record of finished tiles: a journal, or a worker that reports to the owner of the journal."""
 
     @property
     def done(self) -> MutableMapping[int, int]:
         """Tiles on disk -> the CRC-32 of their bytes."""
 
     def add(self, tile: int, crc32: int) -> None:
-        """A tile is on disk."""
+        """Note that a tile is on disk."""
 
 
 class Run:
-    """One product as it is carried out."""
+    """One product in progress."""
 
     def __init__(
         self, plan: BlockPlan, stores: tuple[Store, Store, Store], work: Work, *, reads_out: bool = False,
         journal: Notes | None = None,
     ) -> None:  # fmt: skip
-        """`stores` are A's, B's and C's; `reads_out` says that C's tile as it was is an operand of the finish."""
+        """`stores` are A's, B's and C's; `reads_out` says that the old tile of C is an operand of the finish."""
         self.plan, self.work, self.journal, self.reads_out = plan, work, journal, reads_out
         self.a, self.b, self.c = stores
         self.batch = self.c.shape[:-2]
         self.done = 0  #: Steps.
-        # Nobody else has those in memory, and writing C changes the times of its own file.
+        # No other process can change those in memory, and writing C changes the times of its own file.
         self._operands = [x for x in stores[:2] if not x.resident and not one_file(x, self.c)]
-        self.identities = [x.identity() for x in self._operands]  #: Of operands outside memory.
+        self.identities = [x.identity() for x in self._operands]  #: Identities of operands outside memory.
         self._looked = time.monotonic()
         self._writes = [_nothing()] * plan.tiles_held
 
     def __call__(self) -> None:
-        """Make C, but for the tiles that the journal has.
+        """Make the tiles of C that the journal lacks.
 
         Raises
         ------
@@ -83,10 +83,10 @@ class Run:
             self.make(lambda: next(order, None))
 
     def make(self, following: Callable[[], int | None]) -> None:
-        """Make tiles, each that `following` names in turn, and end where it names none.
+        """Make the tiles that `following` names, until it names none.
 
-        It is asked for a tile's successor before the tile's last step, whose panels are read meanwhile, and again after
-        that step if there was none. Raises as a call does.
+        `following` is called before a tile's last step, so that panels of the next tile are read during that step, and
+        again after the step if it named none. Raises like a call.
         """
         self._writes = [_nothing()] * self.plan.tiles_held
         with _pool("read", PANELS) as readers, _pool("write", 1) as writer:
@@ -100,14 +100,14 @@ class Run:
         return self.journal.done if self.journal is not None else {}
 
     def damaged(self) -> list[int]:
-        """Tiles of the journal that hold other bytes than were written.
+        """Tiles of the journal whose bytes do not match their checksums.
 
         Raises StorageError: the system cannot read one.
         """
         return [tile for tile, crc32 in self._kept.items() if self._crc32(tile) != crc32]
 
     def drop_damaged(self) -> None:
-        """Take such tiles out of the journal, so that they are made again, and say which in a warning."""
+        """Remove damaged tiles from the journal, so that they are made again, and warn of them."""
         damaged = self.damaged()
         if not damaged:
             return
@@ -134,7 +134,7 @@ class Run:
             ahead = None if soon is None else self._asked(left, right, soon)
             if step.panel == 0:
                 place = next(held)
-                self._writes[place].result()  # whose buffer this was
+                self._writes[place].result()  # which used this buffer
             rows, columns, depth = self._where(step)
             sums = _shaped(memory[place], rows, columns)
             a, b = (panel.result() for panel in panels)
@@ -150,15 +150,15 @@ class Run:
         return None if tile is None else Step(tile, *self.plan.place(tile), 0)
 
     def _after(self, step: Step) -> Step | None:
-        """The next of the same tile."""
+        """The next step of the same tile."""
         return replace(step, panel=step.panel + 1) if step.panel < self.plan.grid[2] - 1 else None
 
     def _where(self, step: Step) -> tuple[slice, slice, slice]:
-        """Its rows, columns, and place along k."""
+        """The step's rows, columns, and range of k."""
         return self.plan.part(0, step.row), self.plan.part(1, step.column), self.plan.part(2, step.panel)
 
     def _asked(self, left: Panels, right: Panels, step: Step) -> tuple[Future[Array], Future[Array]]:
-        """The panels of a step, which may be on their way."""
+        """The panels of a step, as futures."""
         rows, columns, depth = self._where(step)
         at = self._at(step.entry)
         return left.get(at, rows, depth), right.get(at, depth, columns)
@@ -167,7 +167,7 @@ class Run:
         return tuple(int(i) for i in np.unravel_index(entry, self.batch)) if self.batch else ()
 
     def _written(self, step: Step, sums: Array) -> None:
-        """Finish a tile and write it; its line in the journal says that it is on disk."""
+        """Finish a tile, write it, and add its line to the journal when it is on disk."""
         at, (rows, columns, _), crc32 = self._at(step.entry), self._where(step), 0
         for strip in self._strips(rows):
             old = None
@@ -191,17 +191,16 @@ class Run:
             yield slice(start, min(start + height, rows.stop))
 
     def _look(self) -> None:
-        """Refuse operands that are no longer what they were."""
+        """Raise if an operand has changed."""
         self._looked = time.monotonic()
         for store, before in zip(self._operands, self.identities, strict=True):
             if store.identity() != before:
                 raise StorageError(
-                    f"{store.name}: must stay as it is while it is multiplied (it was changed meanwhile); multiply "
-                    "again from the start"
+                    f"{store.name}: must not change during the product (it did); multiply again from the start"
                 )
 
     def _crc32(self, tile: int) -> int | None:
-        """Of a tile's bytes as they are there; None where they make no sense to their format."""
+        """The checksum of a tile's bytes on storage; None if their format cannot be read."""
         step = Step(tile, *self.plan.place(tile), 0)
         (rows, columns, _), found = self._where(step), 0
         for strip in self._strips(rows):
@@ -209,7 +208,7 @@ class Run:
             try:
                 self.c.read(self._at(step.entry), strip, columns, values)
             except StorageError as error:
-                if error.errno is not None:  # the system's, which may pass: what is done stays done
+                if error.errno is not None:  # a system error, which may pass: keep the tiles that are done
                     raise
                 return None
             found = zlib.crc32(values.view(np.uint8).data, found)
@@ -217,21 +216,20 @@ class Run:
 
 
 class Panels:
-    """The panels of one operand: the last few are kept, and one that is asked for is read meanwhile."""
+    """The panels of one operand: the last few are kept, and requested ones are read in the background."""
 
     def __init__(self, store: Store, rows: int, columns: int, readers: ThreadPoolExecutor) -> None:
         self.store, self.readers = store, readers
-        #: The operand itself, where it is in memory.
+        #: The operand itself, if it is in memory.
         self._whole = store.array if isinstance(store, MemoryStore) and store.resident else None
         self._free = list(np.empty((PANELS * (self._whole is None), rows * columns), store.dtype))
-        #: Where a panel is -> its buffer and what reads it; that which was asked for last comes last.
+        #: Place of a panel -> its buffer and the future that fills it, the least recently used first.
         self._kept: dict[tuple[Any, ...], tuple[Array, Future[Array]]] = {}
 
     def get(self, at: tuple[int, ...], rows: slice, columns: slice) -> Future[Array]:
-        """A panel, as a view of what is in memory or as it is read.
+        """A panel, as a future: a view of an array in memory, or a buffer that is being read.
 
-        `at` is the result's entry of the batch. At most the panel of one step is in use while that of the next is
-        asked for.
+        `at` is the result's batch entry. While a panel is requested, at most that of one earlier step may be in use.
         """
         shape = self.store.shape[:-2]
         at = tuple(0 if extent == 1 else i for extent, i in zip(shape, at[len(at) - len(shape) :], strict=True))
@@ -252,13 +250,13 @@ class Panels:
 
 
 def _shaped(buffer: Array, rows: slice, columns: slice) -> Array:
-    """The start of a buffer as rows without gaps, so that a tile at the edge is contiguous too."""
+    """The start of a buffer as contiguous rows, also for a tile at the edge."""
     shape = rows.stop - rows.start, columns.stop - columns.start
     return buffer[: shape[0] * shape[1]].reshape(shape)
 
 
 def _nothing(value: Any = None) -> Future[Any]:
-    """A future that is done."""
+    """A completed future."""
     found: Future[Any] = Future()
     found.set_result(value)
     return found
@@ -266,7 +264,7 @@ def _nothing(value: Any = None) -> Future[Any]:
 
 @contextlib.contextmanager
 def _pool(name: str, threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that end with the block; what has not begun by then is dropped."""
+    """Threads that end with the context; tasks that have not started by then are dropped."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix=f"tilewright-{name}")
     try:
         yield pool

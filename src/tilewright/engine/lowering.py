@@ -60,7 +60,7 @@ def compute(
         b = b[:, None]
     if types.lowering in ("bool", "words"):
         a, b = (x if x.dtype.kind == "b" else x != 0 for x in (a, b))
-        if not continues and not device.can(kind := truth_kind(algebra)):
+        if not continues and not device.refusal(kind := truth_kind(algebra)):
             _multiply(device, a, b, out, kind, threads)
             return
     if algebra is not None and types.lowering == "words":
@@ -97,7 +97,7 @@ def _plain(x: Array) -> Array:
 def _booleans(a: Array, b: Array, out: Array, threads: int, device: Backend) -> None:
     words = word_kind(semiring("or-and", "bool").in_words())
     large = min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK
-    if large and not device.can(words):
+    if large and not device.refusal(words):
         _words(a, b, out, words, threads, device)
         return
     kind = byte_kind(a.shape[-1])

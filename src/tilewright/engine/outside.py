@@ -288,7 +288,7 @@ class Product:
                 journal.remove()
                 return Path(place.text)
             self._check_forced(place)
-            c = self._begun(part, journal)
+            c = self._unfinished(part, journal)
             try:
                 self._into(c, journal)
                 c.flush()
@@ -341,7 +341,7 @@ class Product:
                 journal.remove()
         return Path(place.text)
 
-    def _begun(self, part: Place, journal: Journal) -> Store:
+    def _unfinished(self, part: Place, journal: Journal) -> Store:
         """Open the unfinished result: an existing one with tiles that are done, else a new one."""
         if journal.done:
             try:

@@ -123,7 +123,7 @@ class Partial:
     @functools.cached_property
     def splits_k(self) -> bool:
         """Whether the device continues sums; else a tile has one panel with the whole of k."""
-        return not self.device.can(self._continuing)
+        return not self.device.refusal(self._continuing)
 
     @functools.cached_property
     def _continuing(self) -> Kind:
@@ -245,7 +245,7 @@ def _summed(found: Types, algebra: Semiring | None, device: Backend) -> tuple[Ty
             total = as_numpy(element(total.name).accumulator)
         return Types(total, total, found.a, found.b, "real"), algebra
     words = algebra if algebra is not None else semiring("or-and", "bool").in_words()
-    if device.can(word_kind(words)):
+    if device.refusal(word_kind(words)):
         return found, algebra
     return Types(total, total, found.a, found.b, "words"), words
 

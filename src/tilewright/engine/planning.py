@@ -126,7 +126,7 @@ def planned(
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
     kind, words = kind_of(found, left[-1], algebra, finish), 1
-    if found.lowering in ("bool", "words") and not device.can(truth_kind(algebra)):
+    if found.lowering in ("bool", "words") and not device.refusal(truth_kind(algebra)):
         kind = truth_kind(algebra)
     elif found.lowering == "words":
         words = 32

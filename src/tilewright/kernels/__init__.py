@@ -1,1 +1,1 @@
-"""The catalogue: one kernel a file, in Python (numba-cuda) or CUDA C++; `catalogue` holds a record of each."""
+"""The kernels, each in a file, in Python (numba-cuda) or CUDA C++; `catalogue` holds a record of each."""

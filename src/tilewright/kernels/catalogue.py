@@ -1,6 +1,6 @@
 """Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list.
 
-How a record makes its program is here too, a function for each language.
+A function for each language compiles a record's program.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _INTEGERS_FIRST = ("int32", "float32", "float64")
 #: Compute capability of the first GPUs with asynchronous copies.
 _AMPERE = (8, 0)
-#: That of the first GPUs that multiply 8-bit floats.
+#: Compute capability of the first GPUs that multiply 8-bit floats.
 _ADA = (8, 9)
-#: That of the GPUs with products of warpgroups, and their multiprocessors.
+#: Compute capability of the GPUs with products of warpgroups, and their multiprocessors.
 _HOPPER, _RESIDENT = (9, 0), 132
-#: Steps of k of a tile, and tiles on their way at once, of most kernels of tensor cores.
+#: Steps of k of a tile, and tiles in flight, of most kernels of tensor cores.
 _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
 
-#: What the rows are that kernels come from: `docs/sources.md` says more of each.
+#: The source rows of kernels; `docs/sources.md` describes them.
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
         "S1": "Numba, one thread an element",
@@ -54,7 +54,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
 
 
 def records() -> tuple[Record, ...]:
-    """Every kernel, from the foot of the ladder up.
+    """Every kernel, from the first rung of the ladder up.
 
     Examples
     --------
@@ -102,7 +102,8 @@ def _cuda(
 ) -> Program:
     """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type.
 
-    Of a `family` are instructions that no newer GPU has. What is made of expressions stands before the kernel's text.
+    With `family` the code may use instructions that newer GPUs lack. Code made from expressions precedes the kernel's
+    text.
     """
     from tilewright.programs.program import Program
 
@@ -120,23 +121,24 @@ def _cuda(
 def _bits(
     dtype: str, cc: tuple[int, int], *, finish: Expression | None = None, algebra: Semiring | None = None
 ) -> Program:
-    """Compile the kernel of truth values for one of its algebras."""
+    """Compile the kernel for booleans for one of its algebras."""
     parity = algebra is not None and algebra.name == "xor-and"
     return _cuda("tensor_core_bits.cu", f"tensor_core_bits<{str(parity).lower()}>", dtype, cc)
 
 
-#: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
+#: Dtypes of the host's engine and OpenCL's kernels: every number of NumPy itself.
 _NUMBERS = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
 
 
-#: What kernels take that are made for each product.
+#: Options of kernels that are compiled for each product.
 _ALL: tuple[Literal["epilogue", "algebra"], ...] = ("epilogue", "algebra")
-#: What GPUs compute with: float32 and float64, and every integer.
+#: Dtypes of GPUs' arithmetic: float32, float64 and every integer.
 _COMPUTED = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if x.carried is None))))
 
 #: Floats of two bytes, which tensor cores sum in float32.
 _HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda)
-#: Floats of a byte, which they sum in float32 too, but with few bits: sums of a tile are added up elsewhere.
+#: Floats of a byte, which tensor cores sum in float32 too, but with few bits: sums of tiles are added up outside of
+#: them.
 _BYTES = tuple(x.name for x in DTYPES if x.bytes == 1 and x.is_float and x.cuda)
 
 
@@ -149,7 +151,7 @@ def _numba(name: str, module: str, title: str, source: str, *, made: bool = True
 def _template(
     name: str, file: str, entry: str, title: str, source: str, size: int, operands: Any, rows: int = 0, **more: Any
 ) -> Record:
-    """A CUDA C++ kernel of square blocks of C, with `rows` rows of threads where these are fewer."""
+    """A CUDA C++ kernel of square blocks of C, with `rows` rows of threads if fewer than the block's."""
     return Record(
         name, f"CUDA C++: {title}", source, "gpu", tile=(size, size), block=(size, rows or size), operands=operands,
         compiler=functools.partial(_cuda, file, entry), **more,
@@ -205,7 +207,7 @@ def _tensor_core(
     tensor: str = "f16",
     **more: Any,
 ) -> Record:
-    """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
+    """A kernel of tensor cores: square tiles of C; a warp computes half the rows and 32 columns."""
     file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
     order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
@@ -216,7 +218,7 @@ def _tensor_core(
     )  # fmt: skip
 
 
-#: Of halves, all steps of k in one sum.
+#: The bound for halves, with all steps of k in one sum.
 _IN_ONE = Bound(1, 16)
 
 
@@ -256,7 +258,7 @@ _OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, 3>"
 _RECORDS = (
     Record(
         "three_loops", "CPU: three loops", "S5", "cpu", module="tilewright.backends.cpu.three_loops",
-        notes="one running sum, nothing blocked: the foot of the ladder",
+        notes="one running sum, nothing blocked: the first rung of the ladder",
     ),
     Record(
         "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS, takes=_ALL,

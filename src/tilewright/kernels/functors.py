@@ -1,8 +1,8 @@
-"""Classes in CUDA C++ of what a kernel does with elements and sums, made of traced expressions.
+"""CUDA C++ classes for a kernel's algebra and epilogue, made from traced expressions.
 
-An epilogue becomes the class `Finish`, a call of a sum and of its place in C; an algebra becomes `Algebra`, with what
-sums begin from and a step of them. Their text is that of OpenCL's kernels (`problem.c_text`) with other names of types;
-`expressions.cuh` has the functions by OpenCL's names. Nothing may be fused but where `fma` says so: `OPTIONS`.
+An epilogue becomes the class `Finish`, which is called with a sum and its place in C. An algebra becomes `Algebra`,
+with the start value and a step of sums. Their text is that of OpenCL's kernels (`problem.c_text`) with CUDA's type
+names; `expressions.cuh` defines OpenCL's functions. Only `fma` is fused: `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.problem.expression import Expression
 Array = npt.NDArray[Any]
 #: NVRTC's options: a product and a sum stay two roundings.
 OPTIONS = ("--fmad=false",)
-#: CUDA C++'s names of OpenCL C's types, whose sizes and signs are the same everywhere, and of what functions are.
+#: CUDA C++ names for OpenCL C's types, with the same sizes and signs on every system, and for function qualifiers.
 _NAMES = {
     "inline": "__device__ inline", "char": "signed char", "uchar": "unsigned char", "ushort": "unsigned short",
     "uint": "unsigned", "long": "long long", "ulong": "unsigned long long", "half": "half_bits",
@@ -31,7 +31,7 @@ _NAME = re.compile(rf"\b({'|'.join(_NAMES)})\b")
 
 
 def renamed(text: str) -> str:
-    """OpenCL C by CUDA's names of types.
+    """OpenCL C with CUDA's type names.
 
     >>> renamed("inline ulong f(char x)")
     '__device__ inline unsigned long long f(signed char x)'
@@ -40,14 +40,14 @@ def renamed(text: str) -> str:
 
 
 def source(finish: Expression | None, semiring: Semiring | None) -> str:
-    """The classes of a kernel, for the beginning of its text."""
+    """The classes of a kernel, which precede its text."""
     made = "\n".join(([] if semiring is None else _algebra(semiring)) + ([] if finish is None else _finish(finish)))
     needed = map(renamed, helpers(made))
     return "\n".join(('#include "finish.cuh"', '#include "expressions.cuh"', *needed, made, ""))
 
 
 def arguments(finish: Expression | None) -> tuple[str, ...]:
-    """Of a kernel's template, behind its own: C's element type, the class, and types of its members."""
+    """Further template arguments of a kernel: C's element type, the class, and types of its members."""
     if finish is None:
         return ()
     operands = (f"const {renamed(element(name).c_memory)} *" for _, name in finish.parameters[1:])
@@ -56,13 +56,13 @@ def arguments(finish: Expression | None) -> tuple[str, ...]:
 
 
 def _stored(name: str) -> str:
-    """C++'s type of an element of C; one of its own for floats that are bits here."""
+    """The C++ type of an element of C; a class for floats that are stored as bits."""
     made = renamed(element(name).c_memory)
     return made if element(name).carried is None else f"Stored<{made}>"
 
 
 def operands(more: Sequence[Array]) -> tuple[Any, ...]:
-    """Arguments of a launch for the operands of an epilogue, each of C's shape: arrays, and how far elements are apart.
+    """Arguments of a launch for the operands of an epilogue, each of C's shape: arrays and strides in elements.
 
     >>> row = np.broadcast_to(np.ones(3, np.float32), (2, 3))
     >>> [int(step) for step in operands([row])[1:]]

@@ -13,7 +13,7 @@ from numba.cuda import types
 def multiply_add(dtype: str) -> Callable[..., Any]:
     """The device function for one dtype.
 
-    Floats use a fused multiply-add by name, because a compiler is free to contract `a * b + c` or not. Integers wrap:
+    Floats use an explicit fused multiply-add, since a compiler may contract `a * b + c` or not. Integers wrap:
     Numba widens int32 to int64 in the sum, and the conversion back keeps the low bits.
     """
     element = getattr(types, dtype)

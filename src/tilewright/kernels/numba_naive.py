@@ -1,4 +1,4 @@
-"""S1: one thread an element, in Python: as published, and corrected.
+"""S1 in Python, one thread for each element: as published, and corrected.
 
 The published kernel has two weak points, both visible in its counts. The sum starts as the Python float `0.`, which
 Numba types float64: a float32 product is rounded to float32, then summed in double. And the row follows `threadIdx.x`,

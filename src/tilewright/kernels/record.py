@@ -1,6 +1,6 @@
-"""What a kernel's record says: where it comes from, what it takes, in which order it sums, how it is launched.
+"""The record of a kernel: its source, operands, order of sums and launch.
 
-It compiles nothing before it is asked to.
+A record compiles nothing until `program` is called.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Compile(Protocol):
     def __call__(
         self, dtype: str, cc: tuple[int, int], *, finish: Expression | None = ..., algebra: Semiring | None = ...
     ) -> Program:
-        """Compile it for a dtype and a compute capability, with what it `takes`."""
+        """Compile the kernel for a dtype and a compute capability, with the options that it `takes`."""
 
 
-#: What the published kernels take.
+#: Dtypes of the published kernels.
 CANONICAL = ("float32", "float64", "int32")
-#: The most blocks that share a tile of C.
+#: Most blocks that share a tile of C.
 MOST_SPLIT = 8
-#: Least compute capability that the compilers still make kernels for.
+#: Least compute capability that the compilers still support.
 OLDEST = (7, 5)
 
 
@@ -59,65 +59,64 @@ class LaunchShape:
 class Record:
     """One kernel."""
 
-    name: str  #: Stable and short; what the command line takes.
-    title: str  #: One line for people.
+    name: str  #: Its stable, short name, which the command line takes.
+    title: str  #: One line for reports.
     source: str  #: Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
-    #: What runs it, as the table of backends has it: `cpu` for the host, `gpu` for a GPU real or simulated, else a
-    #: device with kernels of its own.
+    #: The backend that runs it: `cpu` for the host, `gpu` for a real or simulated GPU, else a device with its own
+    #: kernels.
     backend: str
     dtypes: tuple[str, ...] = CANONICAL  #: NumPy names of the dtypes it takes, the source's own first.
-    #: How it sums: the canonical order, each product rounded to the dtype and summed in float64, or as the GPU's tensor
-    #: cores do.
+    #: Its order of sums: canonical, each product rounded to the dtype and summed in float64, or that of tensor cores.
     order: Literal["fma", "rounded-product", "tensor-core"] = "fma"
-    bound: Bound | None = None  #: How far from the exact product it may be; None where its bits follow from its order.
+    bound: Bound | None = None  #: Its error bound; None if its order determines the bits.
     cc: tuple[int, int] = OLDEST  #: Least compute capability.
-    family: bool = False  #: No other compute capability has its instructions.
-    published: bool = False  #: A specimen, kept as published with its defects: shown, not trusted.
-    limits: str = ""  #: What it takes only, or where it is right only; empty where it takes every shape.
-    notes: str = ""  #: What to look for in its counts.
+    family: bool = False  #: Whether no other compute capability has its instructions.
+    published: bool = False  #: Whether it is a specimen, kept as published with its defects: shown, not trusted.
+    limits: str = ""  #: The only shapes that it takes, or for which it is right; empty if all.
+    notes: str = ""  #: A hint on its counts.
     tile: tuple[int, int] = (0, 0)  #: Rows and columns of C a block computes; (0, 0) on the CPU.
     block: tuple[int, int] = (0, 0)  #: Threads of a block in x and y; (0, 0) on the CPU.
-    #: Results of a thread, as many rows as share an element of B that it read, and columns that share one of A.
+    #: Results of a thread: rows that share one read element of B, and columns that share one of A.
     results: tuple[int, int] = (1, 1)
-    any_block: bool = False  #: Threads ask for the block's extents, so that it may have others.
-    rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
+    any_block: bool = False  #: Whether the code reads the block's extents, so that they may vary.
+    rows_by_x: bool = False  #: Whether rows of C follow threadIdx.x, as in the published Python kernels, and not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
-    #: Order of the kernel's arguments: arrays, extents, `ld`, how many elements a row is behind the one before, and
-    #: `work`, memory for sums of blocks that share a tile and a counter of each tile, or `turned`, which operands have
-    #: their columns side by side, or `batch`, how many elements a matrix is behind the one before.
-    #: Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C has the only `ld`.
+    #: Order of the kernel's arguments: arrays; extents; `ld`, row strides in elements; `work`, memory for sums of
+    #: blocks that share a tile, and a counter for each tile; `turned`, whether operands have contiguous columns;
+    #: `batch`, matrix strides in elements. Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C
+    #: has the only `ld`.
     operands: Literal[
         "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
         "abc m n k ld batch", "boxes",
     ] = "abc"  # fmt: skip
-    #: Of `boxes`: whether A is to be by columns, and B. One that is the other way is copied.
+    #: With `boxes`: whether A, and B, must be column-major; an operand in the other layout is copied.
     columns: tuple[bool, bool] = (False, False)
-    boxes_of_c: bool = False  #: Of `boxes`: whether C is written by boxes where its rows allow it.
-    #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
+    boxes_of_c: bool = False  #: With `boxes`: whether C is written by boxes if its rows allow it.
+    #: Steps of k for each of up to `MOST_SPLIT` blocks that share a tile of C; 0 if one block takes all.
     split: int = 0
-    #: Most blocks of a launch, where a block takes one tile after another; with `split`, so many steps after others.
+    #: Most blocks of a launch, if a block takes several tiles in turn or, with `split`, several runs of steps.
     resident: int = 0
-    group: int = 0  #: Rows of tiles that these take together: down a column of them, then along.
-    cluster: int = 1  #: Blocks that have tiles below each other, and copy for each other.
+    group: int = 0  #: Rows of tiles that these blocks take together: down a column of tiles, then along.
+    cluster: int = 1  #: Blocks of a cluster, which have adjacent tiles of a column and copy for each other.
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
-    depth: int = 16  #: Steps of k that a block has read before it multiplies them.
-    stages: int = 1  #: Of these on their way at once.
-    reads: int = 1  #: What a warp's read of an operand costs, in reads of lanes that are side by side.
-    beside: int = 0  #: Instructions of a step of k beside reads and multiply-adds, where its loop is not unrolled.
-    tensor: str = ""  #: The format in which tensor cores multiply, as GPUs' records name them; "" outside them.
-    passes: int = 1  #: Their products for one of C's.
-    alike: str = ""  #: The kernel whose sums are made as this one's, where theirs is no order that has a name.
-    #: What it can be compiled with: an "epilogue", a traced expression of its sums, which are rounded once then; an
-    #: "algebra", operations in the places of + and x.
+    depth: int = 16  #: Steps of k that a block reads before it multiplies them.
+    stages: int = 1  #: Such stages in flight at once.
+    reads: int = 1  #: Cost of a warp's read of an operand, relative to a contiguous read.
+    beside: int = 0  #: Instructions of a step of k besides reads and multiply-adds, if its loop is not unrolled.
+    tensor: str = ""  #: The format in which tensor cores multiply, as in GPUs' records; "" for other kernels.
+    passes: int = 1  #: Products of tensor cores for each product of C.
+    alike: str = ""  #: The kernel with the same order of sums, if that order has no name.
+    #: Options that it can be compiled with: an "epilogue", a traced expression of its sums, rounded once; an "algebra",
+    #: operations in place of + and x.
     takes: tuple[Literal["epilogue", "algebra"], ...] = ()
-    #: Names of the algebras that it has instructions of, in place of plus-times; without one given it is the first.
+    #: Names of the algebras that its instructions compute, in place of plus-times; the first is the default.
     algebras: tuple[str, ...] = ()
-    module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
-    form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
+    module: str = ""  #: For a kernel of the host: the module of its function `multiply(a, b)`.
+    form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: For a kernel whose tile depends on the device.
 
     @property
     def chain(self) -> str:
-        """What kernels have in common that give the same bits for any m and n; "" where the bits depend on these.
+        """A name that kernels with the same bits for any m and n share; "" if the bits depend on m and n.
 
         Examples
         --------
@@ -137,12 +136,12 @@ class Record:
         finish: Expression | None = None,
         algebra: Semiring | None = None,
     ) -> Program:
-        """Compile the kernel for a dtype; the same Program for the same question.
+        """Compile the kernel for a dtype; equal arguments give the same Program.
 
-        `finish` is of the sum, in the dtype `sums(dtype)`, and of operands that `arguments` takes as `more`; its dtype
-        is C's. `algebra` is on that dtype too.
+        `finish` is an expression of the sum, in the dtype `sums(dtype)`, and of operands that `arguments` takes as
+        `more`; its result has C's dtype. `algebra` is on the dtype of the sums.
 
-        Raises ArgumentValueError: it is no kernel for GPUs, or not for so old a one, or takes no epilogue or algebra;
+        Raises ArgumentValueError: it is not a kernel for GPUs, or needs a newer one, or takes no epilogue or algebra;
         ArgumentTypeError: the kernel does not take the dtype, or does not sum in that of the expressions;
         MissingExtraError: the `gpu` extra is not installed.
         """
@@ -167,7 +166,7 @@ class Record:
         )
 
     def has(self, algebra: Semiring) -> bool:
-        """Whether it can be made for an algebra, or is of it by itself.
+        """Whether it can be compiled for an algebra, or computes it itself.
 
         Examples
         --------
@@ -182,7 +181,7 @@ class Record:
         return any(algebra in (one, one.in_words()) for one in own)
 
     def sums(self, dtype: str) -> str:
-        """The dtype in which it sums products of a dtype: the host converts operands of other kernels to that of sums.
+        """The dtype in which it sums products of a dtype.
 
         Examples
         --------
@@ -193,7 +192,7 @@ class Record:
         return dtype if "algebra" in self.takes else element(dtype).accumulator
 
     def unfit(self, cc: tuple[int, int]) -> str:
-        """Why it does not run on GPUs of a compute capability; "" where it does.
+        """Why it does not run on GPUs of a compute capability; "" if it does.
 
         Examples
         --------
@@ -207,7 +206,7 @@ class Record:
         return f"needs compute capability {need}{'' if self.family else ' or newer'} (got {have})"
 
     def in_blocks(self, edge: int) -> Record | None:
-        """The kernel with square blocks of C of that edge; None where it is not made for them.
+        """The kernel with square blocks of C of that edge; None if it has no such form.
 
         Examples
         --------
@@ -220,9 +219,9 @@ class Record:
         return self if self.tile == (edge, edge) else None
 
     def launch_rule(self, m: int, n: int, k: int, batch: int = 1) -> LaunchShape:
-        """The grid and block for C of shape (m, n); `k` says how many blocks share a tile, where a kernel lets them.
+        """The grid and block for C of shape (m, n); `k` decides how many blocks share a tile, if they can.
 
-        `batch` is how many matrices there are, of a kernel that takes several.
+        `batch` is the number of matrices, for a kernel that takes several.
 
         Examples
         --------
@@ -253,42 +252,42 @@ class Record:
         return np.zeros((m, n), element(element(dtype).product).numpy)
 
     def arguments(self, a: Array, b: Array, c: Array, more: Sequence[Array] = ()) -> tuple[Any, ...]:
-        """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
+        """The kernel's arguments; operands that are not row-major are copied, since the kernels take flat arrays.
 
-        One that is told how far its rows are apart takes any whose rows have no gaps in them. `more` are the operands
-        of an epilogue, each of C's shape, with any strides.
+        A kernel with `ld` takes any row strides, as long as rows are contiguous. `more` are the operands of an
+        epilogue, each of C's shape, with any strides.
 
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n). Raises ArgumentValueError:
-        `c` is not laid out as :meth:`writes_as_it_lies` says.
+        `c` is not laid out as :meth:`writes_in_place` says.
         """
-        a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels' truth values are bytes
+        a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels take booleans as bytes
         return *self._operands(a, b, c), *functors.operands(more)
 
-    def takes_as_it_lies(self, operand: Array, by_columns: bool = False) -> bool:
-        """Whether :meth:`arguments` takes a matrix where it is rather than a copy; `by_columns` is of `columns`.
+    def takes_in_place(self, operand: Array, by_columns: bool = False) -> bool:
+        """Whether :meth:`arguments` takes a matrix in place, without a copy; `by_columns` is one of `columns`.
 
         Examples
         --------
         >>> from tilewright.kernels.catalogue import find
         >>> turned = np.zeros((20, 16), np.float16).T
-        >>> [find(name).takes_as_it_lies(turned) for name in ("tensor_core", "transposed")]
+        >>> [find(name).takes_in_place(turned) for name in ("tensor_core", "transposed")]
         [False, True]
         """
         if self.operands == "boxes":
-            lying = operand.T if by_columns else operand
-            return _in_rows(lying) and lying.strides[0] % 16 == lying.ctypes.data % 16 == 0
+            view = operand.T if by_columns else operand
+            return _in_rows(view) and view.strides[0] % 16 == view.ctypes.data % 16 == 0
         if self.operands.startswith("abc m n k ld"):
             return _in_rows(operand) or (self.operands.endswith("turned") and _in_rows(operand.T))
         return operand.flags.c_contiguous and operand.flags.aligned
 
-    def writes_as_it_lies(self, c: Array) -> bool:
+    def writes_in_place(self, c: Array) -> bool:
         """Whether the kernel writes a matrix in place: row-major, with gaps between rows if it takes their distance.
 
         Examples
         --------
         >>> from tilewright.kernels.catalogue import find
         >>> gapped = np.zeros((20, 24), np.float32)[:, :16]
-        >>> [find(name).writes_as_it_lies(gapped) for name in ("tensor_core", "tiled")]
+        >>> [find(name).writes_in_place(gapped) for name in ("tensor_core", "tiled")]
         [True, False]
         """
         spaced = self.operands == "boxes" or self.operands.startswith("abc m n k ld")
@@ -298,14 +297,14 @@ class Record:
         """The arguments of a product without an epilogue."""
         (m, k), n = a.shape[-2:], b.shape[-1]
         several = c.shape[:-2] if self.operands.endswith("batch") else ()
-        if c.shape != (*several, m, n) or not self.writes_as_it_lies(c):
+        if c.shape != (*several, m, n) or not self.writes_in_place(c):
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
         ldc = n if c.flags.c_contiguous else c.strides[-2] // c.itemsize
         if self.operands == "boxes":
-            lying = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
-            return *map(_boxes, lying), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
+            views = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
+            return *map(_boxes, views), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
             turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]
@@ -316,7 +315,7 @@ class Record:
             of_lines = zip((a, b), turned, strict=True)
             leading = (one.strides[-1 if columns else -2] // one.itemsize for one, columns in of_lines)
             return a, b, c, *(np.int32(size) for size in (m, n, k, *leading, ldc)), *self._last(a, b, c, turned)
-        # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
+        # Python's Programs are specialised for writable arrays: a read-only array is copied too.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
         if self.operands == "abc":
@@ -326,7 +325,7 @@ class Record:
         return *arrays, *(np.int32(size) for size in sizes)
 
     def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
-        """What stands behind the rows' distances."""
+        """The arguments after the row strides."""
         if self.boxes_of_c:
             whole = _in_rows(c) and c.strides[0] % 16 == c.ctypes.data % 16 == 0
             return _boxes(c if whole else a), np.int32(whole)  # some map
@@ -337,19 +336,17 @@ class Record:
         return self._work(c.shape[-2], c.shape[-1], a.shape[-1]) if self.operands.endswith("work") else ()
 
     def _work(self, m: int, n: int, k: int) -> tuple[Array, ...]:
-        """Memory for the sums of blocks that share a tile, and the tiles' counters."""
+        """Memory for the sums of blocks that share a tile, and for the tiles' counters."""
         blocks = math.prod(self.launch_rule(m, n, k).grid)
         tiles = -(-m // self.tile[0]) * -(-n // self.tile[1])
-        # Where blocks take steps of one tile after another, each may share that in which it begins and that in which it
-        # ends.
+        # If blocks take runs of steps, each may share the tile in which its run begins and the one in which it ends.
         sums = 2 * blocks if self.resident else blocks if blocks > tiles else 0
         return np.empty(max(1, sums * math.prod(self.tile)), np.float32), np.zeros(tiles, np.uint32)
 
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
-        """Why the kernel cannot be launched for a product, or None when it can.
+        """Why the kernel cannot be launched for a product, or None if it can.
 
-        A published specimen is launched for any shape that fits a grid, right or wrong: its `limits` say when it is
-        right.
+        A published specimen is launched for any shape that fits a grid, right or wrong; `limits` says when it is right.
 
         Examples
         --------
@@ -374,7 +371,7 @@ class Record:
     def run_cpu(self, a: Array, b: Array) -> Array:
         """Multiply on the host.
 
-        Raises ArgumentValueError: the record is none of the host's.
+        Raises ArgumentValueError: the record is not one of the host.
         """
         if not self.module:
             raise ArgumentValueError(
@@ -384,13 +381,13 @@ class Record:
         return c
 
     def reference(self, a: Array, b: Array) -> Array:
-        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order.
+        """The product that this kernel must give, bit for bit: the canonical one, or that of its own stated order.
 
-        One that states a bound comes near the canonical product only; `wrong_elements` says whether it is near enough.
+        A kernel with a bound only approximates the canonical product; `wrong_elements` tests its bound.
         """
         from tilewright.problem.reference import canonical
 
-        if a.dtype == np.bool_:  # as NumPy multiplies truth values: whether any step has both
+        if a.dtype == np.bool_:  # as in NumPy: true if both are set for any step
             counts: Array = canonical(a.astype(np.int64), b.astype(np.int64))
             found: Array = counts != 0
             return found
@@ -399,14 +396,14 @@ class Record:
         return canonical(a, b)
 
     def wrong_elements(self, c: Array, a: Array, b: Array) -> int:
-        """How many elements of a product are not what this kernel must give: its reference's bits, or its bound."""
+        """The number of elements of a product that differ from the reference's bits, or exceed the bound."""
         from tilewright.problem.reference import mismatches
 
         return mismatches(c, self.reference(a, b)) if self.bound is None else self.bound.outside(c, a, b)
 
 
 def _boxes(operand: Array) -> TensorMap:
-    """A tensor map of a matrix; one whose rows do not begin at multiples of 16 bytes is copied, with gaps."""
+    """A tensor map of a matrix; a matrix whose rows do not start at multiples of 16 bytes is copied with padding."""
     from tilewright.gpu.tensor_maps import TensorMap
 
     unit = 16 // operand.itemsize
@@ -419,7 +416,7 @@ def _boxes(operand: Array) -> TensorMap:
 
 
 def _in_rows(operand: Array) -> bool:
-    """Whether the elements of a row are side by side, and rows one behind the other."""
+    """Whether the elements of a row are contiguous, and rows do not overlap."""
     rows, columns = operand.strides[-2:]
     width = operand.shape[-1] * operand.itemsize
     whole = all(stride >= 0 and stride % operand.itemsize == 0 for stride in operand.strides)

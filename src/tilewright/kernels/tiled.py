@@ -31,7 +31,7 @@ def tiled(dtype: str = "float32", edge: int = 16) -> Callable[..., None]:
     element = getattr(types, dtype)
     fused = multiply_add(dtype)
     zero = np.dtype(dtype).type(0)
-    # Beyond A's columns a step must leave the sum as it is, a negative zero included: +0 * -0 + c is c for every c,
+    # Beyond A's columns a step must not change the sum, even a negative zero: +0 * -0 + c is c for every c,
     # while +0 * +0 + c would turn -0 into +0.
     minus_zero = np.dtype(dtype).type(-0.0)
 

@@ -1,6 +1,6 @@
 """S2 as published: shared-memory tiles with every defect of the original. A specimen: do not use it.
 
-What is wrong (numba issues 7324, 5620, 6884), each a thing that a checker must find:
+Its defects (numba issues 7324, 5620, 6884), each of which a checker must find:
 
 - the exit guard joins its tests with `and` where `or` was meant, so edge threads read and write out of bounds;
 - with `or`, the early return would leave threads missing at the barrier;

@@ -1,4 +1,4 @@
-"""What it runs on: machines as plain data, and what follows from them.
+"""Machines as plain data, and formulas on them.
 
 Examples
 --------

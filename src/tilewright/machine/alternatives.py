@@ -1,4 +1,4 @@
-"""What another block size, number of registers or amount of shared memory would do to a kernel's occupancy."""
+"""The effect of other block sizes, numbers of registers and amounts of shared memory on a kernel's occupancy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.shown import Shown
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a kernel takes of a multiprocessor; as :func:`~tilewright.machine.occupancy.occupancy` takes it."""
+    """A kernel's resources, the arguments of :func:`~tilewright.machine.occupancy.occupancy`."""
 
     registers_per_thread: int
     shared_bytes: int
@@ -36,7 +36,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A kernel that takes something else, and the occupancy it would have."""
+    """A changed demand, and its occupancy."""
 
     demand: Demand
     occupancy: Occupancy
@@ -44,18 +44,18 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives(Shown):
-    """A kernel's occupancy, and what changes would give."""
+    """A kernel's occupancy, and those after changes."""
 
     gpu: Gpu
-    demand: Demand  #: The kernel as it is.
-    occupancy: Occupancy  #: What that gives.
-    blocks: tuple[Alternative, ...]  #: Every whole number of warps to a block.
-    #: `registers`, `shared`: the most registers a thread, and the most bytes of shared memory a block, with which a
-    #: multiprocessor holds so many blocks; one entry a number of blocks, most blocks first.
+    demand: Demand  #: The kernel's own demand.
+    occupancy: Occupancy  #: Its occupancy.
+    blocks: tuple[Alternative, ...]  #: For every whole number of warps in a block.
+    #: `registers`, `shared`: for each number of resident blocks, most blocks first, the most registers of a thread, and
+    #: the most bytes of shared memory of a block.
     registers: tuple[Alternative, ...]
     shared: tuple[Alternative, ...]
-    #: Changes that raise occupancy: the least of registers and shared memory, as far as either must change; and the
-    #: nearest block of those with the highest occupancy. Empty where occupancy is full, or neither helps.
+    #: Changes that raise occupancy: the least reduction of registers and shared memory that allows one more block, and
+    #: the nearest of the block sizes with the highest occupancy. Empty if occupancy is full, or no change helps.
     steps_up: tuple[Alternative, ...]
 
 
@@ -99,7 +99,7 @@ def alternatives(gpu: Gpu, demand: Demand) -> Alternatives:
 
 
 def _plateaus(try_: Callable[[int], Alternative], sizes: range) -> tuple[Alternative, ...]:
-    """The largest size for each number of blocks that some size allows."""
+    """The largest size for each possible number of blocks."""
     last: dict[int, Alternative] = {}
     for size in sizes:
         found = try_(size)
@@ -119,11 +119,11 @@ def _steps_up(found: Alternatives) -> tuple[Alternative, ...]:
 
 
 def _leaner(found: Alternatives) -> Alternative | None:
-    """The same block with no more registers and shared memory than let one block more in."""
+    """The same block, with registers and shared memory reduced so that one more block fits."""
     demand, wanted = found.demand, found.occupancy.active_blocks + 1
 
     def most(name: str, resource: str) -> int:
-        """Of what the kernel takes now, or -1 where even none is too much."""
+        """The largest size, at most the kernel's own; -1 if even 0 is too much."""
 
         def too_much(size: int) -> bool:
             limit = replace(demand, **{name: size}).on(found.gpu).limits[resource]

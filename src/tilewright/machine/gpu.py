@@ -1,4 +1,4 @@
-"""One record a GPU, read from `gpus.toml`."""
+"""A record for each GPU, read from `gpus.toml`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class LaunchLimits:
     #: `grid_extents`, `block_extents`: most blocks of a grid and threads of a block in x, y and z.
     grid_extents: tuple[int, int, int]
     block_extents: tuple[int, int, int]
-    threads_per_block: int  #: Most threads of a block in all.
-    shared_per_block_bytes: int  #: Shared memory of a block that does not ask for more.
-    local_per_thread_bytes: int  #: Local memory of a thread.
-    #: `cluster_blocks`, `cluster_blocks_portable`: most blocks of a cluster, and of one that needs no permission.
+    threads_per_block: int  #: Most threads of a block in total.
+    shared_per_block_bytes: int  #: Most shared memory of a block without opt-in.
+    local_per_thread_bytes: int  #: Most local memory of a thread.
+    #: `cluster_blocks`, `cluster_blocks_portable`: most blocks of a cluster with and without opt-in.
     cluster_blocks: int
     cluster_blocks_portable: int
 
@@ -40,7 +40,7 @@ class Gpu:
     Attributes
     ----------
     key : str
-        What :func:`gpu` finds it by.
+        The name that :func:`gpu` takes.
     name, family : str
         The product, and its architecture.
     compute_capability : tuple of int
@@ -48,35 +48,35 @@ class Gpu:
     multiprocessors : int
         How many.
     launch : LaunchLimits
-        What it allows a launch.
+        Its limits of launches.
     threads_per_multiprocessor, blocks_per_multiprocessor : int
         Most that can be resident.
     registers_per_multiprocessor, registers_per_block, registers_per_thread : int
         32-bit registers.
     register_ceiling : int
-        Most registers a thread that occupancy is computed for; code has `registers_per_thread`.
+        Most registers of a thread in occupancy calculations; code can use `registers_per_thread`.
     register_unit : int
-        Registers are given to a warp in multiples of this.
+        Unit in which registers are allocated to a warp.
     warp_unit : int
         Partitions of a multiprocessor, among which registers and warps are divided.
     shared_per_multiprocessor_bytes, shared_per_block_optin_bytes : int
-        Shared memory: of a multiprocessor, and most of a block that asks for it.
+        Shared memory of a multiprocessor, and the most of a block with opt-in.
     shared_reserved_bytes, shared_unit_bytes : int
-        What the driver takes for itself in every block, and the multiple in which shared memory is given.
+        Bytes of every block that the driver reserves, and the unit in which shared memory is allocated.
     shared_steps_kib : tuple of int
         Sizes, in 1024 bytes, that a multiprocessor's shared memory can be set to; the first-level cache has the rest.
     unified_bytes : int
         Unified data cache of a multiprocessor: first-level cache, texture cache and shared memory.
     barriers_per_multiprocessor, virtual_per_multiprocessor : int or None
-        Hardware barriers and virtual resources, where their number limits occupancy.
+        Hardware barriers and virtual resources, if their number limits occupancy.
     boost_mhz, memory_gb_per_s, memory_gb, l2_bytes : int
         Clock, memory bandwidth (10^9 bytes a second), memory (10^9 bytes), second-level cache.
     line_bytes, sector_bytes : int
-        Lines of both caches, and the sectors that they are filled by.
+        Bytes of a line of both caches, and of a sector, the unit of fills.
     shared_bytes_per_clock, l1_bytes_per_clock : float
-        What shared memory and the first-level cache of a multiprocessor deliver; the latter None where not published.
+        Bandwidth of a multiprocessor's shared memory and first-level cache; the latter None if not published.
     l2_bytes_per_clock : float or None
-        What the second-level cache delivers, where published.
+        Bandwidth of the second-level cache, if published.
     schedulers : int
         Warp schedulers of a multiprocessor; each issues an instruction a clock.
     fp32_per_clock, fp64_per_clock, fp16_per_clock, int32_per_clock : int
@@ -86,9 +86,9 @@ class Gpu:
     tensor_per_clock : mapping of str to int
         Multiply-adds a clock a multiprocessor in tensor cores, dense, by the format of the elements.
     tensor_float32_share : float
-        What part of it sums in float32 reach.
+        Share of that rate that sums in float32 reach.
     peak_fp32_tflops : float
-        As the vendor prints it; :meth:`peak_gflops` computes it.
+        The vendor's figure; :meth:`peak_gflops` computes it.
     """
 
     key: str
@@ -166,7 +166,7 @@ class Gpu:
         return 2 * rates[dtype] * self.multiprocessors * self.boost_mhz / 1000
 
     def gb_per_s(self, level: str) -> float | None:
-        """Bytes a second that a level of memory delivers to all multiprocessors, in 10^9, at the boost clock.
+        """Bandwidth of a level of memory for all multiprocessors, in 10^9 bytes a second, at the boost clock.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Gpu:
         Returns
         -------
         float or None
-            None where no source states it.
+            None if no source states it.
 
         Raises
         ------
@@ -208,12 +208,12 @@ def gpu(name: str) -> Gpu:
     ----------
     name : str
         A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter. Or a file
-        with a record of one's own, `NAME.json` (:mod:`tilewright.machine.record_files`).
+        with a user's record, `NAME.json` (:mod:`tilewright.machine.record_files`).
 
     Raises
     ------
     ArgumentValueError
-        When there is no such record; the message names close ones.
+        There is no such record; the message names similar ones.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def _named(name: str) -> Gpu:
 
 
 def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int) -> Gpu:
-    """The record of a GPU that a driver reports, or of the one which is most like it.
+    """The record of a GPU that a driver reports, or of the most similar one.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int
 
 
 def chosen(name: str | None = None) -> Gpu:
-    """The record of a GPU, or without a name of that which `TILEWRIGHT_GPU` names: the H100 where it names none."""
+    """The record of a GPU; without a name that of `TILEWRIGHT_GPU`, by default the H100."""
     return gpu(name or Settings.from_environ().gpu)
 
 

@@ -1,4 +1,4 @@
-"""Room for results on this host: asked for before a large one is made, since Linux promises more than it has."""
+"""Checks free memory before a large result is allocated, since Linux overcommits."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy.typing as npt
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.sizes import size_text
 
-#: Results below are made without a look at what is free: asking takes 50 us.
+#: Smaller results are allocated without a check, which takes 50 us.
 LARGE_BYTES = 1 << 28
-#: The most that the process's control group may take, in versions 2 and 1. What it has taken counts files that can be
-#: dropped, so that it says nothing.
-#: Source: Linux kernel documentation, admin-guide/cgroup-v2.rst ("memory.max") and cgroup-v1/memory.rst.
+#: The memory limit of the process's control group, in versions 2 and 1. Its current usage is not read, since that
+#: counts droppable page cache too. Source: Linux kernel documentation, admin-guide/cgroup-v2.rst ("memory.max") and
+#: cgroup-v1/memory.rst.
 _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether room for an array is asked for before it is made."""
+    """Whether free memory is checked before an array is allocated."""
     return math.prod(shape) * dtype.itemsize >= LARGE_BYTES
 
 
 def available_bytes(meminfo: str = "/proc/meminfo", groups: tuple[str, ...] = _GROUPS) -> int | None:
-    """What this process can still take without the system ending it; None where the system does not say.
+    """Bytes that this process can still allocate without being killed; None if the system does not tell.
 
-    Memory and swap that are free or can be freed, and no more than the process's control group may take.
+    This is memory and swap that are free or can be freed, at most the limit of the process's control group.
     Source: Linux manual, proc_meminfo(5), "MemAvailable" and "SwapFree".
     """
     try:
@@ -45,7 +45,7 @@ def available_bytes(meminfo: str = "/proc/meminfo", groups: tuple[str, ...] = _G
 
 
 def resident_bytes(status: str = "/proc/self/status") -> int:
-    """What this process holds in memory now; 0 where the system does not say.
+    """Bytes of this process's resident memory; 0 if the system does not tell.
 
     Source: Linux manual, proc_pid_status(5), "VmRSS".
     """
@@ -57,12 +57,12 @@ def resident_bytes(status: str = "/proc/self/status") -> int:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:
-    """A new array for the product of operands of so many dimensions.
+    """A new array for a product; `ndims` are the operands' numbers of dimensions.
 
     Raises
     ------
     OutOfMemoryError
-        It has no room; the message says what would fit.
+        It does not fit in memory; the message says what would.
     """
     needed = math.prod(shape) * dtype.itemsize
     room = available_bytes() if needed >= LARGE_BYTES else None

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel a multiprocessor holds at once, and what limits them.
+"""Occupancy: the number of a kernel's blocks that a multiprocessor holds at once, and its limiters.
 
 Source: cuda_occupancy.h of the CUDA runtime, `cudaOccMaxActiveBlocksPerMultiprocessor`. The tests compile that header,
 run it on the simulated GPU and compare.
@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentValueError
 from tilewright.machine.gpu import WARP_LANES, Gpu, gpus
 from tilewright.shown import Shown
 
-#: What limits, in the order of the header's bits (`cudaOccLimitingFactor`).
+#: Limiters, in the order of the header's bits (`cudaOccLimitingFactor`).
 FACTORS = ("warps", "registers", "shared", "blocks", "barriers", "virtual")
 #: Carve-outs that stand for the older preferences (`cudaOccSMemPreferenceVoltaPlus`), in percent.
 PREFERENCES = MappingProxyType({"l1": 0, "equal": 50, "shared": 100})
@@ -31,14 +31,14 @@ class Occupancy(Shown):
     active_warps : int
         Their warps.
     fraction : float
-        Active warps of the most the multiprocessor holds, 0 to 1.
+        Active warps divided by the multiprocessor's most, 0 to 1.
     limits : mapping of str to int or None
-        Blocks that each resource alone allows; None where it sets no limit. Keys `warps`, `registers`, `shared`,
-        `blocks`, and `barriers` and `virtual` where they were given and the GPU counts them.
+        Blocks that each resource alone allows; None if it sets no limit. Keys `warps`, `registers`, `shared`, `blocks`,
+        and `barriers` and `virtual` if they were given and the GPU counts them.
     limiters : tuple of str
         The resources that allow no more than `active_blocks`, in the order above.
     allocated_registers, allocated_shared_bytes : int
-        What a block takes, rounded up as the hardware does and with what the driver reserves.
+        The allocation of a block, rounded up as in hardware and including the driver's reserve.
     """
 
     active_blocks: int
@@ -58,8 +58,8 @@ class Occupancy(Shown):
     def limiting_factors(self) -> int:
         """The header's `limitingFactors`: a bit for each of `FACTORS`.
 
-        The header looks at barriers last and keeps what limited before, even where barriers allow fewer blocks; so a
-        bit may be set for what is not among `limiters`.
+        The header checks barriers last and keeps earlier bits even if barriers allow fewer blocks. So a bit may be set
+        for a resource that is not among `limiters`.
         """
         before = [limit for name, limit in self.limits.items() if name != "barriers" and limit is not None]
         named = {name for name, limit in self.limits.items() if limit == min(before) and name != "barriers"}
@@ -87,30 +87,31 @@ def occupancy(
     ----------
     gpu : Gpu
     registers_per_thread : int
-        As the vendor's assembler reports.
+        Registers, as the vendor's assembler reports them.
     shared_bytes : int
-        Static and dynamic shared memory of one block, without what the driver reserves.
+        Static and dynamic shared memory of one block, without the driver's reserve.
     block_threads : int
         Threads of one block.
     barriers : int
-        Named barriers a block uses; 0 leaves them out of account.
+        Named barriers of a block; 0 ignores them.
     dynamic_shared_bytes : int
-        How much of `shared_bytes` the launch asks for.
+        The part of `shared_bytes` that is dynamic.
     dynamic_limit_bytes : int, optional
-        Most that it may ask for (`cudaFuncAttributeMaxDynamicSharedMemorySize`); what it asks for, by default.
+        The limit of the dynamic part (`cudaFuncAttributeMaxDynamicSharedMemorySize`); by default the dynamic part
+        itself.
     optin : bool
-        Whether a block may have more than 48 KB, where the limit above was raised.
+        Whether a block may have more than 48 KB, if the limit above was raised.
     carveout : int, optional
         Percentage of shared memory that the kernel prefers (`cudaFuncAttributePreferredSharedMemoryCarveout`), 0 to
-        100; by default as much as there is. `PREFERENCES` names three.
+        100; by default the most. `PREFERENCES` names three.
     virtual_resources : int
-        Virtual resources a block uses; 0 leaves them out of account.
+        Virtual resources of a block; 0 ignores them.
 
     Raises
     ------
     ArgumentValueError
-        When a number is negative, the block has no thread, more shared memory is dynamic than there is, or the
-        carve-out is no percentage.
+        A number is negative, the block has no thread, more shared memory is dynamic than there is in total, or the
+        carve-out is not a percentage.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def occupancy(
 
 
 def most_resident(block_threads: int) -> int:
-    """Blocks of so many threads that any GPU on record holds at once, whatever else they take.
+    """Most blocks of a number of threads that any known GPU can hold at once.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def most_resident(block_threads: int) -> int:
 
 
 def allocated_shared(gpu: Gpu, shared_bytes: int) -> int:
-    """Bytes of shared memory that a block takes which asks for some, with what the driver reserves."""
+    """Bytes of shared memory that are allocated for a block, including the driver's reserve."""
     return _round_up(shared_bytes + gpu.shared_reserved_bytes, gpu.shared_unit_bytes)
 
 
@@ -183,9 +184,9 @@ def shared_memory(gpu: Gpu, wanted_bytes: int, carveout: int | None = None) -> i
     ----------
     gpu : Gpu
     wanted_bytes : int
-        What there must be room for, at most what a multiprocessor has.
+        Least shared memory, at most that of a multiprocessor.
     carveout : int, optional
-        The preferred percentage, 0 to 100, which gives way to what is wanted; all there is by default.
+        The preferred percentage, 0 to 100, raised if `wanted_bytes` needs more; by default 100.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def _warp_limit(gpu: Gpu, block_threads: int, warps: int) -> int:
 
 
 def _register_limit(gpu: Gpu, registers_per_thread: int, a_warp: int, warps: int) -> int | None:
-    """`cudaOccMaxBlocksPerSMRegsLimit`: registers go to warps, in units, from the warp's own partition."""
+    """`cudaOccMaxBlocksPerSMRegsLimit`: registers are allocated to warps, in units, from the warp's partition."""
     if registers_per_thread == 0:
         return None
     # The hardware checks a block as if its warps filled every partition equally.
@@ -237,7 +238,7 @@ def _register_limit(gpu: Gpu, registers_per_thread: int, a_warp: int, warps: int
 
 
 def _most_shared(gpu: Gpu, static: int, dynamic: int, limit: int, *, optin: bool) -> int:
-    """`cudaOccSMemPerBlock`: what a block may have, with what the driver reserves; 0 where it asks for too much."""
+    """`cudaOccSMemPerBlock`: the most of a block, including the driver's reserve; 0 if it wants too much."""
     if optin and dynamic > limit:
         return 0
     usual = gpu.launch.shared_per_block_bytes

@@ -1,4 +1,4 @@
-"""Records of GPUs as JSON: one that somebody wrote of a GPU of theirs, or of one that CI is to have."""
+"""Records of GPUs as JSON files, which users write."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.gpu import Gpu, gpu, gpus, launch_limits
 
-#: What a file's name ends with, by which it is told from the name of a GPU.
+#: The suffix by which a file is distinguished from the name of a GPU.
 SUFFIX = ".json"
-#: Fields that are no data of the file's: what it is found by, and what is the same for every GPU.
+#: Fields that are not in a file: the key, and the limits that all GPUs share.
 _FIXED = ("key", "launch")
-#: What a record may say that it is like: fields that it leaves out are that one's.
+#: The field with the name of a similar GPU, whose record gives all missing fields.
 _LIKE = "like"
 _COUNTS, _RATES = ("int", "int | None"), ("float", "float | None")
 
 
 def document(record: Gpu) -> dict[str, Any]:
-    """A record's data, as a file of its own has them.
+    """A record's data, as in a file.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def read(path: Path) -> Gpu:
     Raises
     ------
     ArgumentValueError
-        The file cannot be read, or what it has is no record; the message says what must be where.
+        The file cannot be read, or is not a record; the message names the field.
     """
     try:
         return _read(path.resolve(), path.stat().st_mtime_ns)
@@ -94,7 +94,7 @@ def _refuse_names(path: Path, given: Mapping[str, Any]) -> None:
 
 
 def _value(path: Path, name: str, kind: str, value: Any) -> Any:
-    """A field's value, as the record has it."""
+    """A field's value, converted to the record's type."""
 
     def wrong(rule: str) -> ArgumentValueError:
         return ArgumentValueError(f"{path}: {name!r} must be {rule} (got {value!r})")

@@ -1,4 +1,4 @@
-"""The rate that a GPU's arithmetic and each level of its memory allow at most.
+"""The roofline: the highest rate that a GPU's arithmetic and each level of its memory allow.
 
 Source: Williams, Waterman, Patterson, Roofline: An Insightful Visual Performance Model, CACM 52(4), 2009. For the
 levels between: Yang, Kurth, Williams, Hierarchical Roofline Analysis for GPUs, Concurrency and Computation 32, 2020.
@@ -19,28 +19,28 @@ ARITHMETIC = "arithmetic"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one level of memory allows."""
+    """The bound of one level of memory."""
 
     name: str  #: One of `LEVELS`.
-    bytes: int  #: What it moved.
-    gb_per_s: float | None  #: What it can move, 10^9 bytes a second; None where no source states it.
-    intensity: float  #: Operations for each byte it moved.
-    ridge: float | None  #: Operations a byte at which it allows as much as the arithmetic does.
-    gflops: float | None  #: The most operations a second it allows, 10^9.
+    bytes: int  #: Bytes that it moved.
+    gb_per_s: float | None  #: Its bandwidth, 10^9 bytes a second; None if no source states it.
+    intensity: float  #: Arithmetic intensity: operations for each byte it moved.
+    ridge: float | None  #: The intensity at which its bound equals that of arithmetic.
+    gflops: float | None  #: Its bound, 10^9 operations a second.
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """What bounds a piece of work."""
+    """The bound of a piece of work."""
 
-    gflops: float  #: The most that can be reached, 10^9 operations a second.
-    bound: str  #: `arithmetic`, or the level of memory that allows least.
-    peak_gflops: float  #: What the arithmetic allows.
-    levels: tuple[Level, ...]  #: Those that moved anything, the nearest first.
+    gflops: float  #: The highest rate, 10^9 operations a second.
+    bound: str  #: `arithmetic`, or the level of memory with the lowest bound.
+    peak_gflops: float  #: The bound of arithmetic.
+    levels: tuple[Level, ...]  #: Levels that moved bytes, the nearest first.
 
 
 def seconds(gpu: Gpu, level: str, size: int) -> float | None:
-    """How long a level of memory takes at least for so many bytes; None where no source states its rate.
+    """The least time of a level of memory for a number of bytes; None if no source states its bandwidth.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def seconds(gpu: Gpu, level: str, size: int) -> float | None:
 
 
 def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dtype: str = "float32") -> Roofline:
-    """Bound the rate of work by what each level of memory must move for it.
+    """Bound the rate of work by the bytes that each level of memory moves for it.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dty
     operations : float
         Additions and multiplications; a multiply-add is two.
     bytes_moved : mapping of str to int
-        Bytes by level, of `LEVELS`; one that is left out bounds nothing.
+        Bytes by level, of `LEVELS`; an omitted level sets no bound.
     dtype : str
         "float32", "float64", "float16" or "int32"; tensor cores are not considered.
 
     Raises
     ------
     ArgumentValueError
-        A number is negative, or a level or dtype is none of those.
+        A number is negative, or a level or dtype is unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How numbers of bytes and seconds are written, and bytes read."""
+"""Bytes and seconds as text, and bytes from text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def size_text(count: int) -> str:
 
 
 def size_bytes(name: str, size: int | str) -> int:
-    """How many bytes a user's size is: a number, or text such as "2GB" (thousands) or "512 MiB" (1024s).
+    """The bytes of a user's size: a number, or text such as "2GB" (powers of 1000) or "512 MiB" (powers of 1024).
 
-    Raises ArgumentValueError: it is neither, or not positive; `name` is what the message calls it.
+    Raises ArgumentValueError: it is neither, or not positive; `name` is its name in the message.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def size_bytes(name: str, size: int | str) -> int:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds as readable text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the CUDA runtime suggests for a launch: a block size, and how much dynamic shared memory there is room for.
+"""The CUDA runtime's suggestions for a launch: a block size, and the available dynamic shared memory.
 
 Source: cuda_occupancy.h of the CUDA runtime, the function named at each. The tests run that header and compare.
 """
@@ -16,10 +16,10 @@ from tilewright.machine.occupancy import shared_memory
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A launch that fills the GPU as far as one kernel can."""
+    """A launch with the highest occupancy of a kernel."""
 
-    block_threads: int  #: Threads of a block; 0 when the kernel cannot run at all.
-    grid_blocks: int  #: The least blocks with which every multiprocessor holds as many as it can.
+    block_threads: int  #: Threads of a block; 0 if the kernel cannot run at all.
+    grid_blocks: int  #: Least number of blocks that fills all multiprocessors.
 
 
 def suggest_block(
@@ -29,18 +29,18 @@ def suggest_block(
     most_threads: int | None = None,
     dynamic_shared: Callable[[int], int] = lambda threads: 0,
 ) -> Suggestion:
-    """The largest block of those with which most threads are resident: `cudaOccMaxPotentialOccupancyBlockSize`.
+    """The largest block size with the most resident threads: `cudaOccMaxPotentialOccupancyBlockSize`.
 
     Parameters
     ----------
     gpu : Gpu
     demand : Demand
-        The kernel; its block is left out of account, its shared memory is the static part.
+        The kernel; its block size is ignored, its shared memory is the static part.
     most_threads : int, optional
-        Most threads a block may have; what the GPU allows, by default. Where it is no whole number of warps, it is
-        tried itself, then the whole warps below it.
+        Most threads of a block; by default the GPU's limit. If it is not a whole number of warps, it is tried first,
+        then the whole numbers of warps below it.
     dynamic_shared : callable
-        Dynamic shared memory of a block with so many threads, in bytes.
+        Function of the number of threads: dynamic shared memory of a block, in bytes.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def suggest_block(
 
 
 def room_for_dynamic(gpu: Gpu, demand: Demand, blocks: int) -> int:
-    """Dynamic shared memory that so many resident blocks may have each: `cudaOccAvailableDynamicSMemPerBlock`.
+    """Dynamic shared memory available to each of `blocks` resident blocks: `cudaOccAvailableDynamicSMemPerBlock`.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ def room_for_dynamic(gpu: Gpu, demand: Demand, blocks: int) -> int:
     demand : Demand
         The kernel; its shared memory is the static part.
     blocks : int
-        How many blocks a multiprocessor is to hold.
+        Number of blocks that a multiprocessor is to hold.
 
     Returns
     -------
     int
-        Bytes; 0 where the static part leaves none, for which the header's unsigned difference wraps.
+        Bytes; 0 if the static part leaves none (the header's unsigned difference wraps then).
 
     Raises
     ------
     ArgumentValueError
-        A multiprocessor does not hold so many even without dynamic shared memory.
+        A multiprocessor cannot hold so many even without dynamic shared memory.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def room_for_dynamic(gpu: Gpu, demand: Demand, blocks: int) -> int:
             f"`blocks` must be 1 to the {held} that {gpu.name} holds of this kernel (got {blocks}); give fewer"
         )
     most = gpu.shared_per_block_optin_bytes + gpu.shared_reserved_bytes
-    if blocks == 1:  # one block may have all there is, whatever the preference
+    if blocks == 1:  # one block may have all shared memory, for any preference
         whole = most
     else:
         whole = shared_memory(gpu, 0, demand.carveout) or gpu.shared_steps_kib[1] << 10

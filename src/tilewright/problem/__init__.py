@@ -1,1 +1,1 @@
-"""What is multiplied: dtypes, problems, and the canonical answer. Nothing here knows a device."""
+"""Products as mathematics: dtypes, algebras, expressions and the canonical result. Nothing here knows a device."""

@@ -1,10 +1,10 @@
-"""Semirings as data: what takes the places of addition and multiplication in a product.
+"""Semirings as data: the operations in place of addition and multiplication in a product.
 
 The product is the fold ``acc = add(acc, multiply(a[i, k], b[k, j]))``, k ascending, from the algebra's zero, in the
-accumulator's dtype. Its order is fixed, so `add` needs be neither associative nor commutative to have one answer.
+accumulator's dtype. The order is fixed, so the result is unique even if `add` is not associative or commutative.
 
-Integers wrap, as NumPy's do, also where a semiring means infinity by the largest integer: keep weights of min-plus far
-enough below it.
+Integers wrap, as in NumPy, even if a semiring uses the largest integer as infinity: keep weights of min-plus well below
+it.
 
 Source: Fletcher, A more general algorithm for computing closed semiring costs between vertices of a directed graph,
 CACM 23(6), 1980; Davis, SuiteSparse:GraphBLAS, ACM TOMS 45(4), 2019, for the named ones.
@@ -25,33 +25,33 @@ from tilewright.problem import functions
 from tilewright.problem.expression import Expression, brief, constant_text, in_words, trace
 from tilewright.problem.primitives import letter
 
-#: Operations on truth values, as operations on words of them.
+#: Operations on booleans -> the same on words of booleans.
 _LOGIC = {
     "parameter": "parameter", "copy": "copy", "invert": "invert",
     "bitwise_and": "bitwise_and", "minimum": "bitwise_and",
     "bitwise_or": "bitwise_or", "maximum": "bitwise_or", "bitwise_xor": "bitwise_xor",
 }  # fmt: skip
-#: A word's dtype, and its value where every truth value holds.
+#: A word's dtype, and the word of all true.
 WORD, _ALL = "uint32", 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Algebra:
-    """Two operations and the value that sums start from.
+    """Two operations and the start value of the sums.
 
     Attributes
     ----------
     add, multiply : callable
-        Of two values; traced, so written with operators and `tilewright`'s functions. `add` takes the sum so far
-        first, `multiply` the element of A.
+        Functions of two values, traced, so written with operators and `tilewright`'s functions. The first argument of
+        `add` is the sum so far, that of `multiply` the element of A.
     zero : number
         The identity of `add`. An infinity means an integer dtype's largest or smallest value.
     name : str, optional
-        Of the algebra, for plans.
+        The algebra's name in plans.
 
     Examples
     --------
-    Shortest paths of at most two edges, and the same by an algebra of one's own:
+    Shortest paths of at most two edges, with a named and a user-defined algebra:
 
     >>> import tilewright as tw
     >>> d = np.array([[0, 3, np.inf], [np.inf, 0, 4], [1, np.inf, 0]])
@@ -111,14 +111,14 @@ def _of_dtype(function: Callable[..., Any], names: tuple[str, str], dtype: str) 
 
 @dataclass(frozen=True, slots=True)
 class Semiring:
-    """An algebra on one dtype: what kernels are made for."""
+    """An algebra on one dtype; kernels are compiled for it."""
 
     name: str
-    dtype: str  #: Of the accumulator.
+    dtype: str  #: Dtype of the accumulator.
     add: Expression
     multiply: Expression
     zero: str  #: As a constant's text.
-    swapped: bool = False  #: A and B have changed places: `multiply` takes B's element first.
+    swapped: bool = False  #: Whether A and B are swapped: `multiply` takes B's element first.
 
     @property
     def cost(self) -> int:
@@ -126,9 +126,9 @@ class Semiring:
         return self.add.cost + self.multiply.cost
 
     def in_words(self) -> Semiring:
-        """An algebra on truth values as one on words of 32.
+        """An algebra on booleans as one on words of 32.
 
-        Raises ArgumentTypeError: it does more with them than logic.
+        Raises ArgumentTypeError: it has operations other than logic.
         """
         steps = self.add.instructions + self.multiply.instructions
         other = [step.op for step in steps if step.op not in _LOGIC]
@@ -175,7 +175,7 @@ _TABLE = (
     ("xor-and", _xor, _and, 0),
     ("log-sum-exp", functions.logaddexp, _plus, -math.inf),
 )
-#: The named algebras. "plus-times" has fused steps of its own and is no row here.
+#: The named algebras. "plus-times" is not here: kernels have fused steps for it.
 ALGEBRAS: dict[str, Algebra] = {name: Algebra(add, multiply, zero, name) for name, add, multiply, zero in _TABLE}
 
 
@@ -185,7 +185,7 @@ def _named(name: str, dtype: str) -> Semiring:
 
 
 def semiring(algebra: str | Algebra, dtype: str) -> Semiring:
-    """An algebra on a dtype; traced anew for a user's own, whose functions may mean something else by now.
+    """An algebra on a dtype; a user's own is traced each time, since its functions may have changed.
 
     >>> semiring("or-and", "bool").in_words().cost, semiring("min-plus", "int16").zero
     (2, '32767')
@@ -194,9 +194,9 @@ def semiring(algebra: str | Algebra, dtype: str) -> Semiring:
 
 
 def checked(algebra: str | Algebra) -> str | Algebra:
-    """An algebra as a caller may give it.
+    """A caller's algebra, checked.
 
-    Raises ArgumentTypeError, ArgumentValueError: it is none.
+    Raises ArgumentTypeError, ArgumentValueError: it is not an algebra or the name of one.
     """
     if isinstance(algebra, Algebra):
         return algebra

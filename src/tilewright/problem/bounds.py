@@ -1,11 +1,11 @@
-"""Bounds of products that leave the canonical order: which results a kernel may give, in the dtype that it gives.
+"""Error bounds of products in other orders than the canonical one: the results that a kernel may give.
 
-Tensor cores add groups of products to a running sum: all are aligned to the largest, cut off below some bit, added
-exactly and rounded towards zero to float32. What a group of g products cuts off is less than g + 1 units of that bit,
-which is at most one unit in the last place of the sum of magnitudes.
+Tensor cores add groups of products to a running sum: all terms are aligned to the largest, truncated below some bit,
+added exactly and rounded towards zero to float32. The truncation error of a group of g products is less than g + 1
+units of that bit, and a unit is at most one unit in the last place of the sum of magnitudes.
 
-A subnormal is aligned as if it were its format's least normal number, and counts as that in |A| and |B|: of 8-bit
-floats, and 13 fraction bits, more is cut off than a subnormal product has.
+A subnormal is aligned like its format's smallest normal number, and counts as that in |A| and |B|: with 8-bit floats
+and 13 fraction bits, the truncation can exceed a subnormal product.
 
 Source: arXiv 2511.10909 and arXiv 2512.07004 (groups of 4 to 16 products, 23 to 25 fraction bits).
 """
@@ -23,7 +23,7 @@ from tilewright.problem.dtypes import dtype
 
 Array = npt.NDArray[Any]
 
-#: What a bound counts in: the distance of float32's numbers, relative to them, and their smallest number.
+#: Units of a bound: float32's relative spacing, and its smallest number.
 UNIT, SMALLEST = 2.0**-23, 2.0**-149
 
 
@@ -36,10 +36,10 @@ class Bound:
 
     @classmethod
     def of_cut_tiles(cls, tile: int, group: int, fraction: int) -> Bound:
-        """That of tiles of `tile` steps of k, each summed from 0 with so few bits and added to the others in float32.
+        """The bound of tiles of `tile` steps of k, each summed from 0 with `fraction` bits and added up in float32.
 
-        Each group of products cuts off its terms, the sum so far among them, and the result: `group + 2` units of the
-        bit that is the last of `fraction`, of the tile's magnitudes.
+        Each group of products truncates its terms, including the sum so far, and the result: `group + 2` units of the
+        last of `fraction` bits, relative to the tile's magnitudes.
 
         Examples
         --------
@@ -49,7 +49,7 @@ class Bound:
         return cls(1 / tile, tile / group * (group + 2) * 2.0**-fraction / UNIT)
 
     def within(self, other: Bound | None) -> bool:
-        """Whether every result that it allows is one that another allows; none is where there is no other.
+        """Whether another bound allows every result that this one allows; False if there is no other.
 
         >>> [Bound(1 / 32, 64).within(Bound(*other)) for other in ((1, 64), (1, 16), (1 / 64, 64))]
         [True, False, False]
@@ -57,7 +57,7 @@ class Bound:
         return other is not None and self.a_step <= other.a_step and self.more <= other.more
 
     def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """The least and the largest result that each element may have, in the dtype of products.
+        """The least and the largest allowed value of each element, in the dtype of products.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Bound:
             return narrow.convert(exact - reach, out), narrow.convert(exact + reach, out)
 
     def outside(self, c: Array, a: Array, b: Array) -> int:
-        """How many elements of a result may not be; where an operand makes NaN, all but NaN."""
+        """The number of elements outside of the bound; an element that must be NaN allows only NaN."""
         low, high = self.interval(a, b)
         if c.shape != low.shape or dtype(c.dtype) != dtype(low.dtype):
             return low.size
@@ -87,7 +87,7 @@ class Bound:
         return int(np.count_nonzero(~right))
 
     def __str__(self) -> str:
-        """The bound as people read it.
+        """The bound as text.
 
         >>> str(Bound(1 / 32, 64))
         '(k/32 + 64) 2^-23 |A| |B|'

@@ -1,8 +1,8 @@
-"""Dtypes and traced expressions in OpenCL C: what an element is in a register, and what is computed with it.
+"""Dtypes and traced expressions in OpenCL C.
 
-Types and conversions are the dtypes' own (`problem.dtypes`). Carried floats become float32 before anything is computed
-with them: reading and writing halves needs no extension. Booleans are bytes in memory.
-CUDA C++ has the same text with other names (`kernels.functors`).
+Types and conversions come from the dtypes' records (`problem.dtypes`). Carried floats become float32 before any
+arithmetic: reading and writing halves needs no extension. Booleans are bytes in memory. CUDA C++ has the same text with
+other names (`kernels.functors`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewright.problem.primitives import PRIMITIVES, letter
 
 _TOKEN = re.compile(r"\$\d|\b[TU]\b")
 
-#: Rounds a double to a float so that one more rounding is as a single one.
+#: Rounds a double to a float to odd, so that a second rounding gives the same as a single one.
 #: Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008.
 _TO_ODD = """inline float to_odd(double x) {
     float near = convert_float_rte(x);
@@ -25,7 +25,7 @@ _TO_ODD = """inline float to_odd(double x) {
     if (back == x || isnan(x) || isinf(x)) return near;
     return as_float((as_uint(near) - (fabs(back) > fabs(x))) | 1);
 }"""
-#: What casts to and from carried floats need, by name.
+#: Helpers of casts to and from carried floats, by name.
 _CARRIED = [(x.name, x.carried) for x in DTYPES if x.carried is not None]
 HELPERS = {
     **{f"from_{name}": carried.c_widen for name, carried in _CARRIED},
@@ -61,7 +61,7 @@ def literal(step: Instruction) -> str:
 def cast(value: str, source: str, target: str) -> str:
     """A value as another dtype.
 
-    Floats are rounded once, to integers saturating, NaN to 0; integers wrap; what is not 0 is true.
+    Floats round once, and saturate to integers, NaN to 0; integers wrap; any value but 0 is true.
 
     >>> cast("x", "float64", "float16")
     'to_float16(to_odd(x))'
@@ -76,7 +76,7 @@ def cast(value: str, source: str, target: str) -> str:
         if source == "float32":
             return f"to_{target}({value})"
         wide = value if source == "float64" else cast(value, source, "float64")
-        # What a boolean becomes is exact in either.
+        # A boolean is exact in either.
         return f"to_{target}({cast(value, source, 'float32') if source == 'bool' else f'to_odd({wide})'})"
     made = element(target).c
     if letter(target) == "f":
@@ -87,7 +87,7 @@ def cast(value: str, source: str, target: str) -> str:
 
 
 def in_vectors(expression: Expression) -> bool:
-    """Whether an expression's C text is one of vectors too: it stays in one float type, without conversions."""
+    """Whether an expression's C text works for vectors too: it has one float type, and no conversions."""
     steps = expression.instructions
     return letter(expression.dtype) == "f" and all(x.dtype == expression.dtype and x.op not in STATED for x in steps)
 
@@ -133,7 +133,7 @@ def _step(step: Instruction, steps: tuple[Instruction, ...], types: dict[str, st
 def algebra(semiring: Semiring, vector: str = "") -> tuple[list[str], str]:
     """The functions `zero`, `plus` and `times` of an algebra, and its step: `c` and the product of `a` and `b`.
 
-    `vector` stands behind the step's names of functions that take vectors.
+    `vector` is the suffix of functions that take vectors.
     """
     zero = Builder()
     start = zero.finished(zero.add("constant", (), semiring.dtype, semiring.zero), 0)

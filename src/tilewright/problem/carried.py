@@ -1,4 +1,4 @@
-"""Floats that no unit computes with: how each becomes float32, exactly, and comes of one by a single rounding.
+"""Floats without arithmetic of their own: their exact conversions to float32, and from it by a single rounding.
 
 Texts are as in `primitives`: LLVM's lines, in which T is the type in memory, F a float, I an integer of 32 bits, and B
 a truth value, all of one width, `{x}` an integer in every lane; C's are functions of OpenCL C.
@@ -20,9 +20,9 @@ class Carried:
     #: `c_widen`, `c_narrow`: functions `from_NAME` and `to_NAME`.
     c_widen: str
     c_narrow: str
-    c_vector: str  #: Reads a vector of floats, `{width}` of them from the address `{at}`.
-    #: `llvm_widen`, `llvm_narrow`: lines for those that LLVM has no type for, or whose conversions are library calls;
-    #: empty for `fpext` and `fptrunc`.
+    c_vector: str  #: Reads a vector of `{width}` floats from the address `{at}`.
+    #: `llvm_widen`, `llvm_narrow`: lines for types that LLVM lacks, or whose conversions would be library calls; empty
+    #: for `fpext` and `fptrunc`.
     llvm_widen: tuple[str, ...] = ()
     llvm_narrow: tuple[str, ...] = ()
 
@@ -52,10 +52,10 @@ _BITS, _BIAS, _NAN = 23, 127, 0x7FC00000
 
 
 def byte(name: str, significand: int, bias: int, infinite: int, nan: int) -> Carried:
-    """The conversions of a float of 8 bits: a sign, an exponent, and so many bits of the significand.
+    """The conversions of a float of 8 bits: a sign, an exponent, and `significand` bits.
 
-    Magnitudes from `infinite` on are an infinity and NaN, or NaN alone where `infinite` is `nan`: what is too large
-    becomes the one. Numbers below the least exponent are a sum with the number whose last place is theirs.
+    Magnitudes from `infinite` on are an infinity and NaN, or only NaN if `infinite` is `nan`; a too large value becomes
+    `infinite`. Subnormals are rounded by adding a number whose last place is theirs.
     """
     shift, one, rebias = _BITS - significand, 1 << _BITS, (_BIAS - bias) << _BITS
     least, places = rebias + one, rebias + ((_BITS - significand + 1) << _BITS)

@@ -1,7 +1,7 @@
 """Element types: THE table, one record each.
 
-Whatever the project knows of a dtype is in its record: what it can hold, what it is summed in, what every library
-and language calls it, and how it is converted where no unit computes with it (:mod:`tilewright.problem.carried`).
+A record holds all facts about a dtype: its range, its accumulator, its names in every library and language, and its
+conversions if it has no arithmetic of its own (:mod:`tilewright.problem.carried`).
 
 Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits; arXiv
 2209.05433 (8-bit floats). LLVM Language Reference; OpenCL 1.2 Specification, section 6.1.1 (scalar types).
@@ -27,7 +27,7 @@ class Dtype:
     name: str  #: NumPy's name, and torch's, JAX's and `ml_dtypes`'.
     bytes: int  #: Size of one element.
     kind: Literal["float", "signed", "unsigned", "bool", "complex"]
-    accumulator: str  #: Name of the type that products are summed in unless the caller says otherwise.
+    accumulator: str  #: Name of the default type of sums.
     precision: int  #: Significand bits with the hidden one; for integers the bits of a magnitude.
     #: `emin`, `emax`: exponents of the smallest and largest normal power of two; 0 for integers.
     emin: int = 0
@@ -36,11 +36,11 @@ class Dtype:
     c: str = ""  #: OpenCL C's type of one in a register, and in memory for all but booleans.
     ptx: str = ""  #: PTX's type of one; "" where there is none.
     cuda: str = ""  #: CUDA C++'s type, where the catalogue's kernels are templates over it.
-    #: What the feature and instructions of AMX that multiply it are named by; "" where there are none.
+    #: Its name in AMX's features and instructions; "" if AMX cannot multiply it.
     amx: str = ""
-    extends_numpy: bool = False  #: NumPy has it from the package `ml_dtypes`.
-    carried: Carried | None = None  #: For floats that are read and written only, and computed with as float32.
-    infinite: bool = True  #: Of floats, whether there is an infinity; else all bits set are NaN.
+    extends_numpy: bool = False  #: Whether NumPy has it only through the package `ml_dtypes`.
+    carried: Carried | None = None  #: Conversions of a float that is only stored; arithmetic on it is in float32.
+    infinite: bool = True  #: For floats, whether there is an infinity; else all bits set are NaN.
 
     @property
     def pairs(self) -> int:
@@ -49,7 +49,7 @@ class Dtype:
 
     @property
     def register(self) -> str:
-        """LLVM's type of one number of running sums; narrow integers' are the same modulo their own width."""
+        """LLVM's type of one number of running sums; narrow integers have the same bits modulo their own width."""
         if self.kind == "complex":
             return {8: "float", 16: "double"}[self.bytes]
         return element(self.accumulator).memory
@@ -66,7 +66,7 @@ class Dtype:
 
     @property
     def product(self) -> str:
-        """The dtype of products unless the caller says otherwise: float32 of 8-bit floats, which hold no sums."""
+        """The default dtype of products: float32 for 8-bit floats, which cannot hold sums."""
         return self.accumulator if self.is_float and self.bytes == 1 else self.name
 
     @property
@@ -81,7 +81,7 @@ class Dtype:
 
     @property
     def exact_range(self) -> tuple[int, int]:
-        """The widest interval of integers around zero that the type holds one and all.
+        """The widest interval around zero whose integers the type all holds.
 
         >>> dtype("float16").exact_range
         (-2048, 2048)
@@ -98,7 +98,7 @@ class Dtype:
         """The largest finite value."""
         if not self.is_float:
             return float(self.exact_range[1])
-        # Without an infinity, the last exponent's significands are numbers but for the largest, which is NaN.
+        # Without an infinity, the last exponent has numbers too; only its largest significand is NaN.
         return (2.0 - 2.0 ** (1 - self.precision) * (1 if self.infinite else 2)) * 2.0**self.emax
 
     @property
@@ -131,7 +131,7 @@ class Dtype:
 
     @property
     def installed(self) -> bool:
-        """Whether NumPy has the dtype here: of some types the package `ml_dtypes` brings it."""
+        """Whether NumPy has the dtype here, itself or through the package `ml_dtypes`."""
         try:
             return self.numpy is not None
         except MissingExtraError:
@@ -168,7 +168,7 @@ DTYPES: tuple[Dtype, ...] = (
     Dtype("uint32", 4, "unsigned", "uint32", 32, memory="i32", c="uint", ptx="u32", cuda="unsigned"),
     Dtype("uint64", 8, "unsigned", "uint64", 64, memory="i64", c="ulong", ptx="u64", cuda="unsigned long long"),
 )  # fmt: skip
-#: What products are made of those: truth values, and pairs of numbers.
+#: Dtypes whose products are built from those of numbers: booleans, and complex numbers.
 COMPOSED: tuple[Dtype, ...] = (
     Dtype("bool", 1, "bool", "bool", 1, memory="i8", c="bool"),
     Dtype("complex64", 8, "complex", "complex64", 24, memory="i64", c="float2"),
@@ -181,7 +181,7 @@ _FLOAT8 = "float8"
 
 
 def element(name: str) -> Dtype:
-    """The record of what may be in an array: numbers, truth values, complex numbers.
+    """The record of an array's elements: numbers, booleans or complex numbers.
 
     >>> element("bfloat16").memory, element("complex64").pairs
     ('i16', 2)
@@ -190,7 +190,7 @@ def element(name: str) -> Dtype:
 
 
 def extends_numpy(name: str) -> bool:
-    """Whether NumPy has a dtype from the package `ml_dtypes` alone.
+    """Whether NumPy has a dtype only through the package `ml_dtypes`.
 
     >>> extends_numpy("float8_e4m3fn"), extends_numpy("float16")
     (True, False)
@@ -205,7 +205,7 @@ def is_float8(name: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def name_of(given: np.dtype[Any]) -> str:
-    """A dtype's name, which NumPy puts together anew each time it is asked for.
+    """A dtype's name, cached since NumPy builds it again for each access.
 
     >>> name_of(np.dtype("f4"))
     'float32'

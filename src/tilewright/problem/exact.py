@@ -1,4 +1,4 @@
-"""Rounding and fused multiply-add by exact rationals, one scalar at a time: slow on purpose.
+"""Rounding and fused multiply-add by exact rationals, one scalar at a time: simple and slow.
 
 Source: IEEE 754-2019, sections 4.3.1 (roundTiesToEven), 5.4.1 (fusedMultiplyAdd), 6.3 (the sign of zero) and
 7.4 (overflow).

@@ -1,7 +1,8 @@
-"""Elementwise expressions, as data: what an epilogue or a semiring computes, traced from a Python function.
+"""Elementwise expressions as data: an epilogue or a semiring's operation, traced from a Python function.
 
-An :class:`Expression` is a list of instructions, each naming earlier ones, over the rows of `primitives.PRIMITIVES`.
-Its text is its identity: equal texts are equal expressions, and machine code is kept on disk under them.
+An :class:`Expression` is a list of instructions over the rows of `primitives.PRIMITIVES`; operands are earlier
+instructions. Its text is its identity: equal texts are equal expressions, and the text is part of the key of machine
+code on disk.
 
 Examples
 --------
@@ -29,10 +30,10 @@ from tilewright.problem.primitives import PRIMITIVES, bits, cast, letter
 
 Array = npt.NDArray[Any]
 Number = bool | int | float
-#: Operations whose result's dtype is stated: on an array and that dtype's name.
+#: Operations with an explicit result dtype: functions of an array and that dtype's name.
 STATED: dict[str, Callable[[Array, str], Array]] = {"cast": cast, "bits": bits, "copy": lambda values, _: values}
 
-#: Steps of an expression that are shown; more say little to a reader.
+#: Longest expression, in steps, that is shown in full.
 _BRIEF_STEPS = 12
 
 
@@ -41,7 +42,7 @@ class Instruction(NamedTuple):
 
     op: str  #: A primitive, or `parameter`, `constant`, `cast`, `bits`, `copy`.
     args: tuple[int, ...]  #: Earlier instructions.
-    dtype: str  #: Of the value.
+    dtype: str  #: Dtype of the value.
     text: str = ""  #: A parameter's name; a constant's value (floats in Python's hexadecimal form).
 
 
@@ -50,7 +51,7 @@ class Expression:
     """An elementwise function of some arrays."""
 
     text: str  #: The expression in full: parameters, then a step for every further instruction.
-    #: The parameters first; the last one is the result.
+    #: Parameters first; the last instruction is the result.
     instructions: tuple[Instruction, ...] = field(compare=False, repr=False)
     arity: int = field(compare=False, repr=False)  #: How many parameters.
 
@@ -61,7 +62,7 @@ class Expression:
 
     @property
     def dtype(self) -> str:
-        """Of the result."""
+        """Dtype of the result."""
         return self.instructions[-1].dtype
 
     @property
@@ -70,9 +71,9 @@ class Expression:
         return sum(bool(x.args) for x in self.instructions)
 
     def evaluate(self, *values: npt.ArrayLike) -> Array:
-        """The value by NumPy, an instruction at a time.
+        """The value, computed by NumPy, an instruction at a time.
 
-        Values, one a parameter, broadcast against each other; they are taken for the parameters' dtypes.
+        The values, one for each parameter, broadcast against each other, and are cast to the parameters' dtypes.
         """
         arrays = [np.asarray(v) for v in values]
         shape = np.broadcast_shapes(*(x.shape for x in arrays))
@@ -96,7 +97,7 @@ class Expression:
 
 
 def brief(text: str) -> str:
-    """An expression's text where a person can take it in, else what it takes and how much of it there is.
+    """An expression's text if it is short, else its parameters and its number of operations.
 
     >>> brief("sum:float32 -> add(sum, 1.0:float32)")
     'sum:float32 -> add(sum, 1.0:float32)'
@@ -120,7 +121,7 @@ def number(step: Instruction) -> Number:
 
 
 def constant_text(value: Number, name: str) -> str:
-    """How a constant is written, rounded to its dtype; equal texts are equal values."""
+    """A constant's text, rounded to its dtype; equal texts are equal values."""
     exact, kind = as_numpy(name).type(value), letter(name)
     if kind == "b":
         return str(bool(exact))
@@ -128,7 +129,7 @@ def constant_text(value: Number, name: str) -> str:
 
 
 class Builder:
-    """Instructions under construction; an instruction that is there already is used again."""
+    """Instructions under construction; equal instructions are shared."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
@@ -148,7 +149,7 @@ class Builder:
         return self.add("constant", (), name, constant_text(value, name))
 
     def finished(self, result: int, arity: int) -> Expression:
-        """The expression of a result: what it does not need is left out."""
+        """The expression of a result, without unused instructions."""
         needed, waiting = set(range(arity)), [result]
         while waiting:
             i = waiting.pop()
@@ -173,7 +174,7 @@ class Builder:
 
 
 def in_words(expression: Expression, word: str, ops: Mapping[str, str]) -> Expression:
-    """An expression of truth values as one of words of them, its operations renamed."""
+    """An expression of booleans as one of words of booleans, by renaming its operations."""
     steps = tuple(x._replace(dtype=word, op=ops.get(x.op, x.op)) for x in expression.instructions)
     return Expression(_text(steps, expression.arity), steps, expression.arity)
 
@@ -204,9 +205,9 @@ def _text(steps: tuple[Instruction, ...], arity: int) -> str:
 def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expression:
     """The expression that a Python function computes.
 
-    It is called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
+    The function is called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
 
-    Raises ArgumentTypeError: it does what cannot be traced, or returns no value.
+    Raises ArgumentTypeError: an operation cannot be traced, or the result is not a traced value.
 
     >>> from tilewright.problem.functions import relu
     >>> print(trace(relu, {"x": "int32"}))
@@ -237,7 +238,7 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
 
 
 def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Refuse a function that does not take so many values by place, and these by name.
+    """Raise if a function does not take `values` by position and `named` by name.
 
     Raises ArgumentTypeError.
     """
@@ -246,7 +247,7 @@ def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapp
     except TypeError as error:
         name = getattr(function, "__name__", "the function")
         raise ArgumentTypeError(
-            f"{name} must take what it is traced with, {len(values)} by place and {', '.join(named) or 'none'} by name "
+            f"{name} must take its arguments, {len(values)} by position and {', '.join(named) or 'none'} by name "
             f"(got {error}); an epilogue takes the sum and `epilogue_args`"
         ) from error
     except ValueError:  # a builtin without a signature

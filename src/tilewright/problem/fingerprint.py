@@ -1,8 +1,8 @@
-"""Whether two Python functions must trace to the same expression, found without calling them.
+"""Fingerprints of Python functions: functions with the same fingerprint trace to the same expression.
 
-A lambda written in a call is a new object each time. Its code is not, and where all that the code can reach is fixed
-(numbers, strings, functions, modules), the code and those values say what it computes. Anything that may change behind
-its back, a list or an object with attributes, leaves a function without a fingerprint.
+A lambda in a call is a new object each time, but its code is not. If everything that the code can reach is fixed
+(numbers, strings, functions, modules), the code and those values determine what it computes. A function that can reach
+mutable objects, such as a list or an object with attributes, has no fingerprint.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import numpy as np
 
 from tilewright.problem import functions
 
-#: Values that never change; by their text, since 0.0 equals -0.0 and NaN does not equal itself.
+#: Types of immutable values; compared by text, since 0.0 equals -0.0 and NaN does not equal itself.
 _FIXED = frozenset((bool, int, float, complex, str, bytes, type(None), *np.sctypeDict.values())) - {np.object_, np.void}
-#: Builtins whose results depend on their arguments alone; what others read (`globals`, `open`) cannot be seen.
+#: Builtins whose results depend only on their arguments; others (`globals`, `open`) read other state.
 _PURE = frozenset(
     "abs all any bool complex divmod enumerate float int len list map max min pow range reversed round sum tuple zip "
     "Exception TypeError ValueError".split()
 )
-#: How far functions that a function calls are followed.
+#: Depth to which calls of functions are followed.
 _DEPTH = 8
 
 
-class _UntoldError(Exception):
-    """Something may change unseen."""
+class _MutableError(Exception):
+    """A value that may change without notice."""
 
 
 def fingerprint(function: Callable[..., Any]) -> Hashable | None:
-    """What distinguishes a function from others; None where its result may depend on what can change.
+    """A function's fingerprint; None if its result may depend on mutable state.
 
     >>> fingerprint(lambda x: x + 1) is not None
     True
@@ -43,7 +43,7 @@ def fingerprint(function: Callable[..., Any]) -> Hashable | None:
     """
     try:
         return _of(function, _DEPTH)
-    except _UntoldError:
+    except _MutableError:
         return None
 
 
@@ -55,7 +55,7 @@ def _of(value: Any, depth: int) -> Hashable:
     if isinstance(value, type) and value in _FIXED:
         return "type", value
     if depth == 0:
-        raise _UntoldError
+        raise _MutableError
     if isinstance(value, tuple):
         return tuple(_of(x, depth - 1) for x in value)
     if isinstance(value, functools.partial):
@@ -63,9 +63,9 @@ def _of(value: Any, depth: int) -> Hashable:
         return "partial", _of(value.func, depth - 1), _of(value.args, depth - 1), named
     if isinstance(value, FunctionType):
         if getattr(functions, value.__name__, None) is value:
-            return value  # they depend on nothing
+            return value  # constants
         return _function(value, depth - 1)
-    raise _UntoldError
+    raise _MutableError
 
 
 def _function(function: FunctionType, depth: int) -> Hashable:
@@ -74,7 +74,7 @@ def _function(function: FunctionType, depth: int) -> Hashable:
     if function.__dict__ or any(
         name not in reached and name not in _PURE and hasattr(builtins, name) for name in names
     ):
-        raise _UntoldError
+        raise _MutableError
     found: list[Hashable] = [code]
     for name in sorted(names):
         if name in reached:
@@ -82,29 +82,29 @@ def _function(function: FunctionType, depth: int) -> Hashable:
     for cell in function.__closure__ or ():
         try:
             found.append(_global(cell.cell_contents, names, depth))
-        except ValueError as error:  # not filled yet
-            raise _UntoldError from error
+        except ValueError as error:  # an empty cell
+            raise _MutableError from error
     found.append(_of(function.__defaults__ or (), depth))
     found.append(tuple((name, _of(x, depth)) for name, x in (function.__kwdefaults__ or {}).items()))
     return tuple(found)
 
 
 def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
-    """A value that code reaches by name; of a module, every attribute that the code's names may mean."""
+    """The fingerprint of a value that code reaches by name; of a module, those attributes that the code names."""
     if not isinstance(value, ModuleType):
         return _of(value, depth)
     if depth == 0:  # a module may hold itself
-        raise _UntoldError
+        raise _MutableError
     attributes = ((name, getattr(value, name)) for name in sorted(names) if hasattr(value, name))
     return value.__name__, tuple((name, _global(x, names, depth - 1)) for name, x in attributes)
 
 
 @functools.lru_cache(maxsize=256)
 def _names(code: CodeType) -> frozenset[str]:
-    """Globals and attributes that code and the functions within it may ask for; none is known for what it imports."""
+    """Names of globals and attributes in code and its nested functions; raises for code that imports."""
     found = set(code.co_names)
     if any(step.opname.startswith("IMPORT") for step in dis.get_instructions(code)):
-        raise _UntoldError
+        raise _MutableError
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found |= _names(constant)

@@ -1,7 +1,7 @@
-"""The functions of elementwise expressions, written over the primitive operations.
+"""The functions of elementwise expressions, built from the primitive operations.
 
-Each takes traced values, and numbers and arrays too: then it computes with NumPy what the compiled code computes, bit
-for bit. Integers become float64 where a function gives a fraction, as in NumPy.
+Each takes traced values. It also takes numbers and arrays: then NumPy computes the same bits as the compiled code.
+Integers become float64 for functions with fractional results, as in NumPy.
 
 Accuracy, as the largest error in units in the last place (of float32 and of float64), measured in
 `tests/unit/problem/test_functions.py`: exp 1.1, expm1 1.8, log 0.9, log1p 1.6, tanh 2.6, sigmoid 2.4, erf 1.1. sqrt,
@@ -29,14 +29,15 @@ from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 from tilewright.problem.primitives import letter
 from tilewright.problem.tracing import Value, apply, on_arrays, promoted
 
-#: By float dtype: the integer of its width, the place of the exponent, its bias, and what brings subnormals to normals.
+#: By float dtype: the integer of its width, the exponent's position, its bias, and the factor that makes subnormals
+#: normal.
 _FORMS = {"float32": ("int32", 23, 127, 24), "float64": ("int64", 52, 1023, 54)}
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of values that numbers and arrays may be given to as well.
+    """Make a function of traced values take numbers and arrays too.
 
-    Of a single value it is traced once for each dtype, and its instructions are inserted from then on.
+    A function of one value is traced once for each dtype; later calls insert its instructions.
     """
     named = inspect.signature(function).parameters
     count = sum(p.kind is not p.KEYWORD_ONLY for p in named.values())
@@ -59,7 +60,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _real(x: Any) -> Value:
-    """A value as one of the floats that are computed with."""
+    """A value as float32 or float64."""
     if letter(x.dtype) == "b":
         raise ArgumentTypeError('a function of numbers must not be given booleans; write tw.astype(x, "float32")')
     return cast(Value, x.cast("float64" if letter(x.dtype) != "f" else promoted(x.dtype, x.dtype)))
@@ -97,7 +98,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 @elementwise
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """X where the condition holds, else y."""
+    """``x`` if the condition is true, else ``y``."""
     if not any(isinstance(v, Value) for v in (x, y)) and isinstance(condition, Value):
         x = condition.like(x) if isinstance(x, bool) and isinstance(y, bool) else _constant(condition, x, y)
     return apply("where", condition, x, y)
@@ -111,7 +112,7 @@ def _constant(near: Value, x: Any, y: Any) -> Value:
 
 @elementwise
 def clip(x: Any, low: Any, high: Any) -> Any:
-    """X, but not below `low` nor above `high`, of which either may be None; NaN stays."""
+    """``x`` limited to the range from `low` to `high`, either of which may be None; NaN stays."""
     x = x if low is None else apply("maximum", x, low)
     return x if high is None else apply("minimum", x, high)
 
@@ -144,8 +145,8 @@ round = _rounding("round", "The nearest whole number, ties to the even one; inte
 def astype(x: Any, dtype: npt.DTypeLike | str) -> Any:
     """The value in another dtype.
 
-    A float is rounded once; to an integer it is cut to whole numbers towards zero, saturates, and NaN becomes 0. An
-    integer wraps to a narrower one.
+    A float rounds once. To an integer it is truncated towards zero and saturates; NaN becomes 0. An integer wraps to a
+    narrower one.
 
     Examples
     --------
@@ -162,15 +163,15 @@ def astype(x: Any, dtype: npt.DTypeLike | str) -> Any:
 
 
 def _bounded(x: Value, low: float, high: float) -> Value:
-    """Clip as instructions of one operand's choice do, which is shorter than with NaN's rules; NaN stays."""
+    """Clip by two selects, which is shorter than with the NaN rules of minima; NaN stays."""
     return apply("where", x < low, low, apply("where", x > high, high, x))
 
 
 def _reduced(x: Value) -> tuple[Value, Value]:
     """(n, exp(r) - 1) with x = n log(2) + r, n an integer of x's width; x is far from its largest exponent.
 
-    A number of 1.5 2^52 (2^22 for float32) has no room for a fraction: adding it rounds to a whole number, which is
-    then the difference of the bits.
+    A number of 1.5 2^52 (2^22 for float32) has no fraction bits: adding it rounds x to an integer, which the low bits
+    then hold.
     """
     integer, place, _, _ = _FORMS[x.dtype]
     high, low = LOG2[x.dtype]
@@ -190,12 +191,12 @@ def _power_of_two(n: Value, name: str) -> Value:
 
 @elementwise
 def exp(x: Any) -> Any:
-    """E to the power x."""
+    """The exponential, ``e**x``."""
     x = _real(x)
     form = record_of(x.dtype)
-    # Beyond these the result is 0 or infinite whatever x is.
+    # Beyond these the result is 0 or infinite.
     n, grown = _reduced(_bounded(x, (form.emin - form.precision - 2) * 0.7, (form.emax + 2) * 0.7))
-    # Two factors: their exponents are those of normal numbers where the result's is not.
+    # Two factors, which are normal numbers even if the result is not.
     half = n >> 1
     return (grown + 1) * _power_of_two(half, x.dtype) * _power_of_two(n - half, x.dtype)
 
@@ -208,7 +209,7 @@ def expm1(x: Any) -> Any:
     n, grown = _reduced(_bounded(x, -form.precision * 0.75, (form.emax + 2) * 0.7))
     half = n >> 1
     first, second = _power_of_two(half, x.dtype), _power_of_two(n - half, x.dtype)
-    # 2^n (1 + grown) - 1; where 2^n would overflow, 1 is nothing beside it.
+    # 2^n (1 + grown) - 1; if 2^n would overflow, the 1 does not matter.
     near = apply("fma", grown, first * second, first * second - 1)
     found = where(n < form.precision + 2, near, (grown + 1) * first * second)
     return where(n == 0, where(x == 0, x, grown), found)
@@ -248,7 +249,7 @@ def log1p(x: Any) -> Any:
     """``log(1 + x)``, accurate near 0."""
     x = _real(x)
     u = x + 1
-    # What rounding 1 + x lost, relative to it. Source: Higham, 2nd ed., section 1.14.1, for why it suffices.
+    # The relative error of rounding 1 + x. Source: Higham, 2nd ed., section 1.14.1, for why it suffices.
     lost = (x - (u - 1)) / u
     found = log(u)
     return where(u == 1, x, where((u > 0) & (u < np.inf), found + lost, found))
@@ -329,13 +330,13 @@ def gelu(x: Any, *, approximate: Literal["none", "tanh"] = "none") -> Any:
 
 
 def requantise(x: Any, scale: Any, zero_point: Any = 0, dtype: npt.DTypeLike | str = "int8") -> Any:
-    """``x * scale`` rounded half to even, plus the zero point, saturated: sums of integers as narrow ones again.
+    """``x * scale`` rounded half to even, plus the zero point, saturated: converts integer sums to narrow integers.
 
     Parameters
     ----------
     x : value or array
     scale : value, number or array
-        Computed in float32, or in float64 where it is float64.
+        The product is computed in float64 if `scale` is float64, else in float32.
     zero_point : value, number or array
         Whole numbers.
     dtype : dtype
@@ -365,7 +366,7 @@ def requantise(x: Any, scale: Any, zero_point: Any = 0, dtype: npt.DTypeLike | s
 
 
 def of_numpy(function: Any) -> Callable[..., Any] | None:
-    """What a NumPy function is here; None where there is no such."""
+    """The counterpart of a NumPy function; None if there is none."""
     return _of_numpy().get(function)
 
 
@@ -374,7 +375,7 @@ def _clamp(x: Any, min: float | None = None, max: float | None = None) -> Any:
     return clip(x, min, max)
 
 
-#: Torch's names of functions that compute what ours do.
+#: Torch's names of functions -> ours.
 _TORCH = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "tanh": tanh, "sqrt": sqrt, "floor": floor, "ceil": ceil,
     "round": round, "abs": absolute, "absolute": absolute, "minimum": minimum, "maximum": maximum, "where": where,
@@ -384,7 +385,7 @@ _TORCH = {
 
 
 def of_torch(name: str) -> Callable[..., Any] | None:
-    """What a function of torch is here, by its name; None where there is no such."""
+    """The counterpart of a torch function, by its name; None if there is none."""
     return _TORCH.get(name)
 
 

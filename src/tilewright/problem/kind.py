@@ -1,4 +1,4 @@
-"""What a product's kernels are made for, on any device."""
+"""The kind of a product: the facts that kernels depend on, on any device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.problem.expression import Expression
 
 
 class Kind(NamedTuple):
-    """The dtypes of a product and what is done to them.
+    """Dtypes, algebra, finish and order of a product.
 
     >>> Kind("int8", "int8", "int32", "int32").order
     'canonical'
@@ -21,8 +21,8 @@ class Kind(NamedTuple):
     out: str
     accumulator: str
     algebra: Semiring | None = None  #: By default plus-times.
-    #: Of the sum and of further operands, whose value is C; by default the sum itself.
+    #: An expression of the sum and further operands that gives C; by default the sum itself.
     finish: Expression | None = None
-    reads_out: bool = False  #: One of these operands is C, so that no sums may be there.
-    continues: bool = False  #: Sums go on from those that are in `out`, which has the accumulator's dtype.
-    order: str = "canonical"  #: Of the sums: "canonical", or what "fast" allows.
+    reads_out: bool = False  #: Whether one of these operands is the old C, so that sums may not overwrite it.
+    continues: bool = False  #: Whether sums continue those in `out`, which has the accumulator's dtype.
+    order: str = "canonical"  #: Order of the sums: "canonical", or another allowed order.

@@ -1,7 +1,7 @@
-"""Correct rounding where NumPy alone rounds twice: sums in 16-bit formats, and float64 to bfloat16.
+"""Correct rounding where NumPy would round twice: sums in 16-bit formats, and float64 to bfloat16.
 
-A value is brought to the wide format by rounding to odd: exact values stay, any other becomes the neighbour with an
-odd significand. One more rounding to a format at least two bits narrower then gives what a single rounding would.
+A value is first rounded to the wide format to odd: an exact value stays, any other becomes the neighbour with an odd
+significand. A second rounding, to a format at least two bits narrower, then gives the same as a single rounding.
 
 Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd,
 IEEE Transactions on Computers 57(4), 2008. The exact error of a sum: Knuth, TAOCP volume 2, section 4.2.2, theorem B.
@@ -17,12 +17,12 @@ import numpy.typing as npt
 from tilewright.problem.dtypes import Dtype, extends_numpy
 
 Doubles = npt.NDArray[np.float64]
-#: Values that are brought to a format of ml_dtypes at a time, and the bytes that each takes meanwhile.
+#: Values that are converted to a format of ml_dtypes at a time, and temporary bytes for each.
 ROUNDED_AT_ONCE, ROUNDED_BYTES = 1 << 14, 32
 
 
 def add_to_odd(x: Doubles, y: Doubles) -> Doubles:
-    """`x + y` in float64, rounded to odd; non-finite sums as they come."""
+    """`x + y` in float64, rounded to odd; non-finite sums stay."""
     with np.errstate(all="ignore"):
         total = x + y
         part = total - x
@@ -47,9 +47,9 @@ def to_float32_odd(values: Doubles) -> npt.NDArray[np.float32]:
 
 
 def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
-    """An array as another dtype, every value rounded once and without warnings; itself where it has that dtype.
+    """An array as another dtype, each value rounded once, without warnings; the array itself if it has that dtype.
 
-    NumPy's own casts from float64 to the floats of ml_dtypes round to float32 on the way.
+    NumPy's own casts from float64 to ml_dtypes' floats round twice, through float32.
 
     >>> import ml_dtypes
     >>> float(rounded(np.array(1 + 2**-8 + 2**-40), np.dtype(ml_dtypes.bfloat16)))
@@ -62,7 +62,7 @@ def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]
 
 
 def _of_doubles(values: Doubles, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Some at a time: rounding to odd holds several copies of what it rounds."""
+    """Convert in parts, since rounding to odd makes several copies."""
     steps = np.nditer(
         [values, None], ["external_loop", "buffered", "zerosize_ok"], [["readonly"], ["writeonly", "allocate"]],
         [values.dtype, wanted], buffersize=ROUNDED_AT_ONCE,

@@ -7,7 +7,7 @@ derives them again and a test compares.
 from __future__ import annotations
 
 # fmt: off
-#: (name, dtype) -> coefficients. The remark says how far the polynomial is from its function before rounding.
+#: (name, dtype) -> coefficients. The comment gives the polynomial's error before rounding.
 #:
 #: exp: (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2. log: (log((1 + s) / (1 - s)) - 2 s) / s^3 of s^2, for (1 + s) /
 #: (1 - s) from sqrt(1/2) to sqrt(2). erf_near: erf(x) / x - 1 of x^2, for |x| <= 1. erf_far: exp(x^2) (1 - erf(x)) of

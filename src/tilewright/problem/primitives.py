@@ -1,11 +1,11 @@
 """The primitive operations of elementwise expressions: THE table.
 
-A row says how many operands an operation takes and of what kinds, what its result's dtype is, what it means (as NumPy
-computes it) and how LLVM and C write it. Everything else, the exponential included, is an expression over these rows,
-so its bits are the same from NumPy, at any vector width and on any host.
+A row gives an operation's number and kinds of operands, its result's dtype, its meaning (a NumPy function) and its LLVM
+and C text. All other functions, even the exponential, are expressions over these rows, so they have the same bits from
+NumPy, at any vector width and on any host.
 
-The dtypes of expressions are those of `letter`. float16 and bfloat16 occur as operands and results; what is computed
-with them is computed in float32.
+The dtypes of expressions are those of `letter`. float16 and bfloat16 are operands and results; arithmetic on them is in
+float32.
 
 LLVM texts are lines; the last one's value is the result. In them T is the operands' type, R the result's, M the type of
 a truth value, S the type's name inside an intrinsic's; Z, O, A and Q are 0, 1, all bits set and NaN; $0 is the first
@@ -44,10 +44,10 @@ class Primitive:
     arity: int
     #: Letters of the operands' dtypes: f, s, u, b for floats, signed and unsigned integers, booleans.
     kinds: str
-    result: str  #: Of which dtype: "same" or "bool".
-    meaning: Callable[..., Any]  #: On arrays of one dtype.
-    llvm: dict[str, tuple[str, ...]]  #: Lines by the letters they serve.
-    c: dict[str, str]  #: Expressions by the letters they serve.
+    result: str  #: The result's dtype: "same" or "bool".
+    meaning: Callable[..., Any]  #: A function of arrays of one dtype.
+    llvm: dict[str, tuple[str, ...]]  #: LLVM lines by letters of dtypes.
+    c: dict[str, str]  #: C expressions by letters of dtypes.
 
     def lines(self, kind: str) -> tuple[str, ...]:
         """The LLVM lines for a kind of operand."""
@@ -101,7 +101,7 @@ def _split(x: Array) -> tuple[Array, Array]:
 
 
 def _fma_double(x: Array, y: Array, z: Array) -> Array:
-    """Emulated where no step can overflow or lose bits, else by exact rationals.
+    """Emulated with doubles if no step can overflow or lose bits, else by exact rationals.
 
     Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008, algorithm Fma.
     """
@@ -140,7 +140,7 @@ def _order(relation: str) -> dict[str, tuple[str, ...]]:
 
 
 def _extreme(name: str, relation: str, logic: str) -> dict[str, tuple[str, ...]]:
-    # Were the last select's $1 and not Q, LLVM would join both in one of two masks, which takes longer than a minimum.
+    # With $1 in place of Q in the last select, LLVM would merge both selects into a slower one with two masks.
     floats = (f"fcmp o{relation} T $1, $0", "select M #0, T $1, T $0", "fcmp uno T $1, $1", "select M #2, T Q, T #1")
     return {
         "f": floats,
@@ -183,7 +183,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("multiply", 2, "fsu", "same", np.multiply,
                   {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}, _wrapped("*")),
         Primitive("divide", 2, "f", "same", np.divide, {"f": ("fdiv T $0, $1",)}, {"f": "DIVIDE(T, $0, $1)"}),
-        # Towards zero; 0 where the divisor is 0, and the smallest integer by -1 is itself.
+        # Towards zero; a divisor of 0 gives 0, and the smallest integer by -1 gives itself.
         Primitive("quotient", 2, "su", "same", _quotient, {
             "s": _TRUNCATED,
             "u": ("icmp eq T $1, Z", "select M #0, T O, T $1", "udiv T $0, #1", "select M #0, T Z, T #2"),
@@ -213,7 +213,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("left_shift", 2, "su", "same", np.left_shift, {"su": ("shl T $0, $1",)}, {"su": "(T)((U)$0 << $1)"}),
         Primitive("right_shift", 2, "su", "same", np.right_shift,
                   {"s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",)}, {"su": "(T)($0 >> $1)"}),
-        # The first operand is a truth value, T the type of the others.
+        # The first operand is a boolean, T the type of the others.
         Primitive("where", 3, "fsub", "same", np.where,
                   {"fsub": ("select M $0, T $1, T $2",)}, {"fsub": "$0 ? $1 : $2"}),
         Primitive("fma", 3, "f", "same", _fma,
@@ -228,9 +228,9 @@ PRIMITIVES: dict[str, Primitive] = {
 
 
 def cast(values: Array, to: str) -> Array:
-    """The value of a cast: floats rounded once, integers wrapped; to integers saturating, NaN to 0; to bool: not 0.
+    """Cast values: floats round once, and saturate to integers, NaN to 0; integers wrap; to bool any but 0 is true.
 
-    An integer goes to a narrower float than float32 by way of float64.
+    An integer is converted to a float narrower than float32 through float64.
 
     >>> cast(np.array([300.7, -1.5, np.nan]), "uint8").tolist()
     [255, 0, 0]

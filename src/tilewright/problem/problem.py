@@ -1,4 +1,4 @@
-"""What is multiplied, as plain numbers."""
+"""The extents and dtypes of a product."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     k: int
     a_dtype: Dtype
     b_dtype: Dtype
-    acc_dtype: Dtype  #: Of the running sums.
+    acc_dtype: Dtype  #: Dtype of the running sums.
     out_dtype: Dtype
 
     @classmethod
@@ -36,9 +36,10 @@ class Problem(NamedTuple):
         acc_dtype: Dtype | npt.DTypeLike | None = None,
         out_dtype: Dtype | npt.DTypeLike | None = None,
     ) -> Problem:
-        """The problem that two arrays of any strides state.
+        """The problem of multiplying two arrays of any strides.
 
-        C has by default the dtype of products of the narrowest dtype that holds both, and sums its accumulator.
+        By default C has the product dtype of the narrowest dtype that holds both operands, and the sums its
+        accumulator.
 
         Raises ArgumentValueError: the arrays are not matrices, or their inner extents differ; ArgumentTypeError: a
         dtype has no record.

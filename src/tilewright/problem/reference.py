@@ -1,4 +1,4 @@
-"""The canonical product: the one answer that every kernel is compared with, and bounds for those that leave its order.
+"""The canonical product, with which every kernel is compared, and error bounds for other orders of summation.
 
 `c = fma(a[i, k], b[k, j], c)`, k ascending, from +0, in the accumulator dtype; then one rounding to the output dtype.
 """
@@ -22,13 +22,13 @@ from tilewright.problem.problem import Problem
 Array = npt.NDArray[Any]
 Order = Literal["fma", "rounded-product"]
 
-#: The orders a caller may ask for.
+#: The values of `order`.
 ORDERS = ("fma", "rounded-product")
-#: Columns of C that the compiled loops (`ordered.c`) sum side by side, each element over its own k from 0 upwards. B
-#: and C are padded to a multiple of it, and B is laid out in panels so wide: rows a power of two apart would share few
-#: cache sets.
+#: Columns of C that the compiled loops (`ordered.c`) sum at once, each element with k ascending from 0. B and C are
+#: padded to a multiple of it, and B is stored in panels of this width: rows a power of two apart would share few cache
+#: sets.
 _COLUMNS = 32
-#: (dtype of operands and products, dtype of sums): what the loops are written for.
+#: (dtype of operands and products, dtype of sums) that have compiled loops.
 _COMPILED = (
     ("float32", "float32"),
     ("float32", "float64"),
@@ -53,10 +53,10 @@ def canonical(
     a, b : ndarray, shapes (m, k) and (k, n)
         Both floating-point or both integer; any strides, any byte order.
     acc_dtype : dtype, optional
-        Of the running sums; by default the operands' accumulator (float32 for 16-bit floats, 32 bits for small
+        Dtype of the running sums; by default the operands' accumulator (float32 for 16-bit floats, 32 bits for small
         integers). A floating-point one must hold the operands exactly.
     out_dtype : dtype, optional
-        Of the result; by default the operands'. Integers wrap modulo 2^bits, in the sums and in the result.
+        Dtype of the result; by default the operands'. Integers wrap modulo 2^bits, in the sums and in the result.
     order : {"fma", "rounded-product"}
         "fma" rounds once a step. "rounded-product" rounds each product to the operands' dtype, then adds it in the
         accumulator's: what `tmp += a * b` means to a compiler that does not contract it. Integer products are
@@ -69,7 +69,7 @@ def canonical(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        When shapes or dtypes do not fit.
+        Shapes or dtypes do not match.
 
     Examples
     --------
@@ -181,10 +181,10 @@ def error_bound(
     out_dtype: Dtype | npt.DTypeLike | None = None,
     flushes: bool = False,
 ) -> npt.NDArray[np.float64]:
-    """How far a result may be from the exact product, whatever the order of summation, fused or not.
+    """The largest error of a product, in any order of summation, fused or not.
 
-    Two results are within twice this of each other. The sums must be carried in the accumulator dtype and the products
-    rounded to nothing narrower; where a sum could overflow the bound is infinite.
+    Two results differ by at most twice this bound. Sums must be in the accumulator dtype, and products may not be
+    rounded to a narrower one. If a sum could overflow, the bound is infinite.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def error_bound(
     acc_dtype, out_dtype : dtype, optional
         As for :func:`canonical`.
     flushes : bool
-        Subnormal operands count as 0, and so does every subnormal sum, as in AMX's products of bfloat16. A subnormal
-        operand then costs its whole products, and each of at most 2 k + 2 operations one smallest normal number.
+        Whether subnormal operands and sums count as 0, as in AMX's products of bfloat16. The error then includes the
+        products of subnormal operands, and one smallest normal number for each of at most 2 k + 2 operations.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def error_bound(
     if not problem.acc_dtype.is_float:
         return np.zeros((problem.m, problem.n))
     total, out, k = problem.acc_dtype, problem.out_dtype, problem.k
-    # The magnitudes are themselves summed in float64; k + 1 roundings of it are allowed for.
+    # The magnitudes are summed in float64; the bound includes its k + 1 roundings.
     slack = 1 + 2 * gamma(k + 1, 2.0**-53)
     magnitude = (np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))) * slack
     summed = gamma(k, total.unit_roundoff)

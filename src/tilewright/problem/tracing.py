@@ -1,7 +1,7 @@
-"""The values that a traced function sees: they compute nothing and write down what is asked of them.
+"""The values that a traced function gets: they record operations and compute nothing.
 
-Dtypes follow NumPy's promotion; Python's and NumPy's scalars take the dtype of what they meet (as Python's do in
-NumPy 2). float16 and bfloat16 are computed with in float32.
+Dtypes follow NumPy's promotion; Python's and NumPy's scalars take the dtype of the other operand (as Python's do in
+NumPy 2). Arithmetic on float16 and bfloat16 is in float32.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _shift(op: str) -> Callable[[Value, Any], Value]:
 
 
 def _floor_divide(x: Any, y: Any) -> Value:
-    """Towards minus infinity: the truncated quotient, less 1 where signs differ and something is left."""
+    """Rounds towards minus infinity: the truncated quotient, less 1 if signs differ and the remainder is not 0."""
     for value in (x, y):
         if isinstance(value, Value) and letter(value.dtype) not in "su":
             value._refuse("a quotient of floats that is rounded down", "write tw.floor(x / y)")
@@ -108,29 +108,29 @@ def _floor_divide(x: Any, y: Any) -> Value:
 
 
 def _remainder(x: Any, y: Any) -> Value:
-    """What the floored quotient leaves; 0 where the divisor is 0."""
+    """The remainder of the floored quotient; 0 if the divisor is 0."""
     quotient = _floor_divide(x, y)
     divisor = quotient.like(y)
     return apply("where", divisor == 0, 0, quotient.like(x) - quotient * divisor)
 
 
 class TracedAttributeError(ArgumentTypeError, AttributeError):
-    """A method or property that arrays have and one traced element does not."""
+    """A method or property that arrays have and a traced element lacks."""
 
 
-#: Methods of arrays and tensors that look at many elements.
+#: Methods of arrays and tensors that combine several elements.
 _REDUCTIONS = frozenset(
     "sum mean max min amax amin prod std var any all argmax argmin cumsum cumprod sort argsort softmax log_softmax "
     "norm dot matmul trace ptp".split()
 )
-#: Methods that convert -> the dtype.
+#: Conversion methods -> their dtype.
 _CONVERSIONS = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
-#: Methods whose function has another name here.
+#: Methods -> functions with another name here.
 _RENAMED = {"abs": "absolute", "clamp": "clip", "to": "astype", "type": "astype"}
 
 
 def _attribute(value: Value, name: str) -> str:
-    """Why a value has no such attribute, and what to write."""
+    """The error for a missing attribute, with what to write instead."""
     from tilewright.problem import functions
 
     has = _RENAMED.get(name, name)
@@ -149,15 +149,15 @@ def _attribute(value: Value, name: str) -> str:
 class Value:
     """A value of an expression that is being traced."""
 
-    builder: Builder  #: Of the expression.
-    number: int  #: Of the instruction.
+    builder: Builder  #: The builder of the expression.
+    number: int  #: Number of the instruction.
     dtype: str
     __hash__ = None  # type: ignore[assignment]
 
     def like(self, value: Any) -> Value:
-        """A scalar as a constant that can meet this value.
+        """A scalar as a constant of this value's dtype.
 
-        Raises ArgumentTypeError, ArgumentValueError: it is no real scalar, or does not fit.
+        Raises ArgumentTypeError, ArgumentValueError: it is not a real scalar, or out of range.
         """
         if isinstance(value, Value):
             if value.builder is not self.builder:
@@ -172,7 +172,8 @@ class Value:
             value = value.item()
         if not isinstance(value, bool | int | float):
             raise ArgumentTypeError(
-                f"a traced value can meet traced values and real scalars (got {type(value).__name__}); pass arrays as "
+                f"a traced value can be combined with traced values and real scalars (got {type(value).__name__}); "
+                f"pass arrays as "
                 "operands of the epilogue"
             )
         name = self.dtype
@@ -181,12 +182,16 @@ class Value:
         elif not isinstance(value, bool) and letter(name) == "b":
             name = "int64"
         if letter(name) == "f" and isinstance(value, int) and abs(value) > sys.float_info.max:
-            raise ArgumentValueError(f"a constant must be a value of {name}, which it meets (got an integer beyond it)")
+            raise ArgumentValueError(
+                f"a constant must be a value of {name}, the dtype of the other operand (got an "
+                f"integer out of its range)"
+            )
         if letter(name) in "su":
             info = np.iinfo(name)
             if not info.min <= value <= info.max:
                 raise ArgumentValueError(
-                    f"a constant must be a value of {name}, which it meets (got {value}); write tw.astype(x, ...) first"
+                    f"a constant must be a value of {name}, the dtype of the other operand (got {value}); write "
+                    f"tw.astype(x, ...) first"
                 )
         return Value(self.builder, self.builder.constant(value, name), name)
 
@@ -243,7 +248,7 @@ class Value:
         return result
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # protocols that are asked for, and may be missing
+        if name.startswith("__"):  # optional protocols, which may be missing
             raise AttributeError(name)
         raise TracedAttributeError(_attribute(self, name))
 
@@ -291,9 +296,9 @@ for _name, _texts in _INSTEAD.items():
 
 
 def apply(op: str, *operands: Any) -> Value:
-    """A primitive of values and scalars, at least one of them a value, after promotion to one dtype.
+    """Apply a primitive to values and scalars, at least one a value, after promotion to one dtype.
 
-    Raises ArgumentTypeError: the operation is not for that dtype.
+    Raises ArgumentTypeError: the operation does not take that dtype.
     """
     row = PRIMITIVES[op]
     first = next(x for x in operands if isinstance(x, Value))
@@ -333,7 +338,7 @@ def _allowed(kinds: str) -> str:
 
 @functools.lru_cache(maxsize=512)
 def promoted(a: str, b: str) -> str:
-    """The dtype that two are computed in.
+    """The dtype in which two values are combined.
 
     >>> promoted("float32", "int16"), promoted("float16", "float16"), promoted("int32", "float32")
     ('float32', 'float32', 'float64')
@@ -342,12 +347,12 @@ def promoted(a: str, b: str) -> str:
     return np.promote_types(*wide).name
 
 
-#: Of a truth value: it makes no dtype wider, so it need not be a constant.
+#: Dtypes of booleans: they make no dtype wider, so such scalars need not be constants.
 _TRUTH = -1
 
 
 def _rank(x: Any) -> int:
-    """Which of a function's arguments say its dtype: arrays before NumPy's scalars before Python's."""
+    """The arguments that decide a function's dtype: arrays, else NumPy's scalars, else Python's."""
     if isinstance(x, bool | np.bool_):
         return _TRUTH
     if x is None or (isinstance(x, int | float) and not isinstance(x, np.generic)):
@@ -356,10 +361,10 @@ def _rank(x: Any) -> int:
 
 
 def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A traced function's value for numbers and arrays: traced with their dtypes, evaluated by NumPy.
+    """Call a traced function with numbers and arrays: trace it with their dtypes, and evaluate it with NumPy.
 
-    Scalars beside arrays are constants, and so are Python's beside NumPy's, as they are in an epilogue: none of them
-    makes the result's dtype wider.
+    Scalars beside arrays are constants, and so are Python's beside NumPy's, as in an epilogue: they do not make the
+    result's dtype wider.
     """
     ranks = [_rank(x) for x in args]
     parameters = {f"x{i}": np.asarray(x) for i, x in enumerate(args) if ranks[i] in (_TRUTH, max(ranks))}

@@ -1,4 +1,4 @@
-"""Sweeps of kernels, products and peers, measured or predicted; kept, compared, laid out as the sources' tables.
+"""Sweeps: measures or predicts rates of kernels, products and peers, keeps, compares and tabulates them.
 
-`record` holds what was found, `store` keeps it in a file that a stopped sweep goes on from.
+`record` defines the results, `store` keeps them in a file from which a stopped sweep resumes.
 """

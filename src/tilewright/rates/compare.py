@@ -1,16 +1,16 @@
-"""Two sweeps beside each other: what became slower or faster, and how sure that is.
+"""Compares two sweeps: the points that became slower or faster, with confidence intervals.
 
-Times of two runs differ by more than the samples of one: the host was busier, its clock lower. So where both sweeps
-have a steady peer that took turns with a contender, what is compared is the contender's time over the peer's in each
-turn. A busy host may slow the peer alone, so the contender's own time must have changed too, by however little. Without
-a steady peer times are compared by themselves; of those that others disturbed, the quicker half. What others disturb
-stays so for many turns, in one sweep and not in the other, which no interval over turns shows: then only a slowdown
-beyond what such times differ by counts.
+Times of two runs differ by more than the samples of one run do, for example if the host is busier or its clock lower.
+So if both sweeps timed a contender in turns with a steady peer, the ratio of the two times in each turn is compared. A
+busy host may slow the peer alone, so the contender's own time must have changed too, by any amount. Without a steady
+peer the times themselves are compared; of disturbed times the faster half. A disturbance lasts many turns, in one sweep
+and not in the other, which an interval over turns cannot show. Such times then count as slower only beyond their usual
+difference.
 
 The ratio of new to old is the median of all ratios of a new turn to an old one, with its distribution-free confidence
-interval. All points together are wrong with the probability `WRONG`: each has its share of it.
-Source: Hodges and Lehmann, "Estimates of location based on rank tests", Annals of Mathematical Statistics 34 (1963);
-Bauer, "Constructing confidence sets using rank statistics", JASA 67 (1972).
+interval. `WRONG` is the probability that any of the points is wrong; each point has a share of it. Source: Hodges and
+Lehmann, "Estimates of location based on rank tests", Annals of Mathematical Statistics 34 (1963); Bauer, "Constructing
+confidence sets using rank statistics", JASA 67 (1972).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tilewright.rates.peers import PEERS
 from tilewright.rates.record import Kind, Point, Rate, Sweep
 
 Verdict = Literal["slower", "faster", "same", "unclear", "wrong", "failed"]
-#: How likely it may be that any of the points is called slower or faster and is not.
+#: Probability that any point is wrongly called slower or faster.
 WRONG = 0.01
-#: A slowdown that counts; and of flagged times, which differ by up to a seventh by themselves.
+#: Least slowdown that counts; and that of flagged times, which vary by up to a seventh.
 THRESHOLD, DISTURBED_THRESHOLD = 0.05, 0.25
-#: Relative difference of predicted times that is none: they are sums of floats.
+#: Relative difference up to which predicted times are equal: they are sums of floats.
 _EXACT = 1e-9
 
 
@@ -42,11 +42,11 @@ class Compared:
 
     old: Rate
     new: Rate
-    ratio: float  #: New time over old; over the yardstick's where there is one; nan where one has failed.
-    least: float  #: Of the confidence interval; the ratio itself where times were predicted.
+    ratio: float  #: New time over old, relative to the yardstick if there is one; nan if one has failed.
+    least: float  #: Ends of the confidence interval; the ratio itself for predicted times.
     most: float
     verdict: Verdict
-    yardstick: str = ""  #: The peer that times were divided by; "" where they are compared by themselves.
+    yardstick: str = ""  #: The peer that times were divided by; "" without one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,16 @@ class Comparison:
 
     @property
     def regressed(self) -> tuple[Compared, ...]:
-        """What became slower, or wrong, or fails now."""
+        """Points that became slower or wrong, or fail now."""
         failed = (one for one in self.points if one.new.failed and not one.old.failed)
         return (*(one for one in self.points if one.verdict in ("slower", "wrong")), *failed)
 
 
 def compare(old: Sweep, new: Sweep, threshold: float = THRESHOLD) -> Comparison:
-    """Compare the points that both sweeps have.
+    """Compare the points that are in both sweeps.
 
-    `threshold` is of measured times; predicted ones have no noise, so any difference counts. A peer is a yardstick,
-    and judged only where nothing else is beside it.
+    `threshold` is for measured times; predicted ones have no noise, so any difference counts. A peer is a yardstick,
+    and is judged only if no contender was timed with it.
 
     Raises ArgumentValueError: they have no point in common.
     """
@@ -100,7 +100,7 @@ def compare(old: Sweep, new: Sweep, threshold: float = THRESHOLD) -> Comparison:
 def _yardsticks(
     before: Mapping[tuple[Point, Kind], Rate], after: Mapping[tuple[Point, Kind], Rate]
 ) -> dict[tuple[object, ...], tuple[Rate, Rate]]:
-    """By work: the first peer that both sweeps have."""
+    """Work -> the first peer in both sweeps."""
     found: dict[tuple[object, ...], tuple[Rate, Rate]] = {}
     for key, rate in before.items():
         if key[0].contender in PEERS and key in after and not (rate.failed or after[key].failed):
@@ -126,7 +126,7 @@ def _judged(old: Rate, new: Rate, sticks: tuple[Rate, Rate] | None, threshold: f
 
 
 def _beside(old: Rate, new: Rate, sticks: tuple[Rate, Rate], bound: float, wrong: float) -> Compared:
-    """Compare times over those of a yardstick."""
+    """Compare times relative to a yardstick."""
     found = interval(_divided(old, sticks[0]), _divided(new, sticks[1]), wrong)
     verdict, alone = _verdict(found, bound), interval(_quicker(old), _quicker(new), wrong)
     if (verdict == "slower" and alone[1] <= 1) or (verdict == "faster" and alone[2] >= 1):
@@ -140,12 +140,12 @@ def _paired(rate: Rate, stick: Rate) -> bool:
 
 
 def _quicker(rate: Rate) -> list[float]:
-    """The quicker half of the samples: others only ever make a time longer."""
+    """The faster half of the samples: disturbance only makes times longer."""
     return sorted(rate.samples)[: -(-len(rate.samples) // 2)]
 
 
 def _divided(rate: Rate, stick: Rate) -> list[float]:
-    """Times over those of the yardstick, turn by turn."""
+    """Times divided by the yardstick's, turn by turn."""
     return [x / y for x, y in zip(rate.samples, stick.samples, strict=True)]
 
 

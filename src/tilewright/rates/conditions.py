@@ -1,4 +1,4 @@
-"""What a measured time depends on besides the code: the host, the versions, the clock, and who else is at work."""
+"""Conditions of a measurement besides the code: host, versions, clock, and other processes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 from tilewright.backends.inventory import host_name
 from tilewright.settings import Settings
 
-#: Packages that every sweep depends on; peers come beside them.
+#: Packages that every sweep depends on, besides peers.
 PACKAGES = ("tilewright", "numpy", "llvmlite", "numba-cuda", "nvidia-cuda-nvcc", "pyopencl")
 #: Sizes as Linux writes them in the processor's folders.
 _SIZE = re.compile(r"(\d+)([KMG]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-#: Last-level cache of a processor that does not tell.
+#: Assumed last-level cache if the processor does not report it.
 _CACHE_BYTES = 64 << 20
 
 
@@ -41,14 +41,14 @@ def conditions(packages: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name, with family and model where Linux tells them: names are often bare brands."""
+    """The processor's name, with family and model if Linux reports them: names alone are often only brands."""
     found = _cpuinfo()
     family, model = (found.get(name, [""])[0] for name in ("cpu family", "model"))
     return f"{host_name()} (family {family}, model {model})" if family else host_name()
 
 
 def clock_mhz() -> int:
-    """The mean clock of the processor's cores now; 0 where nobody tells."""
+    """The mean current clock of the processor's cores; 0 if unknown."""
     clocks = _cpuinfo().get("cpu MHz", [])
     return round(statistics.mean(map(float, clocks))) if clocks else 0
 
@@ -64,14 +64,14 @@ def last_level_bytes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Processor seconds of the whole machine since it started, as far as it tells."""
+    """Processor seconds of the whole machine since its start; 0 if unknown."""
 
-    all: float = 0.0  #: Idle ones too.
-    others: float = 0.0  #: Of other processes, and of other guests of the host.
-    stolen: float = 0.0  #: That the host gave to other guests while this one had work.
+    all: float = 0.0  #: Including idle ones.
+    others: float = 0.0  #: Used by other processes, and by other guests of the host.
+    stolen: float = 0.0  #: Stolen: given by the host to other guests while this one had work.
 
     def since(self, before: Usage) -> Usage:
-        """What went by meanwhile."""
+        """The difference to an earlier usage."""
         return Usage(self.all - before.all, self.others - before.others, self.stolen - before.stolen)
 
 
@@ -90,7 +90,7 @@ def usage() -> Usage:
 
 
 def _cpuinfo() -> dict[str, list[str]]:
-    """Each field of the cores, in their order."""
+    """A field of /proc/cpuinfo for each core."""
     try:
         text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:

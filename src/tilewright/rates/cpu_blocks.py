@@ -1,4 +1,4 @@
-"""Measures blocks of the CPU engine's packed kernel."""
+"""Times block sizes of the CPU engine's packed kernel."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 
 Array = npt.NDArray[Any]
-#: Each choice of blocks runs so often and so many seconds at least, in turns with the others; its quickest run counts.
+#: Least runs and least seconds of each choice, in turns with the others; the fastest run counts.
 _ROUNDS, _SECONDS = 5, 0.25
 
 
 class Bench:
-    """One product, by row-major operands of random numbers.
+    """One product of random row-major operands.
 
-    Raises DeviceError: it is multiplied without blocks.
+    Raises DeviceError: the product's kernel has no blocks.
     """
 
     def __init__(self, extents: Extents, kind: Kind) -> None:
@@ -48,11 +48,11 @@ class Bench:
 
     @property
     def key(self) -> Key:
-        """What its times are kept for."""
+        """The key of its times."""
         return blocks.key_of(self.layout, self.kind, self.threads)
 
     def measured(self, some: list[blocks.Choice]) -> list[Timed]:
-        """The time of each of some choices, in turns, so that what disturbs one disturbs all."""
+        """The time of each choice, measured in turns, so that disturbances affect all."""
         made = [product.Product(self.layout, self.kind, self.threads, one.blocks) for one in some]
         best = [float("inf")] * len(made)
         end, rounds = time.perf_counter() + _SECONDS * len(made), 0
@@ -69,7 +69,7 @@ class Bench:
 
 
 def forget() -> None:
-    """Products made from now on take the blocks that are kept now."""
+    """Make later products use the block sizes that are kept now."""
     product.product.cache_clear()
     product._product.cache_clear()
     known_layouts.forget()

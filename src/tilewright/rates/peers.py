@@ -1,4 +1,4 @@
-"""Other libraries that multiply: a row each, with how to multiply there, and to wait for the end."""
+"""Other libraries that multiply, a row each, with functions to multiply and to wait."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Array = npt.NDArray[Any]
 class Peer:
     """One library."""
 
-    name: str  #: What `--against` takes.
+    name: str  #: The name that `--against` takes.
     module: str
-    package: str  #: What pip installs.
-    devices: tuple[str, ...]  #: Where it multiplies: `cpu`, `cuda`.
+    package: str  #: The package that pip installs.
+    devices: tuple[str, ...]  #: Its devices: `cpu`, `cuda`.
     #: (module, a, b, device) -> a product of operands that are on the device.
     prepare: Callable[[Any, Array, Array, str], Ready]
 
     def ready(self, a: Array, b: Array, device: str) -> Ready:
-        """The product of two matrices, which are taken to the device first."""
+        """A function that multiplies two matrices, which are copied to the device first."""
         return self.prepare(importlib.import_module(self.module), a, b, device)
 
 
@@ -55,7 +55,7 @@ def _torch(torch: Any, a: Array, b: Array, device: str) -> Ready:
 
 
 def _jax(jax: Any, a: Array, b: Array, device: str) -> Ready:
-    jax.config.update("jax_enable_x64", True)  # without it 64-bit operands become 32-bit ones
+    jax.config.update("jax_enable_x64", True)  # otherwise JAX makes 64-bit operands 32-bit
     there = jax.devices("gpu" if device == "cuda" else "cpu")[0]
     left, right = (jax.device_put(x, there) for x in (a, b))
     multiply = jax.jit(functools.partial(jax.numpy.matmul, precision="highest"))

@@ -1,4 +1,4 @@
-"""What a sweep times: points in order, from what was asked for."""
+"""The points of a sweep, in order, from the request."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tilewright.rates.peers import peer
 from tilewright.rates.record import Caches, Point
 from tilewright.rates.tables import table
 
-#: The contender that is no kernel: :func:`tilewright.matmul`, on every device that is measured.
+#: The contender that is not a kernel: :func:`tilewright.matmul`, on every measured device.
 MATMUL = "matmul"
-#: What is timed where nothing is asked for.
+#: Default sizes.
 SIZES = ((256, 256, 256), (512, 512, 512), (1024, 1024, 1024))
 SAMPLES = 31
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a sweep is asked for; each field is one option of `tilewright bench`, empty for the default."""
+    """The request for a sweep; each field is an option of `tilewright bench`, empty for the default."""
 
     kernels: tuple[str, ...] = ()
     sizes: tuple[tuple[int, int, int], ...] = ()
@@ -53,20 +53,20 @@ class _Contender:
         return "" if self.record is None else self.record.dtypes[0]
 
     def refuses(self, dtype: str, extents: tuple[int, int, int]) -> str | None:
-        """Why there is no such product; `matmul` and peers take all."""
+        """Why the contender does not take such a product; `matmul` and peers take all."""
         return None if self.record is None else self.record.accepts(*extents, dtype)
 
     def point(self, dtype: str, extents: tuple[int, int, int], caches: Caches) -> Point:
-        """What is to be timed of it."""
+        """The contender's points."""
         tiled = self.record if self.record is not None and self.record.tile != (0, 0) else None
         edge, count = (tiled.tile[0], tiled.results[0] * tiled.results[1]) if tiled else (0, 0)
         return Point(self.name, self.device, dtype, *extents, edge, count, caches)
 
 
 def is_predicted(device: str) -> bool:
-    """Whether a device is one of `tilewright gpus`, and not of `tilewright devices`.
+    """Whether a device is a GPU of `tilewright gpus`, whose times are predicted.
 
-    Raises ArgumentValueError: it is neither, or the simulated GPU, whose times say nothing of a GPU's.
+    Raises ArgumentValueError: it is in no list, or the simulated GPU, whose times are the host's.
 
     >>> is_predicted("cpu"), is_predicted("a6000")
     (False, True)
@@ -83,18 +83,18 @@ def is_predicted(device: str) -> bool:
 
 
 def record_of(point: Point) -> Record | None:
-    """The kernel of a point, cut as it says; None for `matmul` and peers."""
+    """The kernel of a point, with its block size; None for `matmul` and peers."""
     found = next((record for record in catalogue.records() if record.name == point.contender), None)
     return found if found is None or not point.block else found.in_blocks(point.block)
 
 
 def points(asked: Asked) -> tuple[Point, ...]:
-    """All points in order: by dtype, extents and caches; those that take turns are together.
+    """All points in order: by dtype, extents and caches; points that are timed in turns are adjacent.
 
     Raises
     ------
     ArgumentValueError, ArgumentTypeError
-        Something that was asked for is not known, or has no device or point.
+        A part of the request is unknown, or has no device or point.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def points(asked: Asked) -> tuple[Point, ...]:
 
 
 def without_rows(asked: Asked) -> Iterator[str]:
-    """Say of each device, name of kernels and peer without a point why it has none, where the sweep has others.
+    """Yields the reason for each device, name of kernels and peer without a point, if the sweep has others.
 
     >>> sizes = ((64, 64, 64),)
     >>> list(without_rows(Asked(kernels=("S9",), sizes=sizes, devices=("cpu", "a6000"), against=("numpy",))))
@@ -137,7 +137,7 @@ def without_rows(asked: Asked) -> Iterator[str]:
 
 
 def left_out(asked: Asked) -> tuple[tuple[Point, str], ...]:
-    """What a sweep leaves out of the products that were asked for, and why.
+    """The requested products that a sweep leaves out, with reasons.
 
     >>> asked = Asked(kernels=("tiled*",), sizes=((64, 64, 64),), dtypes=("int32",), devices=("a6000",))
     >>> [(point.contender, reason) for point, reason in left_out(asked)]
@@ -147,7 +147,7 @@ def left_out(asked: Asked) -> tuple[tuple[Point, str], ...]:
 
 
 def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
-    """Points in groups: measured ones of one work, which take turns, and each predicted one alone."""
+    """Points in groups: measured points of one work, which take turns, and each predicted point alone."""
 
     def group(place: int) -> object:
         point = points[place]
@@ -157,13 +157,13 @@ def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
 
 
 def document(asked: Asked) -> dict[str, Any]:
-    """What was asked for as JSON values, as the file of a sweep has it."""
+    """The request as JSON values, for the file of a sweep."""
     values = {name: getattr(asked, name) for name in Asked.__dataclass_fields__}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _of_table(asked: Asked) -> Asked:
-    """What a source's table asks for, where one is named."""
+    """The request with the points of a source's table, if one is named."""
     if not asked.table:
         return asked
     source = table(asked.table)
@@ -175,7 +175,7 @@ def _of_table(asked: Asked) -> Asked:
 
 
 def _points(asked: Asked) -> tuple[Point, ...]:
-    """The points of every contender, with those of peers that have nothing to take turns with."""
+    """The points of every contender, including peers without another contender."""
     found = tuple(point for point, refused in _judged(asked) if refused is None)
     if not asked.table:
         return found
@@ -184,7 +184,7 @@ def _points(asked: Asked) -> tuple[Point, ...]:
 
 
 def _judged(asked: Asked) -> Iterator[tuple[Point, str | None]]:
-    """Every contender with every dtype and extents, and why it does not take them."""
+    """Every contender with every dtype and extents, and the reason if it does not take them."""
     contenders = list(_contenders(asked))
     for dtype, extents in itertools.product(_dtypes(asked, contenders), asked.sizes or SIZES):
         for contender, caches in _in_turn(contenders, asked.caches):
@@ -223,14 +223,14 @@ def _contenders(asked: Asked) -> Iterator[_Contender]:
 
 
 def _by_default(asked: Asked, predicted: bool) -> Sequence[Record]:
-    """Without names: `matmul` where it is measured, and every kernel but the published specimens on a GPU."""
+    """The default: `matmul` on measured devices, and every kernel for GPUs except the published specimens."""
     if asked.kernels or not predicted:
         return ()
     return [record for record in catalogue.records() if not record.published]
 
 
 def _cut(record: Record, asked: Asked) -> Iterator[Record]:
-    """A kernel in the blocks that were asked for; one of the host has none."""
+    """A kernel with the requested block sizes; kernels of the host have none."""
     if record.tile == (0, 0):
         yield record
         return
@@ -243,7 +243,7 @@ def _cut(record: Record, asked: Asked) -> Iterator[Record]:
 
 
 def _peers(asked: Asked, measured: Sequence[str]) -> Iterator[_Contender]:
-    """Each peer once: on the GPU where kernels run there and it can, else on the processor."""
+    """Each peer once: on the GPU if kernels run there and the peer can, else on the processor."""
     for name in asked.against:
         row = peer(name)
         here = {"cuda" if device == "cuda" else "cpu" for device in measured}
@@ -257,7 +257,7 @@ def _peers(asked: Asked, measured: Sequence[str]) -> Iterator[_Contender]:
 
 
 def _dtypes(asked: Asked, contenders: Sequence[_Contender]) -> tuple[str, ...]:
-    """The dtypes that were asked for, or each kernel's own; float32 where there are no kernels."""
+    """The requested dtypes, or each kernel's own; float32 without kernels."""
     known = [name for name in catalogue.find("cpu_engine").dtypes if not name.startswith("complex")]
     for name in asked.dtypes:
         if name not in known:
@@ -267,7 +267,7 @@ def _dtypes(asked: Asked, contenders: Sequence[_Contender]) -> tuple[str, ...]:
 
 
 def _in_turn(contenders: Sequence[_Contender], caches: Sequence[Caches]) -> Iterator[tuple[_Contender, Caches]]:
-    """Those that are measured, with each state of the caches, then those that are predicted, from empty ones."""
+    """Measured devices with each state of the caches, then predicted ones with empty caches."""
     for state in caches:
         yield from ((contender, state) for contender in contenders if not contender.predicted)
     yield from ((contender, "cold") for contender in contenders if contender.predicted)

@@ -1,4 +1,4 @@
-"""What is timed, how long it took, and under which conditions: records, which only `report` turns into text."""
+"""Records of points, rates and sweeps; only `report` turns them into text."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ Kind = Literal["measured", "predicted"]
 Caches = Literal["warm", "cold"]
 KINDS: tuple[Kind, ...] = ("measured", "predicted")
 CACHES: tuple[Caches, ...] = ("warm", "cold")
-#: How `verified` begins where the product was wrong.
+#: Prefix of `verified` for a wrong product.
 WRONG = "wrong"
-#: Letters of the longest text that a rate has.
+#: Most letters of a text in a rate.
 MOST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is to be timed: C of shape (m, n) from A of shape (m, k) and B of shape (k, n)."""
+    """One product to time: C of shape (m, n) from A of shape (m, k) and B of shape (k, n)."""
 
     contender: str  #: A kernel of the catalogue, `matmul` for :func:`tilewright.matmul`, or a peer.
-    device: str  #: As `tilewright devices` or `tilewright gpus` lists it.
+    device: str  #: Its device, as `tilewright devices` or `tilewright gpus` lists it.
     dtype: str
     m: int
     n: int
     k: int
-    block: int = 0  #: Edge of the square of C that a block computes; 0 where the contender has none.
-    results: int = 0  #: Of a thread; 0 where the contender has none.
+    block: int = 0  #: Edge of the square of C that a block computes; 0 if the contender has none.
+    results: int = 0  #: Results of a thread; 0 if the contender has none.
     caches: Caches = (
-        "warm"  #: What the processor's caches hold when a product begins: the operands, or nothing of them.
+        "warm"  #: State of the processor's caches at the start of a product: with the operands, or without.
     )
 
     @property
@@ -40,7 +40,7 @@ class Point:
 
     @property
     def work(self) -> tuple[str, int, int, int, Caches]:
-        """What contenders that take turns have in common."""
+        """The part of a point that contenders timed in turns share."""
         return self.dtype, self.m, self.n, self.k, self.caches
 
 
@@ -48,9 +48,9 @@ class Point:
 class Rate:
     """A point with its time.
 
-    Measured, `seconds` is the median of `samples`, and `least_seconds` and `most_seconds` are the quartiles; sample i
-    of each contender with the same :attr:`Point.work` was taken in one turn. Predicted, there are no samples, and
-    least and most are the band of error. Where `failed` says why there is no time, all three are nan.
+    If measured, `seconds` is the median of `samples`, and `least_seconds` and `most_seconds` are the quartiles; samples
+    i of all contenders with the same :attr:`Point.work` are from one turn. If predicted, there are no samples, and
+    least and most are the error band. If `failed` gives a reason, all three are nan.
     """
 
     point: Point
@@ -59,19 +59,19 @@ class Rate:
     least_seconds: float
     most_seconds: float
     samples: tuple[float, ...] = ()
-    #: What was compared with the canonical product: `exact`, `exact in 16 rows`, `exact at 64 x 64 x 256`, `within
-    #: bound` for a peer; `wrong` and how where it was not.
+    #: Result of the comparison with the canonical product: `exact`, `exact in 16 rows`, `exact at 64 x 64 x 256`,
+    #: `within bound` for a peer; or `wrong` with the reason.
     verified: str = ""
-    flags: tuple[str, ...] = ()  #: Why not to rely on it: `noisy`, `stolen`.
-    limiter: str = ""  #: What a predicted time goes to.
-    #: Of a measured time, the share of processor time that the host took away, and the processor's clock.
+    flags: tuple[str, ...] = ()  #: Reasons not to rely on it: `noisy`, `stolen`.
+    limiter: str = ""  #: The unit that limits a predicted time.
+    #: For a measured time, the share of stolen processor time, and the processor's clock.
     stolen: float = 0.0
     mhz: int = 0  #: 0 where it is not known.
-    failed: str = ""  #: Why there is no time, in a line.
+    failed: str = ""  #: Why there is no time, in one line.
 
     @classmethod
     def failure(cls, point: Point, kind: Kind, error: BaseException) -> Rate:
-        r"""A point that an error ended.
+        r"""The rate of a point that failed.
 
         >>> point = Point("tiled", "a6000", "int32", 8, 8, 8)
         >>> found = Rate.failure(point, "predicted", ValueError("too small\nfor it"))
@@ -89,7 +89,7 @@ class Rate:
 
     @property
     def wrong(self) -> bool:
-        """Whether the product was compared and differed."""
+        """Whether the comparison found a difference."""
         return self.verified.startswith(WRONG)
 
 
@@ -97,8 +97,8 @@ class Rate:
 class Sweep:
     """Rates, in the order of the plan."""
 
-    #: What was asked for: contenders, devices, sizes, and so on, by the names of `bench`'s options.
+    #: The request: contenders, devices, sizes, and so on, by the names of `bench`'s options.
     plan: Mapping[str, Any]
-    #: Processor, cores, threads, clock, load, versions and date, when the sweep began.
+    #: Processor, cores, threads, clock, load, versions and date, at the start of the sweep.
     conditions: Mapping[str, Any]
     rates: tuple[Rate, ...] = field(default=(), repr=False)

@@ -1,6 +1,6 @@
-"""Sweeps in files: JSON lines, a header and then a rate a line, written when it is known.
+"""Sweeps in files: JSON lines, a header and then a line for each rate, written when it is known.
 
-A sweep that was stopped is a prefix of the whole one, so it goes on behind what is there. `docs/design/rates.md`
+The file of a stopped sweep is a prefix of the complete one, so the sweep can resume at its end. `docs/design/rates.md`
 describes the format.
 """
 
@@ -21,33 +21,33 @@ from tilewright.errors import ArgumentValueError, TilewrightWarning
 from tilewright.rates.record import CACHES, KINDS, MOST_TEXT, Point, Rate, Sweep
 
 FORMAT, VERSION = "tilewright-rates", 1
-#: Conditions that one file has only once: with others, rates would not be those of one sweep.
+#: Conditions that must be the same for all rates of a file.
 SAME = ("processor", "cores", "threads", "python", "versions")
 
-#: The largest number, and the times of what anybody ran: with others, rates and charts overflow.
+#: Limits of numbers and times: beyond them rates and charts would overflow.
 _MOST, _SECONDS = 2**63 - 1, (1e-15, 1e60)
 _TIMES = ("seconds", "least_seconds", "most_seconds")
 
 
 def read(path: Path) -> Sweep:
-    """Read a sweep, whole or stopped.
+    """Read a sweep, complete or stopped.
 
-    Raises ArgumentValueError: there is no such file, or it is none of ours; the message says where.
+    Raises ArgumentValueError: there is no such file, or it has another format; the message names the line.
     """
     text, _ = _text(path)
     return _parsed(path, text)
 
 
 class Kept:
-    """A file that rates are added to: a new one, or one that the same plan began."""
+    """A file to which rates are added: a new one, or one of the same plan."""
 
     def __init__(self, path: Path, file: IO[bytes], sweep: Sweep) -> None:
         self.path = path
-        self.sweep = sweep  #: What it held when it was opened.
+        self.sweep = sweep  #: Its rates when it was opened.
         self._file = file
 
     def add(self, rates: Sequence[Rate]) -> None:
-        """Write rates that belong together, in one piece."""
+        """Write a group of rates in one piece."""
         self._file.write(b"".join(_line(document(rate)) for rate in rates))
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -62,17 +62,16 @@ def kept(
     Parameters
     ----------
     path : Path
-        A new file, or one with the same plan and conditions (`SAME`), which is gone on with.
+        A new file, or one with the same plan and conditions (`SAME`), which is continued.
     plan, conditions : mapping
-        What :class:`Sweep` has.
+        The fields of :class:`Sweep`.
     whole : callable, optional
-        How many of the rates that are there can be kept; later ones are removed, as they lack those they took turns
-        with.
+        Function of the file's rates: how many of them to keep. Later ones are removed, since their group is incomplete.
 
     Raises
     ------
     ArgumentValueError
-        The file is none of ours, has another plan or other conditions, or is being written by another process.
+        The file has another format, plan or conditions, or another process writes it.
     """
     try:
         _require_file(path)
@@ -96,7 +95,7 @@ def kept(
 
 
 def document(rate: Rate) -> dict[str, Any]:
-    """A rate as a line of the file has it; times of one that failed are null."""
+    """A rate as a line of the file; times of a failed one are null."""
     values = asdict(rate)
     if rate.failed:
         values |= dict.fromkeys(_TIMES)
@@ -118,7 +117,7 @@ def _lock(path: Path, file: IO[bytes]) -> None:
 
 
 def _text(path: Path) -> tuple[str, int]:
-    """The file's whole lines, and its bytes; a last line that was not finished is dropped."""
+    """The file's complete lines, and their bytes; an incomplete last line is dropped."""
     try:
         _require_file(path)
         data = path.read_bytes()
@@ -136,7 +135,7 @@ def _text(path: Path) -> tuple[str, int]:
 
 
 def _require_file(path: Path) -> None:
-    """Raise ArgumentValueError for what is no file: a pipe would be waited for."""
+    """Raise ArgumentValueError unless it is a file: reading a pipe would block."""
     if path.exists() and not path.is_file():
         raise ArgumentValueError(f"{path}: must be a file of rates (got a folder, device or pipe); name a file")
 
@@ -178,7 +177,7 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _rate(path: Path, number: int, values: Mapping[str, Any]) -> Rate:
-    """The rate of a line; every field is there, and of its kind."""
+    """The rate of a line, whose fields are all present and valid."""
     given = {"failed": "", **values}
     given.pop("operations", None)
     wanted = {**_FITS, **_FAILED} if given["failed"] else _FITS
@@ -214,7 +213,7 @@ def _is_time(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a line of text that terminals and pages can show."""
+    """Whether it is one line of printable text."""
     return isinstance(value, str) and value.isprintable() and len(value) <= MOST_TEXT
 
 
@@ -226,7 +225,7 @@ def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, list) and all(map(fits, value))
 
 
-#: What a line must have under each name.
+#: Name of a field -> a test of its value.
 _FITS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("contender", "device", "dtype", "verified", "limiter", "failed"), _is_text),
     **dict.fromkeys(("m", "n", "k"), _is_extent),
@@ -238,12 +237,12 @@ _FITS: Mapping[str, Callable[[object], bool]] = {
     "flags": _all(_is_text),
     "stolen": lambda value: isinstance(value, float | int) and 0 <= value <= 1,
 }
-#: What it must have there instead where the rate failed.
+#: The same for a failed rate.
 _FAILED: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(_TIMES, lambda value: value is None),
     "samples": lambda value: value == [],
 }
-#: And what the header's conditions must have, where they are there.
+#: The same for the header's conditions, if present.
 _CONDITIONS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("date", "processor", "python"), _is_text),
     **dict.fromkeys(("cores", "threads", "mhz"), _is_count),
@@ -253,7 +252,7 @@ _CONDITIONS: Mapping[str, Callable[[object], bool]] = {
 
 
 def _refuse_another(path: Path, sweep: Sweep, plan: Mapping[str, Any], conditions: Mapping[str, Any]) -> None:
-    """Raise ArgumentValueError where the file is of another plan, or of another machine."""
+    """Raise ArgumentValueError if the file has another plan, or is from another machine."""
     for what, old, new in (
         ("plan", sweep.plan, plan),
         ("host", _only(sweep.conditions, SAME), _only(conditions, SAME)),

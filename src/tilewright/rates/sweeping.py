@@ -1,6 +1,6 @@
-"""A sweep, point by point: what takes turns is measured and verified together, the rest is predicted.
+"""Runs a sweep: groups of measured points are verified and timed in turns, the others are predicted.
 
-What ends a point, such as a kernel that writes out of bounds, is kept as its rate, and the sweep goes on.
+An error at a point, such as a kernel that writes out of bounds, is kept as its rate, and the sweep continues.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 
 
 class Sweeping:
-    """A sweep at hand."""
+    """A sweep in progress."""
 
     def __init__(self, asked: Asked, host: Host | None = None) -> None:
         self.asked = asked
@@ -47,9 +47,9 @@ class Sweeping:
                 _require_emptied(device)
 
     def whole(self, rates: Sequence[Rate]) -> int:
-        """How many of the rates that a file has are of whole groups of this sweep.
+        """The number of a file's rates that are in complete groups of this sweep.
 
-        Raises ArgumentValueError: they are of another sweep.
+        Raises ArgumentValueError: the rates are of another sweep.
         """
         for rate, point in zip(rates, self.points, strict=False):
             if rate.point != point:
@@ -62,7 +62,7 @@ class Sweeping:
         return max(end for end in ends if end <= len(rates))
 
     def rates(self, done: int = 0) -> Iterator[list[Rate]]:
-        """The rates of each group, without the first points, which are `done`."""
+        """Yields the rates of each group, without the first `done` points."""
         know = [done]
         with announced("timing", "", len(self.points), "points", lambda: know[0]):
             start = 0
@@ -125,12 +125,12 @@ class Sweeping:
 
 def _kernel(point: Point) -> Record:
     found = record_of(point)
-    assert found is not None  # of the plan's points only peers and `matmul` have none
+    assert found is not None  # only peers and `matmul` have no kernel
     return found
 
 
 def _prepared(judge: verify.Judge, point: Point, a: Array, b: Array) -> tuple[Ready, str] | Rate:
-    """A contender with how its product was verified, or what ended it: of a peer that may be any error."""
+    """A contender with the result of its verification, or its error, which for a peer may be any exception."""
     ends: type[Exception] = Exception if point.contender in PEERS else TilewrightError
     try:
         ready = _ready(point, a, b)
@@ -149,7 +149,7 @@ def _judged(judge: verify.Judge, point: Point, ready: Ready) -> str:
 
 
 def _ready(point: Point, a: Array, b: Array) -> Ready:
-    """A contender with its operands in place, its code made."""
+    """A contender with its operands on the device and its code compiled."""
     if point.contender in PEERS:
         return PEERS[point.contender].ready(a, b, point.device)
     if point.contender == MATMUL:

@@ -1,4 +1,4 @@
-"""The sources' tables of rates, read from `sources.toml`: their cells as points, and their figures."""
+"""The sources' tables of rates, read from `sources.toml`: cells as points, and their figures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tilewright.errors import ArgumentValueError
 from tilewright.native.once import once
 from tilewright.rates.record import Point, Rate
 
-#: GFLOPS of each unit that a source prints.
+#: Unit of a source -> GFLOPS.
 UNITS = MappingProxyType({"GFLOPS": 1.0, "TFLOPS": 1000.0})
-#: The GPU that tables are predicted for where none is here. The sources name none; its rates are closest to S12's.
+#: The GPU for predictions of tables on a machine without one. The sources name none; its rates are closest to S12's.
 GPU = "v100"
 
 
@@ -30,11 +30,11 @@ class SourceTable:
     title: str
     kernels: tuple[str, ...]  #: A row of the catalogue, or names of kernels.
     dtype: str
-    columns: str  #: What the columns differ in: `block`, `results` or `contender`.
+    columns: str  #: The field that the columns vary: `block`, `results` or `contender`.
     values: tuple[Any, ...]  #: The columns.
     unit: str
     widths: tuple[int, ...]  #: The rows.
-    figures: Mapping[tuple[int, Any], float]  #: In the unit, by width and column.
+    figures: Mapping[tuple[int, Any], float]  #: Figures in the unit, by width and column.
     note: str = ""
 
     def has(self, point: Point) -> bool:
@@ -45,26 +45,26 @@ class SourceTable:
         return not self.figures or (point.m, column) in self.figures
 
     def column(self, point: Point) -> Any:
-        """The column that a point is in."""
+        """The column of a point."""
         return getattr(point, self.columns)
 
     def figure(self, point: Point) -> float | None:
-        """What the source says of a point, in GFLOPS."""
+        """The source's figure for a point, in GFLOPS."""
         found = self.figures.get((point.m, self.column(point)))
         return None if found is None else found * UNITS[self.unit]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a table of ours compares with the source's, but for one factor: the sources' GPU is not named."""
+    """The agreement of our table with the source's up to one factor, since the sources do not name their GPU."""
 
-    factor: float  #: The source's rates over ours, the geometric mean.
-    median: float  #: Of the errors that are left, without their sign.
+    factor: float  #: Geometric mean of the source's rates divided by ours.
+    median: float  #: Of the absolute values of the remaining errors.
     worst: float
 
 
 def agreement(table: SourceTable, rates: Sequence[Rate]) -> Agreement | None:
-    """Compare rates with the source's figures; None where the source has none.
+    """Compare rates with the source's figures; None if the source has none.
 
     Examples
     --------

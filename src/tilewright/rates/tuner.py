@@ -1,8 +1,8 @@
-"""Times the first of a ranking, and keeps what it finds: the quickest multiplies from then on.
+"""Times the first kernels of a ranking and keeps the times: `matmul` uses the fastest from then on.
 
-A kernel's time on a simulated GPU is predicted in full: compiled, profiled, its multiprocessor simulated. Each time is
-kept as soon as it is known, so that a tuner that was stopped goes on where it was. On the CPU blocks are measured, in
-turns.
+A kernel's time on a simulated GPU is a full prediction: the kernel is compiled and profiled, and a multiprocessor
+simulated. Each time is kept as soon as it is known, so that a stopped tuner resumes. On the CPU block sizes are timed,
+in turns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
 from tilewright.waiting import announced
 
-#: So many of a ranking are timed: one near the best is among them (`benchmarks/ranking.py`).
+#: Number of kernels of a ranking that are timed: one of them is near the best (`benchmarks/ranking.py`).
 FEW = 5
 
 Measure = Callable[[ranking.Candidate, Extents, Gpu], Timed]
@@ -35,30 +35,30 @@ Measure = Callable[[ranking.Candidate, Extents, Gpu], Timed]
 class Tried:
     """A kernel of the ranking."""
 
-    ranked: Ranked  #: As it was estimated.
-    timed: Timed | None  #: None where the model has no time of it.
-    refused: str = ""  #: Why it has none.
+    ranked: Ranked  #: Its estimate.
+    timed: Timed | None  #: None if the model has no time for it.
+    refused: str = ""  #: Why there is no time.
     known: bool = False  #: Whether its time was kept before.
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What a tuner found for one product."""
+    """A tuner's result for one product."""
 
-    device: str  #: For people.
+    device: str  #: The device's name for reports.
     kind: Kind
     extents: Extents  #: m, n and k.
     tried: tuple[Tried, ...]  #: In the order of the estimates.
-    unkept: str = ""  #: Why times could not be kept; "" where they were.
+    unkept: str = ""  #: Why times could not be kept; "" if they were.
 
     @property
     def best(self) -> Timed | None:
-        """The quickest; None where no kernel has a time."""
+        """The fastest; None if no kernel has a time."""
         return min((one.timed for one in self.tried if one.timed), key=lambda timed: timed.seconds, default=None)
 
 
 def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
-    """The time of a kernel on a GPU that is not there.
+    """The predicted time of a kernel on a GPU.
 
     Raises as :func:`tilewright.prediction.products.predict_product`.
     """
@@ -81,24 +81,24 @@ def tune(
     extents : tuple of int
         m, n and k.
     dtype : numpy.dtype
-        Of A and B; that of C follows.
+        Dtype of A and B, which decides that of C.
     order : {"canonical", "tf32x3", "fast"}
     few : int
-        How many kernels.
+        Number of kernels.
     again : bool
-        Whether to time those too that have a time of these extents.
+        Whether to time kernels again that have a time for these extents.
     measure : callable
-        `(candidate, extents, gpu) -> Timed`, of GPUs.
+        `(candidate, extents, gpu) -> Timed`, for GPUs.
 
     Raises
     ------
     DeviceError
-        The device is none whose kernels are timed, it cannot multiply these or has one kernel of them, or nothing
-        can be kept.
+        The device's kernels are not tuned, it cannot multiply such operands or has only one kernel for them, or the
+        cache is off.
     """
     opened = _device(device)
-    if dtype == np.bool_ and not opened.can(truth_kind(None)):
-        raise DeviceError(f"truth values have one kernel on {opened.name}, so there is nothing to choose (got bool)")
+    if dtype == np.bool_ and not opened.refusal(truth_kind(None)):
+        raise DeviceError(f"booleans have only one kernel on {opened.name}, so there is nothing to tune (got bool)")
     kind = kind_of(types(dtype, dtype, None, None, "result", order, "same_kind"), extents[-1], None)
     require(opened, kind)
     winners.room()
@@ -113,12 +113,12 @@ def tune(
     pairs = list(zip(found.candidates, found.ranking, strict=True))[:few]
     product = "{:,} x {:,} x {:,}".format(*extents)
     with announced("tuning", product, len(pairs), "kernels", lambda: len(tried)):
-        for one, told in pairs:
-            kept = known.get(told.name)
+        for one, ranked in pairs:
+            kept = known.get(ranked.name)
             if kept is not None and kept.extents == extents:
-                tried.append(Tried(told, kept, known=True))
+                tried.append(Tried(ranked, kept, known=True))
                 continue
-            made = _timed(one, told, extents, opened.gpu, measure)
+            made = _timed(one, ranked, extents, opened.gpu, measure)
             tried.append(made)
             if made.timed is not None:
                 unkept = _kept(asked, made.timed) or unkept
@@ -146,17 +146,17 @@ def _measured(device: str, kind: Kind, extents: Extents, few: int, *, again: boo
     return Tuned(device, kind, extents, tuple(tried), unkept)
 
 
-def _timed(one: ranking.Candidate, told: Ranked, extents: Extents, gpu: Gpu, measure: Measure) -> Tried:
+def _timed(one: ranking.Candidate, ranked: Ranked, extents: Extents, gpu: Gpu, measure: Measure) -> Tried:
     try:
-        return Tried(told, measure(one, extents, gpu))
-    except MissingExtraError:  # of compilers: no other kernel will have a time
+        return Tried(ranked, measure(one, extents, gpu))
+    except MissingExtraError:  # a compiler is missing: no other kernel will have a time
         raise
-    except (ArgumentValueError, CompileError, KernelError) as error:  # tensor memory, for one, has no model
-        return Tried(told, None, str(error).splitlines()[0])
+    except (ArgumentValueError, CompileError, KernelError) as error:  # tensor memory, for example, has no model
+        return Tried(ranked, None, str(error).splitlines()[0])
 
 
 def _kept(asked: winners.Key, timed: Timed) -> str:
-    """Keep a time; returns why it could not be kept, "" where it was: the search for others goes on."""
+    """Keep a time; return why it could not be kept, or "". The tuner continues in both cases."""
     try:
         winners.keep(asked, timed)
     except OSError as error:

@@ -13,37 +13,37 @@ def tune(
     a: tuple[int, int], b: tuple[int, int], /, dtype: npt.DTypeLike = "float64", *, device: str = "cpu",
     order: Order = "canonical", few: int = tuner.FEW, again: bool = False,
 ) -> tuner.Tuned:  # fmt: skip
-    """Time the first few kernels for a product, and let :func:`tilewright.matmul` take the quickest from then on.
+    """Time the first few kernels for a product; :func:`tilewright.matmul` uses the fastest from then on.
 
-    Results keep their bits. Times are kept in the cache on disk, for products of about these extents.
+    The bits of results do not change. Times are kept in the cache on disk, for products of similar extents.
 
     Parameters
     ----------
     a, b : tuple of int
         Shapes (m, k) and (k, n).
     dtype : numpy.dtype
-        Of both operands.
+        Dtype of both operands.
     device : str
-        "cpu", whose blocks are measured, or a simulated GPU such as "simulated:h100", whose kernels' times are
+        "cpu", whose block sizes are timed, or a simulated GPU such as "simulated:h100", whose kernels' times are
         predicted.
     order : {"canonical", "tf32x3", "fast"}
-        As of :func:`tilewright.matmul`.
+        As for :func:`tilewright.matmul`.
     few : int
-        How many of the ranking's first.
+        Number of kernels from the top of the ranking.
     again : bool
-        Whether to time those too whose times are kept.
+        Whether to time kernels again whose times are kept.
 
     Returns
     -------
     Tuned
-        What was tried, with times in seconds; `best` is the quickest.
+        The kernels tried, with times in seconds; `best` is the fastest.
 
     Raises
     ------
     ArgumentValueError
         The shapes are not those of two matrices that can be multiplied.
     DeviceError
-        The device is none that is tuned, it multiplies such operands in one way, or nothing can be kept.
+        The device is not tuned, it has only one kernel for such operands, or the cache is off.
 
     Examples
     --------

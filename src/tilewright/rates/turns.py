@@ -1,10 +1,9 @@
-"""Measuring in turns: what takes a product's time, how often, after what, and when a time is not to be relied on.
+"""Timing in turns: samples, warm-up, and flags for unreliable times.
 
-Contenders take turns, a sample each, so that what slows the host for a while slows all of them; sample i of one is
-compared with sample i of another. A sample of a short product is the mean of many calls. More are made before and not
-counted: threads that slept have one core together for some milliseconds, and wide vectors and tiles a lower clock.
-Between samples the process waits until its threads have stopped: those of BLAS spin for a while after a call, and would
-be charged to whoever comes next.
+Contenders take turns, a sample each, so that a temporary slowdown of the host affects all; sample i of one is compared
+with sample i of another. A sample of a short product is the mean of many calls. Warm-up calls come first: threads that
+wake share one core for some milliseconds, and wide vectors and tiles start at a lower clock. Between samples the
+process waits until its threads are idle: BLAS threads spin for a while after a call, and would slow the next contender.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ import numpy.typing as npt
 from tilewright.rates.conditions import last_level_bytes, usage
 
 Array = npt.NDArray[Any]
-#: Seconds of calls that make a sample, of those before it, and of those before the first one. A system that others use
-#: takes a core away after some milliseconds: what is shorter often goes undisturbed. A unit that slept, such as that
-#: for tiles of bytes, needs milliseconds for its full rate. A small product gets a kernel of its own when 10,000 have
-#: been seen.
+#: Seconds of a sample's calls, of the warm-up before it, and of the warm-up before the first. On a shared system a core
+#: may be preempted after some milliseconds, so shorter samples are often undisturbed. An idle unit, such as that for
+#: tiles of bytes, needs milliseconds to reach its full rate. A small product gets its own kernel after 10,000 matrices.
 SAMPLE_SECONDS, BEFORE_SECONDS, WARM_SECONDS = 0.001, 0.01, 0.2
-#: A call that takes longer is a sample by itself, with nothing before it.
+#: A longer call is a sample by itself, without warm-up.
 _LONG_SECONDS = 0.1
-#: Quartiles so far apart, as a part of the median, make a time noisy.
+#: Distance of the quartiles, relative to the median, from which a time is noisy.
 NOISY = 0.10
-#: Others that used so much of a core meanwhile disturb, beyond a tick of the system's count; and seconds that turns may
-#: be taken again for that.
+#: Share of a core, beyond one tick of the system's clock, from which other processes disturb a turn; and most seconds
+#: for repeating disturbed turns.
 OTHERS_SHARE, TICK_SECONDS, AGAIN_SECONDS = 0.10, 0.01, 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A product that can be made again and again."""
+    """A product that can be repeated."""
 
-    call: Callable[..., object]  #: Makes it, to its end.
-    product: Callable[[], Array]  #: Makes it too, and gives it on the host.
-    #: Makes it, and gives its seconds by the device's own clock; None where the host's clock times `call`.
+    call: Callable[..., object]  #: Multiplies and waits for the end.
+    product: Callable[[], Array]  #: Multiplies and returns the product on the host.
+    #: Multiplies and returns seconds by the device's clock; None if the host's clock times `call`.
     timed: Callable[[], float] | None = None
-    operands: tuple[Any, Any] | None = None  #: What `call` is given; binding them would take a tiny product's tenth.
+    #: The arguments of `call`; binding them would take a tenth of a tiny product's time.
+    operands: tuple[Any, Any] | None = None
 
 
 def _others() -> float:
@@ -51,7 +50,7 @@ def _others() -> float:
 
 
 def settle() -> None:
-    """Wait until no thread of this process works any more, at most a second."""
+    """Wait until all threads of this process are idle, at most a second."""
     for _ in range(50):
         before = time.process_time()
         time.sleep(0.02)
@@ -73,10 +72,10 @@ class _Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The host's clocks, and how to let it come to rest and to empty its caches; tests have another."""
+    """The host's clocks, and functions that wait for idle threads and empty caches; tests replace it."""
 
     now: Callable[[], float] = time.perf_counter
-    others: Callable[[], float] = _others  #: Processor seconds that are not this process's.
+    others: Callable[[], float] = _others  #: Processor seconds of other processes.
     settle: Callable[[], None] = settle
     evict: Callable[[], None] = field(default_factory=_Eviction)
 
@@ -107,17 +106,17 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What turns gave."""
+    """The samples of all turns."""
 
-    samples: tuple[tuple[float, ...], ...]  #: Seconds a product, of each contender; sample i of all is of one turn.
-    disturbed: bool  #: Whether others were at work in some of the turns.
+    samples: tuple[tuple[float, ...], ...]  #: Seconds for one product, of each contender; samples i are from one turn.
+    disturbed: bool  #: Whether other processes disturbed some of the turns.
 
 
 def turns(contenders: Sequence[Ready], samples: int, *, cold: bool = False, host: Host | None = None) -> Taken:
-    """Time contenders in turns, of which each begins with another one.
+    """Time contenders in turns; each turn starts with another contender.
 
-    Turns in which other processes worked are taken again, while that takes `AGAIN_SECONDS`. `cold` empties the caches
-    before each product, so a sample is one call.
+    Disturbed turns are repeated, for at most `AGAIN_SECONDS`. `cold` empties the caches before each product, so a
+    sample is one call.
     """
     if not contenders:
         return Taken((), disturbed=False)
@@ -134,7 +133,7 @@ def turns(contenders: Sequence[Ready], samples: int, *, cold: bool = False, host
         start, others = host.now(), host.others()
         times = _turn(contenders, calls, turn, cold, host)
         share = (host.others() - others - TICK_SECONDS) / max(host.now() - start, TICK_SECONDS)
-        found.append((round(max(share, OTHERS_SHARE), 2), times))  # turns that were disturbed alike stay in order
+        found.append((round(max(share, OTHERS_SHARE), 2), times))  # turns with equal disturbance stay in order
     kept = sorted(found, key=lambda one: one[0])[:samples]
     return Taken(tuple(zip(*(times for _, times in kept), strict=True)), disturbed=_quiet(kept) < samples)
 
@@ -144,7 +143,7 @@ def _quiet(found: Sequence[tuple[float, tuple[float, ...]]]) -> int:
 
 
 def _turn(contenders: Sequence[Ready], calls: Sequence[int], turn: int, cold: bool, host: Host) -> tuple[float, ...]:
-    """A sample of each, in their order, the first one's turn by turn another's."""
+    """A sample of each contender; the first one rotates from turn to turn."""
     found = [0.0] * len(contenders)
     for place in range(len(contenders)):
         one = (turn + place) % len(contenders)
@@ -172,7 +171,7 @@ def _sample(ready: Ready, calls: int, cold: bool, host: Host) -> float:
 
 
 def _mean(ready: Ready, calls: int, host: Host) -> float:
-    """Seconds a call, of several."""
+    """Mean seconds of several calls."""
     if ready.timed is not None:
         return sum(ready.timed() for _ in range(calls)) / calls
     call, now = ready.call, host.now

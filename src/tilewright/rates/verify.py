@@ -1,4 +1,4 @@
-"""Whether a product that is timed is right: the canonical bits where the contender promises them, else a bound."""
+"""Verifies timed products: canonical bits if the contender promises them, else an error bound."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tilewright.problem.reference import canonical, mismatches
 from tilewright.rates.record import WRONG
 
 Array = npt.NDArray[Any]
-#: Multiply-adds that a reference may take: a fifth of a second. Of larger products some rows are compared.
+#: Most multiply-adds of a reference, a fifth of a second; of larger products some rows are compared.
 _MOST = 1 << 31
 #: Rounding errors of two sums of k products, each at most k epsilon of the sum of their absolute values.
 #: Source: Higham, "Accuracy and stability of numerical algorithms", 2nd ed., section 3.1.
 _SUMS = 2
-#: Of k, that the product has which stands for a predicted one; and tiles of C in each direction.
+#: Extents of the product that is run in place of a predicted one: k, and tiles of C in each direction.
 _SMALL_K, _SMALL_TILES = 256, 2
 
 
 class Judge:
-    """What products of two operands are compared with: whole, or in rows from the first to the last."""
+    """The reference of two operands' product: complete, or rows spread over it."""
 
     def __init__(self, a: Array, b: Array) -> None:
         m, rows = len(a), max(1, _MOST // max(1, b.size))
@@ -34,7 +34,7 @@ class Judge:
         self._expected: Array | None = None
 
     def exact(self, c: Array, record: Record | None = None) -> str:
-        """`exact`, or how many elements differ from the canonical product, or from that of a kernel's stated order."""
+        """`exact`, or the number of elements that differ from the reference of the kernel's order."""
         if c.shape != self._shape:
             return f"{WRONG}: shape {c.shape}"
         rows = np.ascontiguousarray(c[self._rows])
@@ -46,7 +46,7 @@ class Judge:
         return f"{WRONG}: {wrong:,} of {rows.size:,} elements differ" if wrong else f"{right}{self._where}"
 
     def bounded(self, c: Array) -> str:
-        """`within bound` of what any order of the sums gives; integers are to be exact."""
+        """`within bound`, for any order of sums; integers must be exact."""
         if c.dtype.kind != "f" or c.shape != self._shape or c.dtype != self._a.dtype:
             return self.exact(c)
         bound = _SUMS * self._a.shape[1] * np.finfo(c.dtype).eps
@@ -62,7 +62,7 @@ class Judge:
 
 
 def small(record: Record, m: int, n: int, k: int) -> tuple[int, int, int]:
-    """The extents of the product that stands for one whose time is predicted."""
+    """The extents of the product that is run in place of a predicted one."""
     return min(m, _SMALL_TILES * record.tile[0]), min(n, _SMALL_TILES * record.tile[1]), min(k, _SMALL_K)
 
 

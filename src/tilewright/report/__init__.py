@@ -1,1 +1,1 @@
-"""Findings as text: tables and notes for a terminal, JSON for programs. Nothing is measured or computed here."""
+"""Results as text: tables and notes for a terminal, HTML, and JSON for programs. Nothing is measured here."""

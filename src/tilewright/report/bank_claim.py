@@ -1,7 +1,7 @@
-"""The claim of source row S10, set against what a climb counted.
+"""The claim of source row S10, compared with a climb's counts.
 
-S10 says that tiles with edges 8 and 16 lose to bank conflicts, in storing the tiles and in the inner loop. Nothing
-here presumes the answer: every sentence follows from the counts of the rungs that ran.
+S10 says that tiles with edges 8 and 16 lose to bank conflicts, in storing the tiles and in the inner loop. Every
+sentence follows from the counts of the rungs that ran.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from tilewright.ladder.rung import Rung
 from tilewright.report.figures import count
 
-#: Tile edges the source blames, and the one it holds against them.
+#: Tile edges that the source blames, and the one that it compares them with.
 BLAMED = (8, 16)
 REFERENCE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What one tile edge of the S9 kernel counted."""
+    """The counts of the S9 kernel with one tile edge."""
 
     edge: int
     load_wavefronts: int
@@ -46,7 +46,7 @@ def tiles(rungs: Sequence[Rung]) -> dict[int, Tile]:
 
 
 def verdict(counted: dict[int, Tile]) -> str:
-    """Return the verdict in plain words, or "" where no blamed tile was counted."""
+    """Return the verdict in words, or "" if no blamed tile was counted."""
     blamed = [counted[edge] for edge in BLAMED if edge in counted]
     if not blamed:
         return ""
@@ -83,7 +83,7 @@ def _names(blamed: Sequence[Tile]) -> str:
 
 
 def _traffic(counted: dict[int, Tile]) -> str:
-    """Say how global traffic compares, where it differs."""
+    """Compare global traffic in words, if it differs."""
     reference = counted.get(REFERENCE)
     if reference is None or not reference.global_load_sectors:
         return ""

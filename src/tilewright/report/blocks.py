@@ -1,4 +1,4 @@
-"""What reports are made of: blocks of words, lines, labelled facts and tables, with no word of where they are shown."""
+"""The parts of reports, independent of the medium: blocks of words, lines, labelled facts and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.report.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A paragraph: wraps between words, further lines indented by `hang` where a width is set."""
+    """A paragraph: wraps between words if a width is set, with further lines indented by `hang`."""
 
     text: Text
     indent: int = 0
@@ -21,14 +21,14 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that stays one, however long: code, or what editors read."""
+    """A line that is never wrapped: code, or text that editors parse."""
 
     text: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Labels with words, one below the other."""
+    """Labels with words, a line each."""
 
     rows: tuple[tuple[str, str], ...]
 
@@ -51,7 +51,7 @@ def words(*parts: str | Text | tuple[str, str], indent: int = 0, hang: int = 0) 
 
 
 def legend(tables: Iterable[Table], *, brief: bool = False) -> list[Block]:
-    """What the titles of tables mean, each once; nothing where they are plain."""
+    """Explanations of the tables' titles, each once."""
     meanings: dict[str, str] = {}
     for table in tables:
         meanings |= table.legend

@@ -1,4 +1,4 @@
-"""A climb: what ran, a row a rung, and what to make of it."""
+"""The report of a climb: a row for each rung, explanations and verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column
 
 
 def blocks(climb: Climb) -> Iterator[Block]:
-    """What ran, a row a rung, and what to make of it."""
+    """The report: a row for each rung, explanations and verdicts."""
     yield from _heading(climb)
     yield Gap()
     yield Table(group(KERNEL, ROW), tuple(_groups(climb)), climb.rungs)
@@ -42,7 +42,7 @@ def _heading(climb: Climb) -> Iterator[Block]:
 
 
 def _groups(climb: Climb) -> Iterator[Group]:
-    """The column groups; a real GPU's time has its own heading, and no counts are beside it."""
+    """The column groups; a real GPU's time has its own heading and no counts."""
     if not climb.machine.limits:  # a device with kernels of its own
         yield from _own_groups(climb)
         return
@@ -75,13 +75,13 @@ def _groups(climb: Climb) -> Iterator[Group]:
 
 
 def _limiter(rung: Rung) -> str:
-    """What keeps occupancy from being full."""
+    """The resource that limits occupancy."""
     limiter = rung.footprint.occupancy_limiter
     return figures.MISSING if limiter is None else "" if rung.footprint.occupancy == 1 else limiter
 
 
 def _limits(climb: Climb) -> Iterator[Group]:
-    """Least times on the GPU: of each unit, the longest of which bounds the kernel."""
+    """Least times on the GPU, of each unit; the longest bounds the kernel."""
 
     def slowest(*units: str) -> Callable[[Rung], float | None]:
         return lambda rung: max((unit.seconds for unit in rung.limits if unit.name in units), default=None)
@@ -96,7 +96,7 @@ def _limits(climb: Climb) -> Iterator[Group]:
 
 
 def _bound(rung: Rung) -> str:
-    """The slowest unit, as its column is called; arithmetic by its dtype."""
+    """The slowest unit, by its column's title; arithmetic by its dtype."""
     if not rung.limits:
         return figures.MISSING
     name = rung.limits[0].name
@@ -128,7 +128,7 @@ def _counts(climb: Climb) -> Iterator[Group]:
 
 
 def _own_groups(climb: Climb) -> Iterator[Group]:
-    """What S4's driver prints: both launches, and whether the product is close to np.dot's."""
+    """The columns of S4's driver: both launches, and whether the product is close to np.dot's."""
     close = Column("close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no")
     yield group(_DTYPE, _BITS, close)
     yield group(
@@ -142,7 +142,7 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
-#: What a right product is called, by the order of its sums.
+#: The verdict of a correct product, by its order of sums.
 _BOUNDED = "tensor-core"
 _RIGHT = MappingProxyType({"fma": "✓ exact", _BOUNDED: "✓ in bound"})
 
@@ -150,7 +150,7 @@ _RIGHT = MappingProxyType({"fma": "✓ exact", _BOUNDED: "✓ in bound"})
 def verified(rung: Rung) -> Text:
     """Return a rung's verdict: a mark and a word, so that it reads without colour too.
 
-    A kernel that states an order of its own and keeps to it is right, but its bits are not the canonical product's.
+    A kernel that follows its own stated order is correct, but its bits are not those of the canonical product.
     """
     if rung.verified is None:
         return Text("not run", style=styles.QUIET)
@@ -167,7 +167,7 @@ _BITS = Column("bits", verified)
 
 
 def _rate(operations: int, seconds: float | None) -> float | None:
-    """Return billions of operations a second; only ever asked for times of real processors."""
+    """Return 10^9 operations a second, for times of real processors only."""
     return operations / seconds / 1e9 if seconds else None
 
 
@@ -191,7 +191,7 @@ def _summary(climb: Climb) -> Iterator[Block]:
 
 
 def _besides(rungs: Sequence[Rung]) -> str:
-    """Say which rungs are not among the trusted kernels that ran, so that the numbers add up to the rows shown."""
+    """Name the rungs that are not trusted kernels that ran, so that the numbers add up to the rows."""
     specimens = [r.name for r in rungs if r.published and not _of_vendor(r)]
     vendors = [r.name for r in rungs if _of_vendor(r)]
     idle = sum(r.verified is None and not r.published for r in rungs)
@@ -204,11 +204,11 @@ def _besides(rungs: Sequence[Rung]) -> str:
 
 
 def _of_vendor(rung: Rung) -> bool:
-    return rung.published and rung.source == "-"  # nobody published it as a kernel
+    return rung.published and rung.source == "-"  # it is not a published kernel
 
 
 def _legend(climb: Climb) -> Iterator[str]:
-    """Explain the words that are in the rows, and no others."""
+    """Explain the terms that appear in the rows."""
     rungs = climb.rungs
     if climb.machine.device == "simulated":
         yield "Host time: this host's, of the simulation where a GPU's kernel ran; it says nothing of a GPU."
@@ -229,7 +229,7 @@ def _legend(climb: Climb) -> Iterator[str]:
 
 
 def _notes(rungs: Sequence[Rung]) -> Iterator[Block]:
-    """Say why a rung stopped, differs or did not run; a rung without news says nothing."""
+    """Say why a rung stopped, differs or did not run; "" for all others."""
     for rung in rungs:
         reasons = [rung.error, rung.note if not rung.verified or rung.published else "", off_multiples(rung)]
         style = styles.SPECIMEN if rung.published else styles.HEADING
@@ -238,7 +238,7 @@ def _notes(rungs: Sequence[Rung]) -> Iterator[Block]:
 
 
 def off_multiples(rung: Rung) -> str:
-    """Say what a published specimen did at a shape that is no multiple of its tile; "" where that was not tried.
+    """Say how a published specimen did at a shape that is not a multiple of its tile; "" if that was not tried.
 
     >>> from tilewright.ladder import OffMultiples
     >>> rung = Rung("x", "", "S2", "fma", True, "simulated", "float32", off_multiples=OffMultiples(3, 2, 5, 4))
@@ -250,7 +250,7 @@ def off_multiples(rung: Rung) -> str:
         return ""
     where = f"run at {seen.m}x{seen.n}x{seen.k}: "
     if seen.error:
-        # Of the error, what it is: which thread comes first, and at what address, is seen by running the kernel.
+        # Only the kind of error; thread and address are seen by running the kernel.
         return f"{where}stopped, {seen.error.removeprefix(f'{rung.name}: ').partition(' at address')[0]}"
     elements = figures.count(seen.m * seen.n)
     if not seen.mismatches:

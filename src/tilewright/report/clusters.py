@@ -1,4 +1,4 @@
-"""Products on simulated clusters: a row each, or JSON."""
+"""Products on simulated clusters, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GROUPS = (
 
 
 def blocks(found: Sequence[SimulatedProduct]) -> Iterator[Block]:
-    """Every cluster, and what the columns mean."""
+    """A row for each cluster, and the meaning of the columns."""
     one = found[0]
     yield words(
         (one.plan.facts["product"], "bold"), (f"; {one.plan.sizes.operand_bytes[0]} bytes an element", styles.QUIET)
@@ -50,10 +50,10 @@ def blocks(found: Sequence[SimulatedProduct]) -> Iterator[Block]:
 
 
 def document(found: SimulatedProduct) -> dict[str, Any]:
-    """A simulation as JSON holds it; `failure_s` is null where nothing fails."""
+    """A simulation as JSON values; `failure_s` is null without failures."""
     names = (
         "layers", "seconds", "efficiency", "busy", "limit", "read_bytes", "written_bytes", "least_bytes", "tiles_made",
-        "begun_again", "deaths", "events",
+        "tiles_remade", "deaths", "events",
     )  # fmt: skip
     world = asdict(found.world)
     each = found.worker_bytes

@@ -1,4 +1,4 @@
-"""Two sweeps beside each other."""
+"""The comparison of two sweeps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _GROUPS = (
 
 
 def blocks(found: Comparison) -> Iterator[Block]:
-    """Every point, then what is to be known of all."""
+    """Every point, then notes on all."""
     yield Table(_KEY, _GROUPS, found.points)
     yield Gap()
     verdicts = [one.verdict for one in found.points]
@@ -77,7 +77,7 @@ def _stands_alone(one: Compared) -> bool:
 
 
 def document(found: Comparison) -> dict[str, Any]:
-    """A comparison as JSON values; an interval without ends has null there."""
+    """A comparison as JSON values; an open end of an interval is null."""
     return {
         "threshold": found.threshold,
         "points": [

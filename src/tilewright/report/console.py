@@ -1,4 +1,4 @@
-"""Where text goes: colour and full width on a terminal, plain and unwrapped in a pipe."""
+"""Consoles: colour and the terminal's width on a terminal, plain and unwrapped in a pipe."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rich.text import Text
 
 from tilewright.report import styles
 
-#: Exit status where the reader of a pipe has left: 128 + SIGPIPE, as the shell says it.
+#: Exit status after the reader of a pipe closed it: 128 + SIGPIPE, as in a shell.
 READER_LEFT = 141
-#: No terminal is taken to be narrower, for tables have rows; what `COLUMNS` says may be 0.
+#: Least width that is assumed for a terminal, since tables need one; `COLUMNS` may be 0.
 LEAST_WIDTH = 80
-#: Width of a pipe, where `COLUMNS` does not say: every column of every table fits, so a line stays a line.
+#: Width of a pipe without `COLUMNS`: every table fits, so no line is broken.
 PIPE_WIDTH = 240
-#: Width of tables of sentences there, which take several lines however wide they are; and of text for no known reader.
+#: Width of tables of sentences in a pipe, which take several lines at any width; and of text for an unknown medium.
 PROSE_WIDTH = 100
 
 
 class _Console(Console):
-    """A console that leaves quietly when its reader has left, with a status that no finding has."""
+    """A console that ends the process quietly if its reader has closed the pipe, with a status that no finding has."""
 
-    #: Whether nobody's width is known: what is read is a pipe or a file.
+    #: Whether the output is a pipe or a file, of unknown width.
     pipe = False
 
     def on_broken_pipe(self) -> None:
@@ -56,7 +56,7 @@ def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
 
 
 def keeps_lines(console: Console) -> bool:
-    """Whether a paragraph stays a line: in a pipe, where lines are searched and counted."""
+    """Whether a paragraph is one line: in a pipe, where programs search and count lines."""
     return getattr(console, "pipe", False)
 
 
@@ -66,17 +66,17 @@ def speaks_unicode(console: Console) -> bool:
 
 
 def error(message: str, *, title: str = "error") -> None:
-    """Say on standard error what went wrong, in red where there is colour."""
+    """Print an error on standard error, in red if there is colour."""
     _say(f"{title}: ", styles.WARNING if title == "warning" else styles.ERROR, message)
 
 
 def note(message: str) -> None:
-    """Say on standard error what is no error."""
+    """Print a note on standard error."""
     _say("note: ", styles.NOTE, message)
 
 
 def _say(title: str, style: str, message: str) -> None:
-    """Lines end between words on a terminal, and paths stay whole; elsewhere nothing is wrapped."""
+    """Wrap between words on a terminal, without breaking paths; elsewhere wrap nothing."""
     console, text = diagnostics(), title + message
     if console.is_terminal:
         fill = functools.partial(textwrap.fill, width=console.width, break_long_words=False, break_on_hyphens=False)
@@ -85,8 +85,8 @@ def _say(title: str, style: str, message: str) -> None:
 
 
 def plain(text: str) -> None:
-    """Write text as it is, with no wrapping and no markup."""
-    if sys.stdout is None:  # closed before we began
+    """Write text unchanged, without wrapping or markup."""
+    if sys.stdout is None:  # closed before the start
         return
     _speak_as_it_can()
     try:
@@ -97,14 +97,14 @@ def plain(text: str) -> None:
 
 
 def document(values: Any) -> None:
-    """Write a document of JSON, in ASCII: it is valid whatever the terminal's encoding."""
+    """Write a JSON document in ASCII, which is valid in any terminal's encoding."""
     plain(json.dumps(values, indent=2))
 
 
 def _speak_as_it_can() -> None:
-    r"""Write letters that standard output lacks by their numbers, as standard error does: `\xfc`.
+    r"""Escape characters that standard output cannot encode, as standard error does: `\xfc`.
 
-    They come in paths and lines of the user's; a report must not end at one.
+    They come from the user's paths and lines, and must not end a report.
     """
     stream = sys.stdout
     if isinstance(stream, io.TextIOWrapper) and (
@@ -114,6 +114,6 @@ def _speak_as_it_can() -> None:
 
 
 def _leave_quietly() -> NoReturn:
-    """Leave after the reader of standard output did; what is still buffered goes nowhere."""
+    """Exit after the reader closed standard output; drop buffered output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(READER_LEFT)

@@ -1,4 +1,4 @@
-"""What commands have found, as values of JSON documents."""
+"""Results of commands, as values of JSON documents."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tilewright.report import program
 
 
 def climb(found: Climb) -> dict[str, Any]:
-    """Return {"machine", "problem", "rungs"}; counts and footprint are beside a rung's other fields.
+    """Return {"machine", "problem", "rungs"}; counts and footprint are fields of a rung.
 
-    What was not counted is null, never 0.
+    A quantity that was not counted is null, never 0.
     """
     return {
         "machine": asdict(found.machine),
@@ -36,9 +36,9 @@ def profiles(
 ) -> dict[str, Any]:
     """Return {"profiles": [...], "failed": [...], "program": {...}}.
 
-    One profile a launch, with the means and shares that follow from its counts; those that are all zero are left out,
-    and what is not known is null, such as the time where none is predicted. Then kernel and error of each launch that
-    has none, and how the program ended.
+    One profile for each launch, with the means and shares that follow from its counts. Groups that are all zero are
+    left out; unknown values are null, such as the time without a prediction. Then kernel and error of each launch
+    without a profile, and how the program ended.
     """
     return {
         "profiles": [{**as_values(profile), "predicted": _time(predicted(profile))} for profile in found],
@@ -48,7 +48,7 @@ def profiles(
 
 
 def _time(found: Prediction | None) -> dict[str, Any] | None:
-    """A predicted time with its band, which nothing measured."""
+    """A predicted, not measured, time with its band."""
     if found is None:
         return None
     names = ("seconds", "least_seconds", "most_seconds", "clock_mhz", "limiter")
@@ -72,12 +72,12 @@ def as_values(value: Any) -> Any:
 
 
 def cache(contents: Contents, limit_bytes: int) -> dict[str, Any]:
-    """Return what the cache holds, and may hold."""
+    """Return the size and the limit of the cache."""
     return {**asdict(contents), "limit_bytes": limit_bytes}
 
 
 def devices(found: Sequence[Device]) -> dict[str, Any]:
-    """Return {"devices": [...]}, each with what it can do or why it is missing."""
+    """Return {"devices": [...]}, each with its features or why it is missing."""
     return {"devices": [asdict(device) for device in found]}
 
 

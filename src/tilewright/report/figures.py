@@ -1,4 +1,4 @@
-"""How a number is written."""
+"""Numbers as text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def seconds(value: float | None) -> str:
 
 
 def between(least: float, most: float) -> str:
-    """Return two times, and their unit once where it is the same.
+    """Return two times, with one unit if it is the same.
 
     >>> between(13.7e-6, 24.6e-6), between(0.95e-6, 1.5e-6)
     ('13.7 - 24.6 us', '950 ns - 1.50 us')
@@ -79,7 +79,7 @@ def between(least: float, most: float) -> str:
 
 
 def size(value: int | None) -> str:
-    """Return a number of bytes as the powers of 1024 it is made of.
+    """Return a number of bytes with a unit, in powers of 1024.
 
     >>> size(2560), size(None)
     ('2.5 KiB', '-')
@@ -88,7 +88,7 @@ def size(value: int | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction as a percentage; only nothing is 0 %, and only the whole 100 %.
+    """Return a fraction as a percentage; only 0 gives 0 %, and only 1 gives 100 %.
 
     >>> percent(0.75), percent(0.3333), percent(0.0001), percent(0.9999)
     ('75 %', '33 %', '<1 %', '>99 %')

@@ -1,4 +1,4 @@
-"""Findings: each cause beside the user's own lines, with what is required and what to do."""
+"""Findings: each beside the user's source lines, with the rule and the remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
 
 _NONE: Mapping[str, int] = MappingProxyType({})
-#: Lines of source shown before and after the one concerned.
+#: Lines of source shown before and after a finding's.
 CONTEXT_LINES = 2
 
 
@@ -36,9 +36,9 @@ def blocks(
     brief: bool = False,
     interrupted: bool = False,
 ) -> Iterator[Block]:
-    """Findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
+    """Findings and a summary of one line; with `verbose` also suppressed findings and unused suppressions.
 
-    With `brief` a place is one line, as compilers and editors have them: `file:line: code severity: what was found`.
+    With `brief` a place is one line, as compilers print it: `file:line: code severity: what was found`.
     """
     for finding in sifted.findings if brief else ():
         yield Line(_line(finding))
@@ -58,7 +58,7 @@ def blocks(
 
 
 def summary(sifted: Sifted, *, launches: int, kernels: int, unchecked: Mapping[str, int] = _NONE) -> str:
-    """What was found, in one line; `unchecked` launches of each kernel did not run to their end.
+    """The summary in one line; `unchecked` counts the launches of each kernel that did not run to their end.
 
     >>> rows = [Finding(code=code, kernel="k") for code in ("TW101", "TW601", "TW604")]
     >>> summary(Sifted(tuple(rows), (), ()), launches=3, kernels=1)
@@ -113,13 +113,13 @@ def document(
 def as_json(
     sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str], unchecked: Mapping[str, int] = _NONE
 ) -> str:
-    """The document as text, in ASCII: it is valid whatever the terminal's encoding."""
+    """The document as ASCII text, which is valid in any terminal's encoding."""
     made = document(sifted, ended, launches=launches, kernels=kernels, unchecked=unchecked)
     return json.dumps(made, indent=2)
 
 
 def table(console: Console) -> None:
-    """Print every code with its rule and what to do."""
+    """Print every code with its rule and its remedy."""
     key = group(
         Column("code", lambda c: c.code, style="bold"),
         Column("severity", lambda c: c.severity, style=lambda c: styles.SEVERITIES[c.severity]),
@@ -139,12 +139,12 @@ def _meaning(code: Code) -> dict[str, str]:
 
 
 def inner(finding: Finding) -> str:
-    """The library's lines that a finding's own calls, where it happened there; else ""."""
+    """The lines of a library in which a finding happened, called from the finding's line; else ""."""
     return listed(finding.details.get("inner", ()))
 
 
 def calls(finding: Finding) -> str:
-    """The lines that call what a finding's own is in, as they are called from where the user is; else ""."""
+    """The lines that call the function of a finding's line, with paths relative to the current folder; else ""."""
     return path(listed(finding.details.get("called_at", ())))
 
 
@@ -160,7 +160,7 @@ def _line(finding: Finding) -> Text:
 
 
 def _of_cause(cause: Cause) -> Iterator[Block]:
-    """One finding beside its source, with its other places, what is required and what to do."""
+    """One finding beside its source, with its other places, its rule and its remedy."""
     finding, style = cause.finding, styles.SEVERITIES[cause.finding.severity]
     code = codes()[finding.code]
     yield words((f"{finding.code} {finding.severity}", style), (f": {code.title}", styles.HEADING), hang=2)
@@ -175,7 +175,7 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
 
 
 def _instances(finding: Finding) -> str:
-    """The kernel, where it happened first, and how often."""
+    """The kernel, the first place, and the count."""
     parts = [f"in {inner(finding)}"] if inner(finding) else []
     parts += [f"called at {calls(finding)}"] if calls(finding) else []
     parts += [f"kernel {finding.kernel}"] if finding.kernel else []
@@ -189,7 +189,7 @@ def _instances(finding: Finding) -> str:
 
 
 def _source(finding: Finding, style: str) -> Iterator[Text]:
-    """The line with its neighbours, as far as the file can be read; the instruction is named below it."""
+    """The line with its neighbours, if the file can be read, and the instruction below it."""
     lines = linecache.getlines(finding.source) if finding.source else []
     if not 0 < finding.line <= len(lines):
         return

@@ -1,4 +1,4 @@
-"""Findings as workflow commands of GitHub Actions, which shows each beside its line of the change.
+"""Findings as workflow commands of GitHub Actions, which shows each beside its line in the change.
 
 Source: GitHub Docs, "Workflow commands for GitHub Actions"; the escapes are those of its toolkit's `command.ts`.
 """
@@ -17,7 +17,7 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def text(sifted: Sifted, ended: Ended) -> str:
-    """A line for each finding, errors first: hosts show the first few alone; then one for what ended the program."""
+    """A line for each finding, errors first, since hosts show only a few; then the error that ended the program."""
     return "\n".join(_lines(sifted, ended))
 
 
@@ -52,7 +52,7 @@ def _property(text: str) -> str:
 
 
 def _place(source: str, line: int) -> dict[str, str]:
-    """File and line, the file as the repository has it: the host knows no other."""
+    """File and line; the file is relative to the repository, as the host requires."""
     if not source or source.startswith("<"):  # code of no file
         return {}
     root, path = places.repository(), Path(source).absolute()

@@ -1,4 +1,4 @@
-"""Lists of what there is: kernels, devices, GPUs, the cache."""
+"""Lists of kernels, devices, GPUs and the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def kernels(records: Sequence[Record], console: Console) -> None:
-    """Print the catalogue, a row a record; below it what their sources are, and the order of sums."""
+    """Print the catalogue, a row for each record; then their sources, and the order of sums."""
     key = group(KERNEL, ROW)
     takes = group(
         Column("runs on", lambda r: r.backend),
@@ -39,7 +39,7 @@ ROW = Column("row", lambda r: r.source, style=styles.PLACE)
 
 
 def rows_of(named: Iterable[Record | Rung]) -> Iterator[Block]:
-    """What the rows are that kernels come from, of those that there are."""
+    """Explain the source rows of the kernels shown."""
     there = {one.source for one in named}
     listed = "; ".join(f"{row}: {title}" for row, title in SOURCES.items() if row in there)
     if listed:
@@ -47,7 +47,7 @@ def rows_of(named: Iterable[Record | Rung]) -> Iterator[Block]:
 
 
 def _orders(records: Sequence[Record]) -> Iterator[Block]:
-    """In which order kernels sum."""
+    """The kernels' orders of summation."""
     others: dict[str, list[str]] = {}
     for record in records:
         if record.order != "fma":
@@ -57,7 +57,7 @@ def _orders(records: Sequence[Record]) -> Iterator[Block]:
 
 
 def _families(dtypes: Sequence[str]) -> str:
-    """Names of dtypes, those of one kind as a range where none between is left out.
+    """Names of dtypes, those of one kind as a range if it has no gaps.
 
     >>> _families(("int32", "float32", "float64")), _families(("uint8", "uint16"))
     ('int32, float32-64', 'uint8-16')
@@ -75,7 +75,7 @@ def _families(dtypes: Sequence[str]) -> str:
 
 
 def gpus(machines: Sequence[Gpu], console: Console) -> None:
-    """Print the known GPUs by the names that `--gpu` takes: what sets occupancy, their caches and their rates."""
+    """Print the known GPUs by the names that `--gpu` takes: limits of occupancy, caches and rates."""
     key = group(Column("--gpu", lambda g: g.key, style="bold"))
     name = group(Column("name", lambda g: g.name))
     limits = group(
@@ -116,7 +116,7 @@ def _devices(found: Sequence[Device]) -> Iterator[Block]:
 
 
 def cache(contents: Contents, limit_bytes: int, console: Console) -> None:
-    """Print where the cache is and what it holds, a line each."""
+    """Print the cache's folder and its contents, a line each."""
     entries = f"{figures.count(contents.entries)} entr{'y' if contents.entries == 1 else 'ies'}"
     removed = [words(f"removed: {figures.size(contents.removed_bytes)}")] if contents.removed_bytes else []
     held = words(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")

@@ -1,4 +1,4 @@
-"""Occupancy: what limits it, and what a change would give."""
+"""Occupancy: its limiter, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tilewright.report.tables import COUNT, PERCENT, Column, Group, Table, group
 
 #: Block sizes that have a row; JSON has every whole number of warps.
 BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
-#: What each resource is called, for a number of blocks that it allows.
+#: Names of resources, for the number of blocks that each allows.
 _NAMES = {
     "warps": "warps", "registers": "registers", "shared": "shared memory", "blocks": "blocks", "barriers": "barriers",
     "virtual": "virtual resources",
 }  # fmt: skip
-#: The parts of a demand that a step changes, and how a number of each is written.
+#: The fields of a demand that a step changes, and their nouns.
 _CHANGES = (
     ("registers_per_thread", "registers"),
     ("shared_bytes", "bytes of shared memory"),
@@ -30,7 +30,7 @@ _CHANGES = (
 
 
 def blocks(found: Alternatives) -> Iterator[Block]:
-    """The occupancy and its limiter, the next steps up, and what each change would give."""
+    """The occupancy and its limiter, the next steps up, and the effect of each change."""
     yield words((found.gpu.name, f"bold {styles.PLACE}"), (f": {_asked(found.demand)}", styles.QUIET), hang=2)
     yield from alone(found.occupancy, found.gpu.warps_per_multiprocessor)
     for sentence in steps(found):
@@ -50,7 +50,7 @@ def blocks(found: Alternatives) -> Iterator[Block]:
 
 
 def alone(now: Occupancy, warps: int | None = None) -> Iterator[Block]:
-    """An occupancy with its limiter; `warps` is what a multiprocessor holds at most."""
+    """An occupancy with its limiter; `warps` is the most of a multiprocessor."""
     of = f" of {warps}" if warps else ""
     held = f"{figures.amount(now.active_blocks, 'block')}, {now.active_warps}{of} warps"
     style = styles.GOOD if now.fraction == 1 else styles.WARNING if now.active_blocks else styles.ERROR
@@ -107,7 +107,7 @@ def _asked(demand: Demand) -> str:
 
 
 def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:
-    """The changed number; the kernel as it is is in the row it falls in."""
+    """The changed number; the kernel's own value is marked in the row of its range."""
     value = getattr(found.demand, field)
     current = min((r for r in rows if getattr(r.demand, field) >= value), key=_value(field), default=None)
 

@@ -1,4 +1,4 @@
-"""How a product larger than memory is reported: its plan, and what it took."""
+"""The report of a product larger than memory: its plan and its time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.machine.sizes import duration_text
 
 
 def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
-    """The plan as JSON holds it, and the seconds that the product took, where it was made."""
+    """The plan as JSON values, and the seconds that the product took, if it was made."""
     if plan is None:
         return {"plan": None, "seconds": seconds}
     rates = plan.rates
@@ -34,7 +34,7 @@ def planned(plan: BlockPlan) -> dict[str, Any]:
 
 
 def outcome(name: str, what: str, plan: BlockPlan | None, seconds: float, kept: int) -> str:
-    """The line that says what came; `kept` tiles were there from before.
+    """The line of the result; `kept` tiles were there before.
 
     >>> outcome("c.npy", "0 x 3 float32", None, 0.1, 0)
     'c.npy: 0 x 3 float32'

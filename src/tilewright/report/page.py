@@ -1,4 +1,4 @@
-"""Blocks as HTML, for notebooks: readable on light and dark pages, and where the page has no styles of its own."""
+"""Blocks as HTML, for notebooks: readable on light and dark pages, and without styles of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewright.report import styles
 from tilewright.report.blocks import Block, Facts, Gap, Line, Words
 from tilewright.report.tables import Column, Table
 
-#: Colours of text and background stay the page's; what sets columns and rows apart is the text's colour, thinned.
+#: Text and background keep the page's colours; rules and hovered rows use the text's colour, more transparent.
 _SHEET = """
 .tilewright {font-size: 13px; line-height: 1.4; max-width: 100%; overflow-x: auto}
 .tilewright p {margin: 0 0 2px; white-space: pre-wrap}
@@ -84,7 +84,7 @@ def _css(style: Style) -> str:
 
 
 def _colour(value: str) -> str:
-    """A colour that a page may set for its own ground."""
+    """A colour that a page may set to match its background."""
     name = styles.VARIABLES.get(value)
     return value if name is None else f"var(--tw-{name}, {value})"
 

@@ -1,4 +1,4 @@
-"""How files and their lines are called in reports."""
+"""Names of files and lines in reports."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 
 from tilewright.ptx.frames import within
 
-#: Where notebooks and IPython's shell say that a cell's code is.
+#: File names that notebooks and IPython's shell give to the code of cells.
 _CELL = re.compile(r"<ipython-input-[^>]*>|[^\s:]*/ipykernel_\d+/[^\s:/]+\.py")
 
 
 def repository() -> Path:
-    """The folder that code hosts name files from: the repository's, where its runner says so, or the one we are in."""
+    """The folder that code hosts' paths are relative to: the repository, if the runner names it, or the current one."""
     return Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
 
 
 def path(text: str) -> str:
-    """Words with files as they are called from where the user is: in the folder one is in by their names there.
+    """Words with paths relative to the current folder, for files in it.
 
     A notebook's cell is called by its number.
 
@@ -34,14 +34,14 @@ def path(text: str) -> str:
 
 
 def _cell(file: str) -> str:
-    """`cell [3]` where the shell that ran it is still there."""
+    """`cell [3]`, if the shell that ran it still exists."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
     return file if number is None else f"cell [{number}]"
 
 
 def listed(places: Iterable[str]) -> str:
-    """Lines of libraries, as they are named beside the user's line that calls them: those of one file together.
+    """Lines of libraries, for a note beside the user's line that calls them; lines of one file together.
 
     >>> listed([*(f"/env/site-packages/lib/a.py:{line}" for line in (7, 9, 12)), "/usr/local/cuda/include/b.h:3"])
     'lib/a.py:7, 9, 12 and include/b.h:3'

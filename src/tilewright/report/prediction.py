@@ -1,4 +1,4 @@
-"""Predicted times: one launch with what its time goes to, or kernels of the catalogue side by side."""
+"""Predicted times: one launch with a breakdown of its time, or kernels of the catalogue side by side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHANGES = group(
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A kernel of the catalogue, and what it takes."""
+    """A kernel of the catalogue and its predicted time."""
 
     name: str
     product: Product
@@ -50,7 +50,7 @@ class _Changed:
 
 
 def blocks(found: Prediction) -> Iterator[Block]:
-    """One launch: its time, its limiter, what the time goes to, and what a change would give."""
+    """One launch: its time, its limiter, a breakdown of the time, and the effect of changes."""
     yield words((found.kernel, f"bold {styles.PLACE}"), (f" on {found.gpu}, predicted", styles.QUIET), hang=2)
     band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
     yield words((figures.seconds(found.seconds), "bold"), f" ({band}), limited by {found.limiter}", hang=2)
@@ -65,7 +65,7 @@ def blocks(found: Prediction) -> Iterator[Block]:
 
 
 def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
-    """What was launched, where its blocks run, and how quickly a multiprocessor issues."""
+    """The launch, the places of its blocks, and the issue rate of a multiprocessor."""
     yield "launch", f"grid {_extent(found.grid)}, block {_extent(found.block)}"
     yield "blocks", _places(math.prod(found.grid), found.resident_blocks, machine.gpu(found.gpu).multiprocessors)
     yield (
@@ -83,13 +83,13 @@ def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
 
 
 def in_flight(found: Prediction) -> str:
-    """How far copies run ahead."""
+    """The number of asynchronous copies in flight."""
     each = f"{found.copies_in_flight:.1f} in flight when a warp comes to wait for one"
     return f"{each}, at most {found.most_copies_in_flight}"
 
 
 def _places(blocks: int, resident: int, multiprocessors: int) -> str:
-    """Where the blocks of a grid run: in waves, where not all have a place at once.
+    """The distribution of a grid's blocks: in waves, if not all fit at once.
 
     >>> _places(1, 10, 84), _places(1024, 10, 84)
     ('1 block on 1 of 84 multiprocessors', '1,024 blocks in 1.22 waves')
@@ -105,7 +105,7 @@ def _places(blocks: int, resident: int, multiprocessors: int) -> str:
 
 
 def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
-    """A table of a program's launches where it has several, and of each kernel the launch that takes longest."""
+    """A table of a program's launches, if it has several, and for each kernel its longest launch."""
     slowest: dict[str, Prediction] = {}
     for one in found:
         if one.kernel not in slowest or one.seconds > slowest[one.kernel].seconds:

@@ -1,4 +1,4 @@
-"""A profile: the user's source with counts beside each line, totals, and what bounds the launch."""
+"""A profile: the user's source with counts beside each line, totals, and the launch's bottleneck."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form
 
 #: Block sizes that have a word.
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
-#: Lines without counts that are shown between lines with some; more of them are left out.
+#: Most lines without counts that are shown between lines with counts.
 GAP_LINES = 6
 _TENTHS = Form(lambda value: f"{value:.1f}", lambda value: f"{value:.1f}")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of source; `counts` is None where nothing of it ran, `line` is 0 where lines are left out."""
+    """One line of source; `counts` is None if it did not run, `line` is 0 for omitted lines."""
 
     line: int
     text: str
     counts: Counts | None = None
 
 
-#: The predicted time of a launch, where it has one.
+#: The predicted time of a launch, or None.
 Predicted = Callable[[Profile], Prediction | None]
 
 
 def of_program(profiles: Sequence[Profile], predicted: Predicted | None = None) -> Iterator[Block]:
-    """A table of a program's launches, and for each kernel that of its launches which takes longest.
+    """A table of a program's launches, and for each kernel the profile of its longest launch.
 
-    A launch of which nothing is left out is alone. Only those that are shown alone are predicted.
+    A single complete launch has no table. Only launches that are shown in full are predicted.
     """
     slowest: dict[str, Profile] = {}
     for profile in profiles:
@@ -104,7 +104,7 @@ def _of_launch(profile: Profile) -> Iterator[Block]:
 
 
 def bound(profile: Profile) -> Iterator[Block]:
-    """Each unit's least time, and what that says of the launch."""
+    """Each unit's least time, and the conclusion for the launch."""
     if profile.units:
         yield _limits(profile.units)
         yield Gap()
@@ -115,7 +115,7 @@ def bound(profile: Profile) -> Iterator[Block]:
 
 
 def _predicted(found: Prediction) -> Iterator[Block]:
-    """The line of a predicted time, which nothing measured."""
+    """The line of a predicted, not measured, time."""
     band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
     yield words(
         ("predicted: ", styles.HEADING), f"{figures.seconds(found.seconds)} ({band}) at {found.clock_mhz:,} MHz, "
@@ -131,7 +131,7 @@ def _extent(extent: Extent) -> str:
 
 
 def _limits(units: Sequence[Unit]) -> Table:
-    """How long each unit of the GPU must work at least: the longest of them bounds the launch."""
+    """The least time of each unit of the GPU; the longest bounds the launch."""
     key = group(Column("limits on the GPU", lambda u: u.name))
     work = group(Column("has to do", lambda u: f"{figures.short(u.amount)} {u.of}"))
     time = group(
@@ -163,12 +163,12 @@ def _sources(profile: Profile) -> Iterator[tuple[str, Table]]:
 
 
 def _meanings(profiles: Sequence[Profile]) -> list[Block]:
-    """What the columns of their sources are called for."""
+    """Titles of the columns of source lines."""
     return legend((table for profile in profiles for _, table in _sources(profile)), brief=True)
 
 
 def files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[Row]]]:
-    """Each file's lines in order, with those between that nothing was counted for."""
+    """Each file's lines in order, with lines without counts between them."""
     for file in dict.fromkeys(line.file for line in lines):
         rows: list[Row] = []
         for line in (one for one in lines if one.file == file):
@@ -185,7 +185,7 @@ def files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _of_counts(title: str, value: Callable[[Counts], Any], form: Form = tables.TEXT, meaning: str = "") -> Column:
-    """A column of counts, empty where a line has none."""
+    """A column of counts, empty for lines without any."""
     empty = Form(_unless_none(form.whole), _unless_none(form.brief))
     return Column(title, lambda row: value(row.counts) if row.counts is not None else None, empty, legend=meaning)
 
@@ -195,7 +195,7 @@ def _unless_none(write: Callable[[Any], str | Text]) -> Callable[[Any], str | Te
 
 
 def _groups(totals: Counts) -> Iterator[Group]:
-    """The columns that say something of this launch: lanes and branches only where not all go together."""
+    """The columns that matter for this launch: lanes and branches only if warps diverge."""
     instructions = [_of_counts("warp\ninstr.", lambda c: c.warp_instructions or None, COUNT, "executed by warps")]
     if totals.lane_efficiency < 1:
         lanes = _of_counts("active\nlanes", lambda c: c.active_lanes if c.warp_instructions else None, _TENTHS)
@@ -240,12 +240,12 @@ def _sectors(space: str, name: str, *, served: bool) -> Group:
 
 
 def _hits(loads: Sectors) -> float | None:
-    """Of loads: stores and atomics are done further away."""
+    """Hits of loads in L1; stores and atomics go to L2."""
     return loads.served.l1_hits / loads.sectors if loads.sectors else None
 
 
 def _beside(counted: Sectors | Wavefronts) -> Text | None:
-    """What a request takes, and where that is more what it needs: in red from a third more."""
+    """The cost of a request, and the needed cost if that is less; in red from a third more."""
     if not counted.requests:
         return None
     if isinstance(counted, Sectors):
@@ -357,7 +357,7 @@ def _footprint(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _ladder(others: Sequence[Alternative], words: Callable[[Demand], str]) -> str:
-    """The most of something that gives each eighth of full occupancy or more, and the most that a block can have."""
+    """The most of a resource for each eighth of full occupancy, and the most that a block can have."""
     rungs: dict[str, str] = {}
     for least in (*(eighth / 8 for eighth in range(8, 0, -1)), 0.0):
         enough = [other for other in others if other.occupancy.fraction >= least]
@@ -380,7 +380,7 @@ _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM"}
 
 
 def _verdict(profile: Profile) -> Iterator[Block]:
-    """The bound, the lines that cause it, and the findings."""
+    """The bottleneck, the lines that cause it, and the findings."""
     if profile.verdict is None:
         yield words("Nothing ran.")
         return

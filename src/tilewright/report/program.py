@@ -1,4 +1,4 @@
-"""How a program ended that was checked or profiled, for those who read reports by program."""
+"""The end of a checked or profiled program, as JSON values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document(ended: Ended) -> dict[str, Any]:
 
 
 def _exception(ended: Ended) -> dict[str, Any] | None:
-    """The exception that ended it, and the last line of the user's that it left: "" and 0 where there is none."""
+    """The exception that ended the program, with the last line of user code in its traceback; "" and 0 if none."""
     if ended.error is None:
         return None
     file, line = ended.place or ("", 0)
@@ -35,6 +35,6 @@ def _exception(ended: Ended) -> dict[str, Any] | None:
 
 
 def kind(error: BaseException) -> str:
-    """An exception's type as tracebacks name it."""
+    """An exception's type, named as in tracebacks."""
     of = type(error)
     return of.__qualname__ if of.__module__ in ("builtins", "__main__") else f"{of.__module__}.{of.__qualname__}"

@@ -1,4 +1,4 @@
-"""Rates in a terminal: measured and predicted in one table, and the sources' tables in their own layout."""
+"""Rates in a terminal: measured and predicted ones in one table, and the sources' tables in their own layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewright.report.places import path
 from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
 
 _PREDICTED = "predicted"
-#: What is in a table where a rate has no time.
+#: Shown in a table for a rate without a time.
 FAILED = "failed"
 _EXTENTS = Form(RIGHT.whole, lambda text: text.replace(" ", ""))
 _BAND = Form(
@@ -36,11 +36,11 @@ _MULTIPLIER = "times the rate of a peer that took turns with it: the median of t
 @dataclass(frozen=True, slots=True)
 class _Row:
     rate: Rate
-    yardstick: Rate | None  #: Of the peer that took turns with it.
+    yardstick: Rate | None  #: The rate of the peer that was timed in turns with it.
 
     @property
     def known(self) -> Rate | None:
-        """The rate, where it has a time."""
+        """The rate, if it has a time."""
         return None if self.rate.failed else self.rate
 
     @property
@@ -56,7 +56,7 @@ def _style(row: Any) -> str:
 
 
 def work(point: Callable[[Any], Point]) -> tuple[Column, ...]:
-    """Columns that say what was timed: a contender with its product."""
+    """Columns of the contender and its product."""
     return (
         Column("contender", lambda row: point(row).contender, style="bold"),
         Column("device", lambda row: point(row).device),
@@ -88,7 +88,7 @@ def _verdict_style(row: _Row) -> str:
 
 
 def extents(point: Point) -> str:
-    """`256`, or `31 x 33 x 32` where the matrices are not square.
+    """`256`, or `31 x 33 x 32` for matrices that are not square.
 
     >>> extents(Point("matmul", "cpu", "int32", 31, 33, 32)), extents(Point("matmul", "cpu", "int32", 8, 8, 8))
     ('31 x 33 x 32', '8')
@@ -98,7 +98,7 @@ def extents(point: Point) -> str:
 
 
 def blocks(sweep: Sweep) -> Iterator[Block]:
-    """A sweep as a table, or as that of the source which it was asked for."""
+    """A sweep as a table, or in the layout of the requested source."""
     rates = sweep.rates
     yield from head(sweep)
     if not rates:
@@ -116,7 +116,7 @@ def blocks(sweep: Sweep) -> Iterator[Block]:
 
 
 def head(sweep: Sweep) -> Iterator[Block]:
-    """Under which conditions a sweep was measured, and what of it was predicted."""
+    """The conditions of a sweep's measurements, and its predicted parts."""
     facts = sweep.conditions
     if any(rate.kind != _PREDICTED for rate in sweep.rates):
         versions = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
@@ -140,7 +140,7 @@ def _table(rates: Sequence[Rate], against: Sequence[str]) -> Iterator[Block]:
 
 
 def _said(rates: Sequence[Rate]) -> Iterator[Block]:
-    """What flags mean, where there are any, and which products were wrong."""
+    """The meaning of flags that occur, and the wrong products."""
     wrong = sum(rate.wrong for rate in rates)
     if wrong:
         yield words((f"{figures.amount(wrong, 'product')} of {len(rates):,} wrong", styles.ERROR), hang=2)
@@ -152,7 +152,7 @@ def _said(rates: Sequence[Rate]) -> Iterator[Block]:
 
 
 def failures(rates: Sequence[Rate]) -> Iterator[Block]:
-    """Why rates have no time, each reason once."""
+    """The reasons for rates without a time, each once."""
     reasons: dict[str, list[Point]] = {}
     for rate in rates:
         if rate.failed:
@@ -164,7 +164,7 @@ def failures(rates: Sequence[Rate]) -> Iterator[Block]:
         yield words((FAILED, styles.ERROR), what, hang=2)
 
 
-#: What is said of each flag; `docs/rates.md` says more.
+#: The meaning of each flag; `docs/rates.md` has more.
 FLAGS = {
     "noisy": "the quartiles are more than 10 % of the median apart",
     "disturbed": "other processes used more than a tenth of a core meanwhile",
@@ -178,7 +178,7 @@ class _Width:
 
 
 def of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Block]:
-    """A source's table in its own layout, each figure of ours beside the source's."""
+    """A source's table in its own layout, with our figures beside the source's."""
     device = rates[0].point.device
     how = f"{rates[0].kind} on {device}"
     style = styles.PREDICTED if rates[0].kind == _PREDICTED else ""
@@ -219,7 +219,7 @@ def plot(source: SourceTable, rates: Sequence[Rate]) -> Lines:
 
 
 def _across(source: SourceTable, rates: Sequence[Rate], style: str) -> Table:
-    """A source's one row as it prints it, across, with ours above it."""
+    """A source's single row, printed across as in the source, with ours above it."""
     ours = {source.column(rate.point): rate.gflops / UNITS[source.unit] for rate in rates if not rate.failed}
     printed = {value: source.figures[source.widths[0], value] for value in source.values}
     columns = [_of_row(value) for value in source.values]
@@ -233,7 +233,7 @@ def _of_row(value: Any) -> Column:
 
 
 def _pair(source: SourceTable, value: Any, style: str) -> Group:
-    """The column of ours and that of the source."""
+    """Our column and the source's."""
     title = f"{value}x{value}" if source.columns == "block" else str(value)
     scale = UNITS[source.unit]
 
@@ -248,7 +248,7 @@ def _pair(source: SourceTable, value: Any, style: str) -> Group:
 
 
 def without(left_out: Sequence[tuple[Point, str]], rates: Sequence[Rate]) -> Iterator[Block]:
-    """What was left out of a sweep, each reason once, with the sizes where they matter."""
+    """The reasons for points left out of a sweep, each once, with sizes if they matter."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for point, reason in left_out:
         found.setdefault((reason, point.contender), {})[extents(point)] = None
@@ -263,7 +263,7 @@ def without(left_out: Sequence[tuple[Point, str]], rates: Sequence[Rate]) -> Ite
 
 
 def document(sweep: Sweep, left_out: Sequence[tuple[Point, str]] = ()) -> dict[str, Any]:
-    """A sweep as JSON values: plan, conditions, each rate as a line of the file has it, and what was left out."""
+    """A sweep as JSON values: plan, conditions, each rate as in a line of the file, and the points left out."""
     rates = [{**store.document(rate), "gflops": None if rate.failed else rate.gflops} for rate in sweep.rates]
     lacking = [{**asdict(point), "reason": reason} for point, reason in left_out]
     return {"plan": dict(sweep.plan), "conditions": dict(sweep.conditions), "rates": rates, "left_out": lacking}

@@ -1,4 +1,4 @@
-"""Which report a record has: what `str()` and notebooks show of it."""
+"""The reports of records, which `str()` and notebooks show."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
 
 
 def blocks(record: Any) -> Iterable[Block]:
-    """What the report of a record is made of."""
+    """The blocks of a record's report."""
     return REPORTS[type(record)](record)
 
 

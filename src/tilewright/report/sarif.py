@@ -23,15 +23,15 @@ from tilewright.report import program
 from tilewright.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-#: Where relative paths begin: `places.repository`.
+#: The base of relative paths: `places.repository`.
 ROOT = "SRCROOT"
 
 
 def text(sifted: Sifted, root: Path, ended: Ended) -> str:
     """A SARIF log of one run, in ASCII.
 
-    What is suppressed is in the log too, and says so. Paths are relative to `root` where they are in it. Where the
-    program did not run to its end, neither did the check, and the log says so.
+    Suppressed findings are in the log, marked as such. Paths in `root` are relative to it. If the program did not run
+    to its end, the log marks the check as unsuccessful.
     """
     return json.dumps(log(sifted, root, ended), indent=2)
 
@@ -57,9 +57,9 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
 
 
 def _invocation(ended: Ended, root: Path, wrong: Sequence[str]) -> dict[str, Any]:
-    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is in it besides.
+    """The program's end (3.20): a check that Ctrl-C interrupted is unsuccessful; an exception is included.
 
-    So are wrong suppressions.
+    Wrong suppressions are included too.
     """
     row: dict[str, Any] = {"executionSuccessful": not ended.interrupted}
     if not ended.interrupted:
@@ -91,7 +91,7 @@ def _rule(code: Code) -> dict[str, Any]:
 
 def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dict[str, Any]:
     logical = {"name": finding.kernel, "kind": "function"}
-    # Code hosts refuse a result without a file: what has none is in the kernel's PTX.
+    # Code hosts refuse a result without a file, so a finding without one is placed in the kernel's PTX.
     place = (finding.source, finding.line) if finding.source else (f"{finding.kernel}.ptx", finding.ptx_line)
     location: dict[str, Any] = {"physicalLocation": _physical(*place, root)}
     if finding.kernel:
@@ -120,7 +120,7 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
     return result
 
 
-#: Fields of a finding that SARIF has no place for.
+#: Fields of a finding without a counterpart in SARIF.
 _PROPERTIES = ("kernel", "opcode", "ptx_line", "block", "thread", "launch", "details")
 
 
@@ -141,7 +141,7 @@ def _physical(source: str, line: int, root: Path) -> dict[str, Any]:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """The same for a finding whose line was moved, so that hosts know what is new."""
+    """A fingerprint that does not change if a finding's line moves, so that hosts recognise known findings."""
     words = linecache.getline(finding.source, finding.line).split() if finding.source else [str(finding.ptx_line)]
     what = (finding.code, finding.kernel, *words, str(finding.details.get("array", "")))
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What the program waits for, in one line: `translating fast_matmul ... 3 s`."""
+"""Progress in one line: `translating fast_matmul ... 3 s`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tilewright import waiting
 from tilewright.machine.sizes import duration_text
 from tilewright.waiting import Activity
 
-#: Seconds that something takes before a line shows it.
+#: Seconds after which a line shows an activity.
 PATIENCE_SECONDS = 1.0
-#: Seconds between two lines that are below each other, in a pipe or a log.
+#: Seconds between lines in a pipe or a log.
 LINES_SECONDS = 30.0
 _REWRITE_SECONDS = 0.25
-_LEAST_SHARE = 0.01  # of the work, before anything is said of the rest
+_LEAST_SHARE = 0.01  # done, before the rest is estimated
 
 Show = Callable[[str], object]
 
 
 class StatusLine:
-    """Watches work, and shows what takes long, from a thread of its own.
+    """Watches activities and shows long ones, from its own thread.
 
-    `show` takes a line of text; "" where nothing is waited for any more. Work is shown first after `first_seconds`, and
-    from then on every `every_seconds`.
+    `show` takes a line of text, or "" if no activity is left. An activity is shown after `first_seconds`, and then
+    every `every_seconds`.
     """
 
     def __init__(self, show: Show, first_seconds: float, every_seconds: float) -> None:
@@ -47,7 +47,7 @@ class StatusLine:
             self._works.append(work)
 
     def ended(self, work: Activity) -> None:
-        """Forget it; when nothing is left, the line goes before the program goes on."""
+        """Forget an activity; after the last one, clear the line before the program continues."""
         with self._lock:
             self._works = [w for w in self._works if w is not work]
             if not self._works:
@@ -58,7 +58,7 @@ class StatusLine:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if os.getpid() != self._process:  # a forked child, which has no thread of ours, but perhaps a lock of its
+        if os.getpid() != self._process:  # a forked child lacks the thread, and may have inherited its lock
             return
         self._over.set()
         with self._lock:
@@ -70,7 +70,7 @@ class StatusLine:
             self._write("")
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # the reader has left, or the stream is closed
+        with contextlib.suppress(OSError, ValueError):  # the reader closed the pipe, or the stream is closed
             self._show(text)
 
     def _show_long(self) -> None:
@@ -88,7 +88,7 @@ class StatusLine:
 
 
 def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
-    """The line about work at hand: the longest, and in brackets the latest within it; "" before it takes long.
+    """The line for current activities: the longest one, and in brackets the latest within it; "" while they are short.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _text(work: Activity, now_s: float) -> str:
 
 @contextlib.contextmanager
 def progress(show: Show | None = None) -> Iterator[None]:
-    """Show what takes longer than a second while the block runs: translating a kernel, a launch, a product, the ladder.
+    """Show activities over a second within the context: translating a kernel, a launch, a product, the ladder.
 
     Without it, a program that uses Tilewright is never written to: a library is silent unless it is asked. The command
     line asks for itself.

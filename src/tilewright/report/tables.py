@@ -16,7 +16,7 @@ from tilewright.report import figures
 
 #: Blanks between columns.
 GAP = 2
-#: Least cells of a table's text at the right; where fewer are left, what is counted of a row is beneath it.
+#: Least width of a table's text column; with less room, the text goes above the row's figures.
 LEAST_TEXT = 48
 
 
@@ -65,7 +65,7 @@ class Column:
     legend: str = ""  #: What the title means, where that is not plain.
 
     def cell(self, row: Any, *, brief: bool = False) -> Text:
-        """What is in a row."""
+        """The cells of a row."""
         written = (self.form.brief if brief else self.form.whole)(self.value(row))
         text = written.copy() if isinstance(written, Text) else Text(written)
         text.stylize_before(self.style if isinstance(self.style, str) else self.style(row))
@@ -99,12 +99,12 @@ def group(*columns: Column, optional: bool = False) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the columns of the key say what a row is; where the table goes on, those that tell rows apart again."""
+    """A table: key columns identify a row; continued tables repeat those that distinguish rows."""
 
     key: Group
     groups: tuple[Group, ...]
     rows: Sequence[Any] = field(repr=False)
-    #: Lines of any length, which are at the right, or above what else there is of a row.
+    #: Lines of any length, at the right of a row's figures or above them.
     text: Column | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ def _with_values(group: Group, rows: Sequence[Any]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table is in a width: the columns of each part, whether figures are brief, and where the text goes."""
+    """A table's layout for a width: the columns of each part, whether figures are brief, and the place of the text."""
 
     parts: tuple[tuple[Column, ...], ...]
     brief: bool
@@ -151,7 +151,7 @@ def layout(table: Table, width: int) -> Layout:
 
 
 def _beside_text(table: Table, width: int) -> Layout:
-    """One part: where the text has too little room, figures are made brief, and are beneath it where that fails."""
+    """One part: if the text has too little room, figures become brief, and else go below it."""
     assert table.text is not None
     columns = (*table.key.columns, *(column for group in table.groups for column in group.columns))
     wanted = _longest(table.text.cell(row).plain for row in table.rows)
@@ -169,7 +169,7 @@ def _taken(columns: Sequence[Column], rows: Sequence[Any], *, brief: bool) -> in
 
 
 def _packed(table: Table, width: int, *, brief: bool) -> Layout:
-    """Columns in as few parts as the width allows, in order; in each, those of the key that tell its rows apart."""
+    """Columns in as few parts as the width allows, in order; each with the key columns that distinguish its rows."""
 
     def fits(columns: Sequence[Column]) -> bool:
         return _taken(columns, table.rows, brief=brief) <= width
@@ -207,7 +207,7 @@ def _filled(
 
 
 def _telling(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Column, ...]:
-    """The first column, and of the others as few as tell apart what all of them do."""
+    """The first column, and as few others as distinguish all rows."""
     kept = list(columns)
     for column in reversed(columns[1:]):
         others = [other for other in kept if other is not column]

@@ -21,7 +21,7 @@ from tilewright.report.tables import GAP, Column, Table, layout, widths
 LABEL = 16
 #: What belongs to the number before it.
 _UNIT = re.compile(r"(%|B|[KMG]iB|ns|us|ms|s)(?![^ ,;.:)])")
-#: What stands for characters that an encoding lacks: as wide as they are, so that columns stay columns.
+#: Replacements of the same width for characters that an encoding lacks, so that columns stay aligned.
 _ASCII = str.maketrans("✓✗…─█▏▎▍▌▋▊▉", "  .-########", "") | {ord("→"): "->"}
 
 

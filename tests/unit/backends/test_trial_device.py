@@ -31,7 +31,7 @@ class Slow:
         self.device = device
         self.kinds: list[Kind] = []
 
-    def can(self, kind: Kind) -> str:
+    def refusal(self, kind: Kind) -> str:
         return "" if kind.algebra is None else "an abacus has plus and times alone"
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
@@ -94,7 +94,7 @@ def test_it_multiplies_what_the_processor_does(abacus: Any) -> None:
     a, b = random.integers(-9, 9, (2, 5, 7)).astype(np.float32), random.integers(-9, 9, (7, 3)).astype(np.float32)
     bias = np.float32([1, -100, 3])
     backend: Backend = abacus.kept
-    assert backend.can(Kind(*["float32"] * 4)) == ""
+    assert backend.refusal(Kind(*["float32"] * 4)) == ""
     assert (tw.matmul(a, b, device="abacus") == tw.matmul(a, b)).all()
     scaled = tw.matmul(a, b, alpha=2, epilogue=lambda total, bias: tw.relu(total + bias), epilogue_args=[bias])
     asked: dict[str, Any] = {"epilogue": lambda total, bias: tw.relu(total + bias), "epilogue_args": [bias]}

@@ -12,7 +12,7 @@ from tilewright.errors import ArgumentValueError
 PRODUCT = {"a": {"path": "a.npy", "shape": (3, 4)}, "dtype": "float32"}
 
 
-def begun(path: Path, **more: object) -> Journal:
+def started(path: Path, **more: object) -> Journal:
     """The journal as it is after a process that only opened it."""
     with Journal.opened(path, {**PRODUCT, **more}) as journal:
         return journal
@@ -20,48 +20,48 @@ def begun(path: Path, **more: object) -> Journal:
 
 def test_done_tiles_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
-    journal = begun(path)
+    journal = started(path)
     journal.add(3, 17)
     journal.add(1, 18)
-    assert begun(path).done == {3: 17, 1: 18}
+    assert started(path).done == {3: 17, 1: 18}
 
 
 def test_any_torn_end_loses_at_most_its_line(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
-    journal = begun(path)
+    journal = started(path)
     for tile in range(3):
         journal.add(tile, 1000 + tile)
     whole = path.read_bytes()
     for length in range(len(whole) + 1):
         path.write_bytes(whole[:length])
-        again = begun(path)
+        again = started(path)
         assert len(again.done) == max(0, whole[:length].count(b"\n") - 1)
         again.add(7, 5)
-        assert begun(path).done == {**again.done, 7: 5}
+        assert started(path).done == {**again.done, 7: 5}
 
 
 def test_another_product_is_refused_by_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
-    begun(path)
-    with pytest.raises(ArgumentValueError, match=r"in `dtype`; .*begin anew with --force"):
-        begun(path, dtype="float64")
+    started(path)
+    with pytest.raises(ArgumentValueError, match=r"in `dtype`; .*start again with --force"):
+        started(path, dtype="float64")
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b'{"tile": 1}\n', b"\xff\xfe\n"])
 def test_lines_of_others_end_what_is_believed(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "c.journal"
-    begun(path).add(0, 1)
+    started(path).add(0, 1)
     path.write_bytes(path.read_bytes() + line + b'{"crc32": 9, "tile": 9}\n')
-    again = begun(path)
+    again = started(path)
     assert again.done == {0: 1}
     again.add(2, 3)
-    assert begun(path).done == {0: 1, 2: 3}
+    assert started(path).done == {0: 1, 2: 3}
 
 
 @pytest.mark.parametrize("tile", [4, -1, 10**30])
 def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) -> None:
     path = tmp_path / "c.journal"
-    journal = begun(path)
+    journal = started(path)
     for done in (3, tile, 0):
         journal.add(done, 1)
     whole = path.read_bytes()
@@ -77,7 +77,7 @@ def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) ->
 
 def test_force_drops_what_another_product_began(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
-    begun(path).add(0, 1)
+    started(path).add(0, 1)
     with Journal.opened(path, {"a": 2}, force=True) as journal:
         assert journal.done == {}
     with Journal.opened(path, {"a": 2}) as journal:
@@ -90,12 +90,12 @@ def test_force_drops_what_another_product_began(tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     with Journal.opened(path, PRODUCT), pytest.raises(ArgumentValueError, match="another does"):
-        begun(path)
-    begun(path)
+        started(path)
+    started(path)
 
 
 def test_the_tile_of_what_was_begun(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     assert Journal.tile_of(path) is None
-    begun(path, tile=(3, 4))
+    started(path, tile=(3, 4))
     assert Journal.tile_of(path) == (3, 4)

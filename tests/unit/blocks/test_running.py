@@ -139,7 +139,7 @@ def test_an_operand_that_changes_is_reported() -> None:
             b.version += 1
             super().add(*given, **named)
 
-    with pytest.raises(StorageError, match="must stay as it is"):
+    with pytest.raises(StorageError, match="must not change during"):
         Run(found, (a, b, c), Changing())()
 
 

@@ -137,7 +137,7 @@ def test_workers_that_die_leave_no_tile_out(layers: int, seed: int) -> None:
     shown = simulate(found, world, layers)
     calm = simulate(found, SimulatedCluster(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8), layers)
     assert shown.tiles_made == calm.tiles_made == found.tiles
-    assert shown.deaths > 0 and shown.begun_again > 0 and calm.deaths == calm.begun_again == 0
+    assert shown.deaths > 0 and shown.tiles_remade > 0 and calm.deaths == calm.tiles_remade == 0
     assert shown.seconds > calm.seconds and shown.read_bytes > calm.read_bytes
     assert (
         shown.written_bytes >= calm.written_bytes and sum(shown.worker_bytes) == shown.read_bytes + shown.written_bytes
@@ -240,7 +240,7 @@ def test_what_it_says_is_readable() -> None:
     assert lines["workers"] == "16 of 300 GFLOPS" and lines["limit"].startswith(
         "arithmetic (arithmetic 6 min, storage "
     )
-    assert lines["deaths"].endswith("begun again") and max(map(len, text.splitlines())) <= 100
+    assert lines["deaths"].endswith("made again") and max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def saved(folder: Path, name: str, array: Array) -> Path:
     return folder / f"{name}.npy"
 
 
-def begun(a: Any, b: Any, c: Path) -> None:
+def started(a: Any, b: Any, c: Path) -> None:
     """Make a product that is interrupted before its result gets its name."""
 
     def interrupted(*given: Any) -> None:
@@ -131,7 +131,7 @@ def test_a_kill_behind_the_move_leaves_a_result_that_is_done(
         tw.matmul(a, arrays[1], c)
     journal = tmp_path / f"c{suffix}.part.journal"
     left, when = journal.read_bytes(), c.stat().st_mtime_ns
-    with pytest.raises(ArgumentValueError, match=r"begun here that differs from this one in "):
+    with pytest.raises(ArgumentValueError, match=r"unfinished product here differs from this one in "):
         tw.matmul(a, arrays[1] + 1, c)
     with outside.planned(a, arrays[1], c, Request(), MEMORY) as product:
         assert product.run() == c and product.kept == 1
@@ -187,19 +187,19 @@ class Sliced:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ("time", r"in time of change of `a`; .* begin anew with --force"),
+        ("time", r"in time of change of `a`; .* start again with --force"),
         ("path", "in path of `a`; "),
         ("size", "in size of `a`"),
         ("dtype", "in `dtype` or `acc_dtype`; "),
         ("alpha", "in `alpha`, `beta`, `epilogue`, its arguments or `algebra`; "),
     ],
 )
-def test_what_differs_from_what_was_begun_is_told(
+def test_what_differs_between_products_is_named(
     tmp_path: Path, arrays: tuple[Array, Array], changed: str, words: str
 ) -> None:
     a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
     when = a.stat().st_mtime_ns
-    begun(a, arrays[1], c)
+    started(a, arrays[1], c)
     if changed == "time":
         os.utime(a, ns=(when, when + 1))
     elif changed == "path":
@@ -285,7 +285,7 @@ def test_the_process_takes_no_more_than_stated(tmp_path: Path, kind: str) -> Non
 def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     (tmp_path / "c.npy.part.journal").write_text(json.dumps({"a": 1, "tile": [130, 70]}) + "\n")
-    with pytest.raises(ArgumentValueError, match=r"a product was begun here that differs"):
+    with pytest.raises(ArgumentValueError, match=r"the unfinished product here differs"):
         tw.matmul(a, arrays[1], tmp_path / "c.npy")
 
 
@@ -338,7 +338,7 @@ def test_a_tile_that_another_wrote_to_is_made_again(
 ) -> None:
     monkeypatch.setattr(outside, "plan", lambda *given, **named: planning.plan(*given[:3], (40, 70)))
     a, c, part = saved(tmp_path, "a", arrays[0]), tmp_path / f"c{suffix}", tmp_path / f"c{suffix}.part"
-    begun(a, arrays[1], c)
+    started(a, arrays[1], c)
     file = max(part.glob("c/*/*")) if part.is_dir() else part  # of the last tile
     whole = file.read_bytes()
     flipped = bytearray(whole)
@@ -359,11 +359,11 @@ def test_a_tile_that_another_wrote_to_is_made_again(
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "header", "shape"])
-def test_an_unfinished_result_that_is_damaged_is_begun_anew(
+def test_an_unfinished_result_that_is_damaged_starts_again(
     tmp_path: Path, arrays: tuple[Array, Array], damage: str
 ) -> None:
     a, part = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy.part"
-    begun(a, arrays[1], tmp_path / "c.npy")
+    started(a, arrays[1], tmp_path / "c.npy")
     whole = part.read_bytes()
     part.unlink()
     if damage == "shape":

@@ -127,7 +127,7 @@ def test_what_is_not_timed_is_refused(device: str, shown: str) -> None:
 
 def test_truth_values_have_one_kernel_on_units_for_bits() -> None:
     clock = Clock()
-    with pytest.raises(DeviceError, match=r"truth values have one kernel on .*A100"):
+    with pytest.raises(DeviceError, match=r"booleans have only one kernel on .*A100"):
         tuner.tune(DEVICE, SHAPE, np.dtype(bool), measure=clock)
     assert not clock.asked
     assert plan("bool").ranking[0].name == "tensor_core_bits"

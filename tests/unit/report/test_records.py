@@ -35,7 +35,7 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "SimulatedProduct": (
         lambda: tw.simulated_cluster((10**5,) * 3, 16, failure_s=3e3, seed=3),
-        ("16 of 300 GFLOPS", "limit", "begun again"),
+        ("16 of 300 GFLOPS", "limit", "made again"),
     ),
     "Climb": (
         lambda: climb(*operands(8, 8, 8, "float32"), records=select(tw.catalogue.records(), ["S5"])),

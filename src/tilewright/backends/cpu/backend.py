@@ -34,7 +34,7 @@ class Processor:
         """The processor's name, from the system."""
         return host_name()
 
-    def can(self, kind: Kind) -> str:
+    def refusal(self, kind: Kind) -> str:
         """Why the processor cannot multiply a kind: booleans must be in words; it multiplies all other kinds."""
         return IN_WORDS if kind.accumulator == "bool" else ""
 

@@ -1,7 +1,7 @@
-"""Products of arrays in place: a layout's kernels chosen and cut into parts once, then run with three addresses.
+"""Products of NumPy arrays: for each layout, kernels and parts are chosen once, then run with three addresses.
 
-Everything that does not depend on the addresses is worked out when a :class:`Product` is made; running it adds the
-addresses to argument records and calls machine code. That is what a small product costs.
+A :class:`Product` holds everything that does not depend on the addresses. To run it, machine code adds the addresses to
+the argument records, so a small product costs little more than its arithmetic.
 """
 
 from __future__ import annotations
@@ -37,32 +37,33 @@ from tilewright.problem.kind import Kind
 from tilewright.waiting import announced
 
 Array = npt.NDArray[Any]
-#: How operands are read: see :class:`tilewright.engine.planning.Plan`.
+#: How operands are read: see :class:`tilewright.backends.protocol.Planned`.
 Path = Literal["packed", "tile registers", "skinny", "small"]
-#: Matrices of one small layout that pay for a kernel of its exact extents: it takes 20 to 100 ms to compile and spares
-#: each matrix 0.1 to 3 us. One that is on disk takes less than a millisecond.
+#: Matrices of one small layout from which a kernel for its exact extents pays: it takes 20 to 100 ms to compile and
+#: saves 0.1 to 3 us for each matrix. One on disk takes less than a millisecond to load.
 _HOT, _HOT_KEPT = 10_000, 32
-#: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
-#: another process has pushed aside holds the product up for much longer.
+#: Least work for one more thread, about 15 us of one core: handing work over takes 1 or 2 us, but a worker that another
+#: process has displaced delays the product much longer.
 THREAD_WORK = 1_500_000
 _FLOATS = ("float", "double")
 #: Multiply-adds that take as long as reading an element of 4 bytes.
 _SKINNY_EFFORT = 4
-#: Bytes of B that make a skinny product worth a kernel of its own.
+#: Bytes of B from which a skinny product has its own kernel.
 _SKINNY_BYTES = 64 << 10
 #: Multiply-adds of bytes in tiles, packing included, that take as long as one of float32 (at 256 cubed).
 _AMX_SPEED = 12
-#: Multiply-adds of float32, or what takes as long, that one call into machine code may take, and one thread of it:
-#: Ctrl-C is heard between calls. One core does 50 thousand million a second.
+#: Most work of one call into machine code, and of one thread in it, in float32 multiply-adds (one core does 5e10 a
+#: second): Ctrl-C takes effect between calls.
 _CALL_EFFORT, _PART_EFFORT = 40_000_000_000, 20_000_000_000
-#: Calls that a matrix is cut into so that each is that short: what takes days is cut into longer ones.
+#: Most calls that one matrix is cut into for that; a product that takes days has longer calls.
 _MOST_PARTS = 1 << 16
 #: Multiply-adds from which a product is announced to watchers: a tenth of a second and more.
 _LONG_EFFORT = 5_000_000_000
-#: How many of them one of other register types takes; a semiring's step takes about its operations.
+#: Float32 multiply-adds that take as long as one of another register type; a semiring's step counts its operations.
 _STEP_EFFORT = {"float": 1, "double": 2, "i32": 3, "i64": 12}
-#: Records of a product that are kept for its next run, 150 bytes each; more are made anew, which takes a fraction of
-#: what their matrices take, and thousands of products hold little. So many shares' are made at a time.
+#: Records of a product that are kept for its next run, 150 bytes each. Further ones are made again for each run, which
+#: takes a fraction of their matrices' time; so thousands of products hold little memory. Records of so many shares are
+#: made at a time.
 _KEPT_RECORDS, _SHARES_AT_ONCE = 64, 4096
 
 
@@ -78,9 +79,9 @@ class Piece(NamedTuple):
 
 
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
-    """The kernel for few rows of C and much of B, where there is one."""
+    """The key of the kernel for few rows of C and a large B, if there is one."""
     size = element(key.b).bytes
-    if key.order != "canonical":  # tiles alone have their order
+    if key.order != "canonical":  # only AMX tiles have this order of summation
         return None
     if key.algebra is not None and (key.algebra.cost > SHORT_STEP or REGISTER_BYTES[key.register] < 4):
         return None
@@ -92,13 +93,13 @@ def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
 
 
 def _is_small(layout: Layout, size: int) -> bool:
-    """Whether a kernel of exact extents can read elements of so many bytes: rows of B and C must be contiguous."""
+    """Whether a kernel of exact extents can read elements of `size` bytes: rows of B and C must be contiguous."""
     fits = 0 < max(layout.m, layout.n, layout.k) <= EXTENT_MAX and layout.k > 0
     return fits and (layout.n == 1 or layout.b[1] == layout.out[1] == size)
 
 
 def _turned(layout: Layout, kind: Kind) -> Layout:
-    """The layout, transposed where a kernel for few rows or exact extents then fits, unless sums must stay in rows."""
+    """The layout, transposed if that allows a kernel for few rows or exact extents and sums need not stay in rows."""
     c = element(kind.out)
     if c.pairs == 2 or kind.continues:
         return layout
@@ -133,12 +134,12 @@ class Product:
         self.pairs = c.pairs  #: 2 for complex products, whose parts and kernels count real numbers; else 1.
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
-        self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)  #: Sums are kept in C itself.
-        assert self.in_place or not kind.continues, "sums to go on from are in rows of the accumulator's register type"
+        self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)  #: Whether sums are kept in C itself.
+        assert self.in_place or not kind.continues, "continued sums must be rows of the accumulator's register type"
         self.continues = kind.continues
-        #: Sums are kept in a buffer.
+        #: Whether sums are kept in a buffer.
         self.keeps_sums = not self.in_place and not (self.key.family == "amx" and layout.k <= self.tile.kc)
-        self.threads = min(threads, 1 + self._effort() // THREAD_WORK)  #: At most so many are used.
+        self.threads = min(threads, 1 + self._effort() // THREAD_WORK)  #: Most threads to use.
         self.pieces = [self._piece(p) for p in self._cut()]  #: Parts of one matrix.
         self._small_key = self._exact()
         self._seen, self._hot, self._counts = 0, _HOT_KEPT, self._small_key is not None
@@ -147,7 +148,7 @@ class Product:
         self._ready: _Ready | None = None
 
     def _cut(self) -> list[Part]:
-        """C in parts, each a record."""
+        """Cut C into parts, each a record."""
         cut: Callable[..., list[Part]] = strips
         if self.key.family == "amx":
             cut = grid_parts
@@ -162,7 +163,7 @@ class Product:
 
     @property
     def _step_effort(self) -> int:
-        """What one multiply-add takes, in those of float32, roughly."""
+        """The time of one multiply-add, in those of float32, roughly."""
         return self.key.algebra.cost if self.key.algebra is not None else _STEP_EFFORT[self.key.register]
 
     def _finish(self, expression: Expression) -> Finish:
@@ -170,16 +171,16 @@ class Product:
         return Finish(expression, tuple(pattern(name, cs, self.layout.n) for (_, name), (_, cs) in strides))
 
     def _effort(self) -> int:
-        """Multiply-adds, in the time that those of float32 take."""
+        """The time of one matrix, in multiply-adds of float32."""
         layout = self.layout
-        columns = -(-layout.n // self.tile.width) * self.tile.width  # narrow matrices waste lanes
+        columns = -(-layout.n // self.tile.width) * self.tile.width  # narrow matrices leave lanes unused
         found = self.pairs**2 * layout.m * columns * layout.k * layout.count * self.size // 4
         dot = dot_of(self.key)
         if dot is not None:
             found //= dot.group
         if self.key.family == "amx":
             found = found * element(self.key.a).bytes // _AMX_SPEED
-        if self.skinny is not None:  # memory sets the pace
+        if self.skinny is not None:  # memory is the bottleneck
             found = max(found, _SKINNY_EFFORT * layout.n * layout.k * layout.count * self.size // 4)
         return found
 
@@ -191,7 +192,7 @@ class Product:
         return Piece(part.rows, part.columns, *offsets, more)
 
     def _exact(self) -> SmallKey | None:
-        """The key of an unpacked kernel for these extents, where there is one."""
+        """The key of an unpacked kernel for these extents, if there is one."""
         layout, size = self.layout, self.size
         long = self.key.algebra is not None and self.key.algebra.cost > SHORT_STEP
         if self.pairs == 2 or self.key.finish is not None or long or self.continues:
@@ -229,7 +230,8 @@ class Product:
             return amx_loops.buffer_bytes(self.tile, dtype(self.key.a).bytes, columns, self.layout.k) | {"sums": sums}
         tile, size = self.tile, self.size
         kc = tile.kc if self.skinny is None else STEPS
-        steps = min(max(self.pairs * self.layout.k, 1), kc) + 1  # one more: what some kernels keep beside a panel
+        # one more row: some kernels store corrections after a panel
+        steps = min(max(self.pairs * self.layout.k, 1), kc) + 1
         return {
             "a": rows * kc * size if self.packs_a else 0,
             "b": steps * (min(tile.nc, columns) + tile.nr) * size if self.skinny is None else 0,
@@ -241,7 +243,7 @@ class Product:
 
         It may share them with one of `more`, where every element is at the same place in both.
         """
-        ready = self._ready  # one object, held while it runs: other threads may put another in its place
+        ready = self._ready  # one reference for the whole run: other threads may replace the attribute
         if ready is not None and ready.call is not None:
             ready.call(ready.pair, id(a), id(b), id(out))
             return
@@ -253,7 +255,7 @@ class Product:
             self.run(read(a), read(b), read(out))
 
     def run(self, a: int, b: int, out: int, more: int = 0) -> None:
-        """Multiply what is at three host addresses; `more` is that of a table with the finish's operands'."""
+        """Multiply arrays at three host addresses; `more` is the address of a table of the finish's operands."""
         if self.layout.swapped:
             a, b = b, a
         ready = self._ready
@@ -290,7 +292,7 @@ class Product:
                 crew().run(scratch.job_address, threads)
 
     def _announced(self, scratch: Scratch, count: int, threads: int, effort: int) -> AbstractContextManager[object]:
-        """Announce a long product to watchers, and how many of its records are done."""
+        """Announce a long product to watchers, with its count of finished records."""
         if effort < _LONG_EFFORT:
             return nullcontext()
         layout = self.layout
@@ -301,7 +303,7 @@ class Product:
         return announced("multiplying", what, count, done=lambda: max(0, min(job[NEXT], count) - threads))
 
     def _prepare(self) -> _Ready:
-        """The kernel and its first records; small layouts get one of their own when they have been seen often."""
+        """The kernel and its first records; a small layout gets its own kernel after many matrices."""
         small = self._small_key if self._counts else None
         if small is not None:
             self._seen += self.layout.count
@@ -315,7 +317,7 @@ class Product:
         return self._keep(code, self._packed_records, counts=self._counts)
 
     def _keep(self, code: Kernel, made: Callable[[int, int], Records], *, counts: bool) -> _Ready:
-        # Calls that count must come by here, not take the shortest way.
+        # Calls that are counted must not take the shortest way.
         ready = _Ready.of(code, made, self._shares.count, at_once=not (self.layout.swapped or counts))
         if ready.records.count <= _KEPT_RECORDS:
             self._ready, self._counts = ready, counts
@@ -328,7 +330,7 @@ class Product:
         return Records(table(SMALL_ARGUMENTS, words | steps, len(batch)))
 
     def _packed_records(self, first: int, last: int) -> Records:
-        """For some shares, a record of each piece."""
+        """The records of some shares, one for each piece."""
         layout, need, steps = self.layout, self.buffer_bytes, self._shares.steps
         batch, offsets = self._shares.rows(first, last)
         count = len(batch) * len(self.pieces)
@@ -351,14 +353,14 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What a product runs, all of it held by whoever runs it."""
+    """The code and records of a product; a run holds a reference to all of them."""
 
     code: Kernel
-    made: Callable[[int, int], Records]  #: Records of shares, from one number up to another.
-    records: Records  #: Of the first shares.
+    made: Callable[[int, int], Records]  #: Makes records of shares, from a first to a last number.
+    records: Records  #: Records of the first shares.
     words: Array  #: The kernel's and the records' addresses, at the address `pair`.
     pair: int
-    #: Where one call does it all: the function of `pair` and of three array objects.
+    #: If one call is enough: the function of `pair` and of three array objects.
     call: Callable[[int, int, int, int], None] | None
 
     @classmethod
@@ -384,22 +386,22 @@ def product(
     threads: int,
     more: tuple[Extents, ...] = (),
 ) -> Product:
-    """The product of arrays of these shapes and strides, made once; none may have an extent of 0 but along k."""
-    commutes = element(kind.out).pairs == 1  # sums of complex products have an order within each step
+    """The product of arrays of these shapes and strides, made once; only k may be 0."""
+    commutes = element(kind.out).pairs == 1  # each step of a complex sum has an order of its own
     layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, more, commutes=commutes)
     return _product(layout, kind, threads)
 
 
 @functools.lru_cache(maxsize=4096)
 def _product(layout: Layout, kind: Kind, threads: int) -> Product:
-    """Layouts that differ only in how they are written share one product."""
+    """Equal layouts share one product."""
     return Product(layout, kind, threads)
 
 
 def multiply_into(
     a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
 ) -> None:
-    """Out = a b, in canonical order: what :meth:`~tilewright.backends.protocol.Backend.multiply_into` promises."""
+    """Compute out = a b; see :meth:`~tilewright.backends.protocol.Backend.multiply_into`."""
     if out.size == 0:
         return
     count = limit().count if threads is None else threads

@@ -1,7 +1,7 @@
-"""Argument records: what a kernel gets besides the arrays' addresses, never changed once made.
+"""Argument records: a kernel's arguments besides the arrays' addresses; immutable.
 
-A batch is cut into shares, runs of matrices along one axis; a kernel steps through a share by itself. Records are made
-in runs of bounded length, since a batch may broadcast along many axes.
+A batch is cut into shares, runs of matrices along one axis; the kernel loops over a share itself. A bounded number of
+records is made at a time, since a batch may broadcast along many axes.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy.typing as npt
 Words = npt.NDArray[np.int64]
 #: The batch's axes: extent, and bytes from one matrix to the next in A, B, C and further operands.
 Batch = tuple[tuple[int, ...], ...]
-#: Shares of a batch for each thread, so that a late thread holds nobody up for long.
+#: Shares of a batch for each thread, so that a delayed thread does not delay the product much.
 _SHARES = 4
-#: Matrices beside the last axis from which the longest axis is stepped along instead, whatever is next to what.
+#: Matrices outside of the last axis from which shares run along the longest axis instead.
 _OUTER = 64
 
 
 class Records:
-    """Records of one kernel, one after the other in memory."""
+    """Records of one kernel, contiguous in memory."""
 
     __slots__ = ("_held", "address", "buffers", "count", "words")
 
     def __init__(self, rows: Words, buffers: tuple[int, ...] = ()) -> None:
         self._held = np.ascontiguousarray(rows)
         self.count, self.words = self._held.shape  #: Records, and 64-bit words of each.
-        self.address = int(self._held.ctypes.data)  #: Of the first.
-        self.buffers = buffers  #: Bytes of each buffer that a thread needs; empty where the kernel needs none.
+        self.address = int(self._held.ctypes.data)  #: Address of the first.
+        self.buffers = buffers  #: Bytes of each buffer that a thread needs; empty if the kernel needs none.
 
 
 def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
@@ -48,7 +48,7 @@ def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
 
 
 class Shares:
-    """A batch in shares: matrices in a row, and where the first of them is.
+    """A batch cut into shares: runs of matrices, each with the offsets of its first.
 
     >>> Shares(((6, 8, 0, 16),), 1).rows(0, 1)
     (array([6]), array([[0, 0, 0]]))
@@ -73,7 +73,7 @@ class Shares:
         self.count = outer * self._along  #: Shares.
 
     def rows(self, first: int, last: int) -> tuple[Words, Words]:
-        """How many matrices each of some shares has, and the offsets of its first one in each array, in bytes."""
+        """Numbers of matrices in some shares, and byte offsets of their first ones in each array."""
         numbers = np.arange(first, min(last, self.count))
         outer, along = np.divmod(numbers, self._along)
         start = along * self._share

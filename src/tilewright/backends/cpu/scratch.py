@@ -1,4 +1,4 @@
-"""What a call borrows while it runs: a job, and buffers for every thread.
+"""Memory that a call uses while it runs: a job, and buffers for every thread.
 
 A scratch is taken out of its thread's store and put back, so a call that starts within another on the same thread (from
 a signal handler, say) gets one of its own.
@@ -20,7 +20,7 @@ _ALIGNED_BYTES = 64
 
 
 class _Buffer:
-    """Aligned memory that grows to what was ever asked for."""
+    """Aligned memory that grows to the largest size requested."""
 
     def __init__(self) -> None:
         self._held: Array | None = None
@@ -28,7 +28,7 @@ class _Buffer:
         self._address = 0
 
     def address(self, size: int) -> int:
-        """The address of at least `size` bytes; 0 if none were ever wanted."""
+        """The address of at least `size` bytes; 0 if none was ever requested."""
         if self._bytes < size:
             self._held = np.empty(size + _ALIGNED_BYTES, np.uint8)
             start = self._held.ctypes.data
@@ -37,7 +37,7 @@ class _Buffer:
 
 
 class Scratch:
-    """What one call uses, kept for the next."""
+    """The memory of one call, kept for the next."""
 
     def __init__(self) -> None:
         self._words = np.zeros(JOB.size // 8 + 8, np.int64)
@@ -54,7 +54,7 @@ class Scratch:
         if not needs:
             return 0
         if self._made != (needs, threads):
-            self._made = ((), 0)  # should memory run out, buffers that have moved are in no table
+            self._made = ((), 0)  # if memory runs out, no table may point to buffers that have moved
             while len(self._buffers) < threads:
                 self._buffers.append(tuple(_Buffer() for _ in needs))
             rows = [[x.address(n) for x, n in zip(row, needs, strict=True)] for row in self._buffers[:threads]]
@@ -65,7 +65,7 @@ class Scratch:
 
 
 class Store(threading.local):
-    """The scratches of each thread that no call uses."""
+    """The unused scratches of each thread."""
 
     def __init__(self) -> None:
         self.free: list[Scratch] = []

@@ -1,7 +1,7 @@
-"""Skinny products: few rows of C, every element of B used once or a few times, so that only memory's speed counts.
+"""Skinny products: few rows of C, each element of B used only a few times, so memory bandwidth is the limit.
 
-Nothing of B is packed. Where its rows are contiguous, some rows at a time are added to the sums; where its columns are,
-square blocks are transposed in registers. Either way sums go along k, as everywhere.
+B is not packed. If its rows are contiguous, some rows at a time are added to the sums; if its columns are, square
+blocks are transposed in registers. The sums run along k in either case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.backends.cpu.packing import emit_pack, transposed
 from tilewright.native.once import bounded
 from tilewright.problem.dtypes import element
 
-#: Rows of C up to which memory, not arithmetic, sets the pace.
+#: Rows of C up to which memory, not arithmetic, is the bottleneck.
 ROWS_MAX = 8
 #: Steps along k for which A is packed at a time.
 STEPS = 4096
@@ -27,7 +27,7 @@ STEPS = 4096
 #: round of them (with 8 rows of C, 32 are 10 % quicker than 16 or 64, and 8 lose a fifth; measured).
 #: Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching", streamer.
 _STREAMS = 32
-#: How far ahead of its use a row of B is asked for: 8 rows of C gain 13 % where B comes from memory, measured.
+#: Distance of the prefetch of a row of B: 8 rows of C gain 13 % if B comes from memory (measured).
 _AHEAD_BYTES = 512
 #: Accumulators by vector bytes, and vectors of a row.
 _ACCUMULATORS = {64: 24, 32: 12, 16: 12}
@@ -41,8 +41,8 @@ class SkinnyKey:
     """One skinny kernel."""
 
     key: KernelKey
-    rows: int  #: Of C.
-    along: Along  #: What of B is contiguous.
+    rows: int  #: Rows of C.
+    along: Along  #: Whether B's rows or its columns are contiguous.
 
 
 def skinny_text(skinny: SkinnyKey) -> str:
@@ -93,7 +93,7 @@ class _Skinny:
                 ir.store(self.type, self.family.zero, ir.at(line, ir.mul(j, str(self.size))))
 
     def rows_of_a(self, start: str, taken: str) -> list[str]:
-        """Pointers to the rows of A from a step on, contiguous and of the register type: its own or packed."""
+        """Pointers to the rows of A from a step on, contiguous and of the register type, packed if necessary."""
         ir = self.ir
         from_a = ir.at("%a", ir.mul(start, "%a_cs"))
         plain = self.a.memory == self.type
@@ -108,7 +108,7 @@ class _Skinny:
         return [ir.at(first, ir.mul(pitch, str(i))) for i in range(self.rows)]
 
     def add_rows(self, a: list[str], b: str, taken: str) -> None:
-        """Contiguous rows of B: a few at a time, as many as memory's prefetchers follow, over the whole width."""
+        """Contiguous rows of B: as many at a time as the prefetchers follow, over the whole width."""
         ir = self.ir
         wide = self.vectors * self.width
         end = ir.mul(ir.op(f"sdiv i64 %n, {wide}"), str(wide))

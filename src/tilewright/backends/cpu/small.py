@@ -1,7 +1,7 @@
 """Small products: a kernel for exact extents and strides that runs over a whole batch, nothing packed.
 
-Rows of C are held in registers, a block of rows at a time; B's rows are read in place, so they must be contiguous. Sums
-go along k from zero, as everywhere.
+A block of rows of C at a time is held in registers; B's rows are read in place, so they must be contiguous. Sums run
+along k from zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.native.once import bounded
 
 #: Largest extents: beyond, packing pays.
 EXTENT_MAX = 64
-#: Multiply-adds (of vectors) up to which the whole product is written out.
+#: Multiply-adds (of vectors) up to which the whole product is unrolled.
 UNROLL_MAX = 400
 _LINE_BYTES = 64
 #: Accumulators of a block of rows, by vector bytes.
@@ -112,7 +112,7 @@ class _Small:
                     self.looped(a, b, c, rows, columns)
 
     def written_out(self, a: str, b: str, c: str, rows: range, columns: list[_Column]) -> None:
-        """Every step in a line."""
+        """All steps unrolled."""
         sums = {(i, x): self.zero(x) for i in rows for x in columns}
         for p in range(self.s.k):
             values = [self.load(self.ir.at(b, str(p * self.s.b_rs + x.first * self.size)), x) for x in columns]
@@ -145,7 +145,7 @@ class _Small:
             self.store(value, ir.at(c, str(i * self.s.c_rs + x.first * self.size)), x)
 
     def fetch(self, p: str, rows: range, columns: list[_Column]) -> None:
-        """Ask for a share of the next matrices: they start on other pages, where no prefetcher follows.
+        """Prefetch a share of the next matrices: they start on other pages, where no hardware prefetcher follows.
 
         Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching": streams end with
         their page.

@@ -7,11 +7,11 @@ from tilewright.settings import Settings
 
 
 class Limit:
-    """How many threads a product may use where its caller does not say."""
+    """The number of threads that a product may use if its caller names none."""
 
     def __init__(self) -> None:
-        #: At first what TILEWRIGHT_THREADS says when it is first asked for, or the cores this process may use;
-        #: threadpoolctl sets it.
+        #: At first the value of TILEWRIGHT_THREADS, or the cores that this process may use; threadpoolctl can change
+        #: it.
         self.count = Settings.from_environ().threads
 
     def set(self, count: int) -> None:
@@ -27,10 +27,10 @@ def limit() -> Limit:
 
 
 def show_to_threadpoolctl() -> None:
-    """Let threadpoolctl, where it is installed, see and limit the engine's threads like a BLAS's.
+    """Let threadpoolctl, if installed, see and limit the engine's threads like those of a BLAS.
 
-    threadpoolctl knows thread pools by the shared libraries of the process. The engine's code is in no library, but
-    the compiler that makes it does, so that one stands for it.
+    threadpoolctl finds thread pools by the shared libraries of the process. The engine's code is in no library, but its
+    compiler is, so the compiler's library represents the engine.
     """
     try:
         import threadpoolctl

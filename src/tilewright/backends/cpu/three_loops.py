@@ -1,7 +1,7 @@
-"""S5: the three loops, compiled and otherwise left alone: i, j, l, one running sum, row-major flat arrays.
+"""S5: the three loops as written, compiled: i, j, l, one running sum, row-major flat arrays.
 
-The inner loop is what the source wrote, one fused multiply-add an element of A and B; nothing is blocked, packed or
-put side by side. It is the foot of the ladder, not a fast product.
+The inner loop is the source's, one fused multiply-add for each step; nothing is blocked, packed or vectorised. It is
+the first rung of the ladder, not a fast product.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 #: Dtypes the loops are written for.
 DTYPES = ("float32", "float64", "int32")
 
-#: Multiply-adds between looks at Ctrl-C: about a tenth of a second.
+#: Multiply-adds between checks for Ctrl-C: about a tenth of a second.
 _SLICE = 50_000_000
 
 
@@ -30,7 +30,7 @@ def multiply(a: Array, b: Array) -> Array:
     `a` and `b` have shapes (m, k) and (k, n), any strides (others than row-major are copied first), and one dtype of
     float32, float64 and int32, which wraps.
 
-    Raises ArgumentTypeError: the dtypes differ or are none of the three; ArgumentValueError: the shapes do not fit.
+    Raises ArgumentTypeError: the dtypes differ or are none of the three; ArgumentValueError: the shapes do not match.
 
     Examples
     --------

@@ -1,10 +1,9 @@
-"""Arrays that are on an NVIDIA GPU, as operands and results: kernels read them where they are, on the caller's stream.
+"""Arrays on an NVIDIA GPU as operands and results: kernels read them in place, on the caller's stream.
 
-Whatever has `__cuda_array_interface__` is one, as CuPy's, PyTorch's and numba-cuda's have, or DLPack alone. The result
-is of A's library.
-Nothing is copied, nothing waits for the GPU, and all memory that a launch takes is what the caller gave.
+Any object with `__cuda_array_interface__` is one, such as CuPy's, PyTorch's and numba-cuda's, or with DLPack alone. The
+result is an array of A's library. The host does not wait for the GPU.
 
-NumPy's arrays stand for those of the GPU while shapes and strides are worked out: their elements are never read.
+NumPy arrays at the device's addresses represent those of the GPU for shapes and strides; their elements are never read.
 
 Source: CUDA Array Interface, version 3 (numba-cuda's documentation); DLPack, Python specification.
 """
@@ -39,15 +38,16 @@ _DEFAULT_STREAM = 1
 class Library:
     """A library with arrays on GPUs."""
 
-    name: str  #: Of the module that is loaded where such arrays are about, which has the class.
+    name: str  #: The module that defines the class, loaded if such arrays exist.
     type: str
     empty: Callable[[Any, Any, Shape, np.dtype[Any]], Any]  #: Module, an array beside it, shape, dtype -> a new array.
-    stream: Callable[[Any], int | None]  #: Module -> the stream that its work goes to now; None where arrays say it.
-    #: Module, an array -> one whose interface says all: torch's says nothing of signs that change when it is read.
+    #: Module -> the stream that its work goes to now; None if the arrays name their stream.
+    stream: Callable[[Any], int | None]
+    #: Module, an array -> one that its interface describes fully: torch's does not mention negated elements.
     plain: Callable[[Any, Any], Any] = lambda _, array: array
 
 
-#: Whose arrays results may be.
+#: The libraries that results can be made by.
 LIBRARIES = (
     Library(
         "cupy", "ndarray", lambda cupy, _, shape, kind: cupy.empty(shape, kind),
@@ -71,10 +71,10 @@ class View:
     """An array on a GPU, as its library describes it."""
 
     owner: Any  #: The array.
-    #: An array of NumPy's at the device's address, whose elements must not be touched.
+    #: A NumPy array at the device's address, whose elements must not be accessed.
     pointer: Array
     readonly: bool
-    stream: int | None  #: On which it is made; None where that does not matter.
+    stream: int | None  #: The stream that its elements are made on; None if it does not matter.
 
     @property
     def shape(self) -> Shape:
@@ -88,43 +88,43 @@ class View:
 
 
 def view(name: str, value: Any, stream: int = 0) -> View:
-    """What an array says of itself; one that has DLPack alone is made ready for work on `stream`.
+    """An array as its interface describes it; one with DLPack alone is made ready for work on `stream`.
 
-    Raises ArgumentTypeError: it is not on a GPU, has a dtype that kernels do not read, or says nothing while it
-    has a gradient.
+    Raises ArgumentTypeError: the value is not on a GPU, has a dtype that kernels do not read, or has no interface
+    because torch tracks its gradient.
     """
     library = library_of(value)
     value = value if library is None else library.plain(sys.modules[library.name], value)
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
     except RuntimeError as error:
-        if "grad" not in str(error):  # numba-cuda's, of a GPU that is gone
+        if "grad" not in str(error):  # a numba-cuda array whose GPU is gone
             raise ArgumentTypeError(f"`{name}` must be on the GPU that is current ({error})") from error
         raise ArgumentTypeError(f"`{name}` must be without a gradient (got one that torch tracks: {error})") from error
     if interface is None and dlpack_device(value) in CUDA_DEVICES:
         return _from_dlpack(name, value, stream)
     if interface is None:
         raise ArgumentTypeError(
-            f"`{name}` must be on the GPU, as the other operand is (got {_told(value)}); copy it there"
+            f"`{name}` must be on the GPU like the other operand (got {_described(value)}); copy it there"
         )
     described = array_shape(value)
     assert described is not None
     kind = described.dtype
-    if kind.kind == "V":  # a dtype that NumPy has not: its library names it
+    if kind.kind == "V":  # a dtype that NumPy lacks: its library names it
         kind = _named(name, str(getattr(value, "dtype", kind)))
     found = pointer(int(interface["data"][0] or 0), described.shape, described.strides, kind)
     return View(value, found, described.readonly, interface.get("stream"))
 
 
 def _from_dlpack(name: str, value: Any, stream: int) -> View:
-    """An array by DLPack, which cuda.core reads."""
+    """An array that cuda.core reads by DLPack."""
     reader = require("cuda.core.utils", "Reading DLPack").StridedMemoryView
     try:
         found = reader.from_dlpack(value, stream_ptr=stream or _DEFAULT_STREAM)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentTypeError(
-            f"`{name}` must be an array that DLPack can share (got {_told(value)}: {error}); copy it, or pass one with "
-            "__cuda_array_interface__"
+            f"`{name}` must be an array that DLPack can share (got {_described(value)}: {error}); copy it, or pass "
+            "one with __cuda_array_interface__"
         ) from error
     kind = found.dtype if found.dtype is not None else _named(name, str(getattr(value, "dtype", "no dtype of NumPy's")))
     rows = row_major(found.shape, kind.itemsize)
@@ -132,8 +132,8 @@ def _from_dlpack(name: str, value: Any, stream: int) -> View:
     return View((value, found), pointer(found.ptr, found.shape, steps, kind), found.readonly, stream)
 
 
-def _told(value: Any) -> str:
-    """What is elsewhere, and where if it says so."""
+def _described(value: Any) -> str:
+    """A value that is not on the GPU, in words, with its device if it has one."""
     where = getattr(value, "device", None)
     return type(value).__name__ if where is None else f"{type(value).__name__} on {where}"
 
@@ -141,7 +141,7 @@ def _told(value: Any) -> str:
 def _named(name: str, kind: str) -> np.dtype[Any]:
     """The dtype that an array's library names.
 
-    Raises ArgumentTypeError: kernels read none of that name.
+    Raises ArgumentTypeError: kernels read no dtype of that name.
     """
     try:
         return element(kind.removeprefix("torch.")).numpy
@@ -153,7 +153,7 @@ def _named(name: str, kind: str) -> np.dtype[Any]:
 
 
 class Noted:
-    """An array of a layout, at an address that stands for any: its products are noted, and not launched."""
+    """A placeholder for arrays of one layout: launches of its products are recorded, and not made."""
 
     def __init__(self, address: int, shape: Shape, strides: Shape | None, typestr: str, dtype: str = "") -> None:
         self.launches: Launches | None = None
@@ -163,7 +163,7 @@ class Noted:
         }  # fmt: skip
 
     def result(self, shape: Shape, kind: np.dtype[Any]) -> Noted:
-        """The one that the library would make."""
+        """The placeholder for the array that the library would make."""
         return Noted(RESULT, shape, None, kind.str, kind.name)
 
 
@@ -172,7 +172,7 @@ class CudaArrays:
     """The arrays of one product."""
 
     library: Library | None  #: A's.
-    beside: Any  #: A, where the result is too.
+    beside: Any  #: A; the result is on the same GPU.
 
     @classmethod
     def of(cls, a: Any, b: Any) -> CudaArrays:
@@ -180,11 +180,11 @@ class CudaArrays:
         return cls(library_of(a), a)
 
     def seen(self, name: str, value: Any) -> View:
-        """The array as it is."""
+        """The array's view."""
         return view(name, value, self._stream())
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse an array that kernels cannot read: one of another byte order, and all but numbers of the host's."""
+        """Raise for an array that kernels cannot read: of another byte order, or of the host and not a number."""
         if isinstance(value, np.ndarray) and value.size == 1:
             return
         found = value if isinstance(value, View) else self.seen(name, value)
@@ -200,7 +200,7 @@ class CudaArrays:
                 return self.beside.result(shape, wanted)
             if self.library is None:
                 raise ArgumentTypeError(
-                    f"`out` must be given for arrays of {type(self.beside).__module__}, which Tilewright makes none of"
+                    f"`out` must be given for arrays of {type(self.beside).__module__}, which Tilewright cannot make"
                 )
             return self.library.empty(sys.modules[self.library.name], self.beside, shape, wanted)
         if negated(out):
@@ -217,15 +217,16 @@ class CudaArrays:
             raise ArgumentValueError("`out` must be writable (this output array is read-only); pass a copy")
         if any(step == 0 and extent > 1 for step, extent in zip(found.pointer.strides, shape, strict=True)):
             raise ArgumentValueError(
-                f"`out` must have a place for each element (got strides {found.pointer.strides} of shape {shape}); "
+                f"`out` must have separate memory for each element (got strides {found.pointer.strides} of shape "
+                f"{shape}); "
                 "pass an array that repeats none"
             )
         return out
 
     def converted(self, name: str, x: View, wanted: np.dtype[Any]) -> View:
-        """The operand: what reads it converts it.
+        """The operand itself: the kernel that reads it converts it.
 
-        Raises ArgumentTypeError: there are no such numbers on GPUs.
+        Raises ArgumentTypeError: kernels for GPUs have no complex numbers.
         """
         if x.dtype.kind == "c":
             raise ArgumentTypeError(f"`{name}` must be real on a GPU (got {x.dtype}); multiply arrays of the host")
@@ -243,9 +244,9 @@ class CudaArrays:
         return _handle(own or 0)
 
     def multiply_into(self, a: View, b: View, out: Any, kind: Kind, more: Sequence[Any], shape: Shape) -> None:
-        """Launch out = a b, once for each matrix, and copies of what no kernel reads where it is.
+        """Launch out = a b, once for each matrix, and copies of operands that no kernel reads in place.
 
-        Raises DeviceError: no kernel takes such arrays; ArgumentValueError: they were made on several streams.
+        Raises DeviceError: no kernel takes such arrays; ArgumentValueError: the arrays belong to several streams.
         """
         into, rest = self.seen("out", out), [self._operand(x) for x in more]
         said = (a.stream, b.stream, *(x.stream for x in rest if isinstance(x, View)))
@@ -253,7 +254,7 @@ class CudaArrays:
         column, row = b.pointer.ndim == 1, a.pointer.ndim == 1
 
         def placed(x: Array) -> Array:
-            """An array of the result's shape with the axes that it lacks for 1-D operands."""
+            """An array of the result's shape, with the axes added that the result lacks for 1-D operands."""
             x = x[..., None] if column else x
             return x[..., None, :] if row else x
 
@@ -268,9 +269,9 @@ class CudaArrays:
 
 
 def stream_of(library: Library | None, said: Sequence[int | None]) -> int:
-    """The handle of the caller's stream: that which the library uses now, and arrays say that they are made on.
+    """The handle of the caller's stream: the library's current one, which must be that of the arrays.
 
-    Raises ArgumentValueError: these are several.
+    Raises ArgumentValueError: the streams differ.
     """
     own = None if library is None else library.stream(sys.modules[library.name])
     found = {_handle(one) for one in (*said, own) if one is not None}
@@ -283,18 +284,18 @@ def stream_of(library: Library | None, said: Sequence[int | None]) -> int:
 
 
 def _handle(stream: int) -> int:
-    """That of a stream, of which the default one has two numbers."""
+    """A stream's handle; the default stream has two numbers."""
     return 0 if stream == 1 else int(stream)
 
 
 def negated(value: Any) -> bool:
-    """Whether an array's library changes the signs of its elements when it reads them; its interface says nothing."""
+    """Whether an array's library negates its elements when it reads them; the interface does not tell."""
     ask = getattr(value, "is_neg", None)
     return ask is not None and bool(ask())
 
 
 def library_of(value: Any) -> Library | None:
-    """Whose array a value is; None for that of a library which is not known here."""
+    """The library of an array; None if it is not in the table."""
     for row in LIBRARIES:
         module = sys.modules.get(row.name)
         if module is not None and isinstance(value, getattr(module, row.type)):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def describe() -> list[Device]:
-    """Every GPU that the driver shows, or why there is none."""
+    """Every GPU that the driver lists, or the reason why there is none."""
     from tilewright.backends.cuda import device
 
     reason = device.unavailable()
@@ -39,9 +39,9 @@ def _described(handle: Any) -> Device:
 
 
 def arrays_of(a: Any, b: Any) -> CudaArrays:
-    """The arrays of a product that are on the current GPU.
+    """The arrays of a product on the current GPU.
 
-    Raises ArgumentTypeError: one of them is elsewhere.
+    Raises ArgumentTypeError: one of them is not on it.
     """
     from tilewright.backends.cuda.arrays import CudaArrays
 
@@ -49,14 +49,14 @@ def arrays_of(a: Any, b: Any) -> CudaArrays:
 
 
 def by_rules(key: Hashable, multiply: Callable[[Any, Any, Any, Sequence[Any]], Any]) -> Rules:
-    """How products asked for alike are made of (a, b, out, the epilogue's arrays), for :func:`at_once`."""
+    """The rules of equal requests, as a function of (a, b, out, the epilogue's arrays), for :func:`at_once`."""
     from tilewright.backends.cuda.quick import Rules
 
     return Rules(key, multiply)
 
 
 def at_once(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
-    """The product of arrays on a GPU whose layouts were multiplied before; None where `rules` must be looked at."""
+    """The product of arrays on a GPU whose layouts were multiplied before; None if `rules` must be followed."""
     from tilewright.backends.cuda import quick
 
     return quick.multiply(a, b, out, rules, more)
@@ -67,7 +67,7 @@ def opened(device: str) -> LaunchedProducts:
 
     Raises DeviceError: there is none.
     """
-    # It needs the catalogue, which nobody needs who lists devices.
+    # It imports the catalogue, which listing devices does not need.
     from tilewright.backends.cuda import device as real
     from tilewright.backends.launched import LaunchedProducts
 

@@ -1,4 +1,4 @@
-"""cuBLAS through CuPy: the vendor's product, for its time beside the kernels' on a real GPU."""
+"""cuBLAS through CuPy: the vendor's product on a real GPU, timed for comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def available() -> bool:
 def multiply(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
     """Multiply on the current GPU.
 
-    `a` and `b` have shapes (m, k) and (k, n), float32 or float64. Gives C, of shape (m, n), and the seconds of the
+    `a` and `b` have shapes (m, k) and (k, n), float32 or float64. Returns C, of shape (m, n), and the seconds of the
     fastest of a few runs on arrays already on the GPU, between two events. float32 products are not rounded to TF32
     unless the environment asks CuPy for it.
     """

@@ -1,7 +1,7 @@
-"""The current GPU, for arrays that are on it: cuda.core's names, or what a simulated GPU puts in their place.
+"""The current GPU, for its arrays: cuda.core's names, or those that a simulated GPU puts in their place.
 
-numba-cuda takes these names of cuda.core as its own. They are the vendor's on a real GPU; while a simulated GPU is in
-place they are its, and so its arrays are multiplied by it.
+numba-cuda imports these names from cuda.core. On a real GPU they are the vendor's. A simulated GPU in place replaces
+them, so that it multiplies its own arrays.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Current:
 
     name: str
     compute_capability: tuple[int, int]
-    number: int  #: Two GPUs have different ones, simulated ones too.
-    record: Gpu = field(compare=False)  #: Its own, or that of the GPU which is most like it.
+    number: int  #: Different for any two GPUs, simulated ones included.
+    record: Gpu = field(compare=False)  #: Its own record, or that of the most similar GPU.
 
 
 def names() -> Any:
-    """`launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device`, as cuda.core has them."""
+    """The names `launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device` of cuda.core."""
     driver, dispatcher = sys.modules.get(_DRIVER), sys.modules.get(_DISPATCHER)
     if driver is None or dispatcher is None:
         return require("cuda.core", _PURPOSE)
@@ -59,9 +59,9 @@ def driver() -> Any:
 
 
 def check(result: Any, action: str) -> Any:
-    """What a call of the driver gives; None where it gives nothing.
+    """The result of a driver's call; None if it has none.
 
-    Raises DeviceError: it says that something went wrong.
+    Raises DeviceError: the call returned an error.
     """
     if int(result[0]) != 0:
         raise DeviceError(f"{action} failed: the driver reports {result[0].name}")
@@ -77,7 +77,7 @@ def device() -> Current:
 
 
 def identity() -> Any:
-    """What tells the current GPU from others, quickly."""
+    """A value that identifies the current GPU, quickly."""
     return names().Device().device_id
 
 
@@ -87,7 +87,7 @@ def _current(name: str, major: int, minor: int, multiprocessors: int, number: in
 
 
 def is_replaced() -> bool:
-    """Whether a simulated GPU has put its own names in the place of cuda.core's: its launch takes PTX and bytes."""
+    """Whether a simulated GPU has replaced cuda.core's names; its launch takes PTX and bytes."""
     return _is_replaced(names())
 
 
@@ -96,10 +96,10 @@ def _is_replaced(core: Any) -> bool:
 
 
 def launch(core: Any, stream: Any, config: Any, kernel: Any, words: Sequence[Any]) -> None:
-    """Launch a kernel whose parameters are NumPy's scalars, and bytes of structures.
+    """Launch a kernel whose parameters are NumPy scalars and bytes of structures.
 
-    `core` is cuda.core, or the names of :func:`names`. cuda.core lays scalars out by itself. It does not know
-    structures, so a kernel that has one is launched by the driver's own call, which gets the address of each parameter.
+    `core` is cuda.core, or the names of :func:`names`. cuda.core lays out scalars, but not structures. So a kernel with
+    a structure is launched by the driver's call, which takes the address of each parameter.
 
     Raises DeviceError: the driver refuses the launch.
     """
@@ -119,7 +119,7 @@ def launch(core: Any, stream: Any, config: Any, kernel: Any, words: Sequence[Any
 
 
 def _driver_config(calls: Any, stream: Any, config: Any) -> Any:
-    """A configuration of cuda.core's as the driver has it, which counts blocks where cuda.core counts clusters."""
+    """A cuda.core configuration for the driver, which counts blocks where cuda.core counts clusters."""
     made, cluster, attributes = calls.CUlaunchConfig(), config.cluster or (1, 1, 1), []
     made.gridDimX, made.gridDimY, made.gridDimZ = (one * of for one, of in zip(config.grid, cluster, strict=True))
     made.blockDimX, made.blockDimY, made.blockDimZ = config.block
@@ -139,7 +139,7 @@ def _driver_config(calls: Any, stream: Any, config: Any) -> Any:
 
 @bounded(256)
 def loaded(program: Program, device: Current, shared_bytes: int = 0) -> Any:
-    """A program's kernel, assembled and loaded on a GPU, and allowed so much dynamic shared memory."""
+    """A program's kernel, assembled and loaded on a GPU, with its limit of dynamic shared memory set."""
     kernel = _kernel(program, device)
     if shared_bytes > launch_limits().shared_per_block_bytes:
         calls = driver()

@@ -1,8 +1,8 @@
 """Running a kernel on a real GPU, with the signature of the simulated launch.
 
 Arrays that are on the GPU already (anything with `__cuda_array_interface__`) are used where they are. NumPy arrays are
-copied there and back, unless they are read-only or broadcast. What runs is the machine code of the very assembler that
-:meth:`Program.resources` reports for, where it is installed; else the driver compiles the PTX.
+copied there and back, unless they are read-only or broadcast. The kernel's machine code comes from the assembler that
+:meth:`Program.resources` reports for, if it is installed; else the driver compiles the PTX.
 
 Source: cuda.core documentation; CUDA Driver API, "Memory Management" and "Library Management".
 """
@@ -32,8 +32,9 @@ from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
 from tilewright.simt.following import Extents, SimulatedOptions
 
-#: What the library exports that `drivers.libcuda` serves under the driver's name. With no simulated GPU in place it
-#: asks the vendor's driver, where there is one; cuda.core would still list the simulated GPUs that it found before.
+#: An export of the library that `drivers.libcuda` provides under the driver's name. Without a simulated GPU in place
+#: that library forwards to the vendor's driver, if there is one; but cuda.core would still list the simulated GPUs that
+#: it found before.
 STAND_IN = "tilewright_slots"
 _NO_DRIVER = "no NVIDIA driver (libcuda.so.1) is installed"
 _PURPOSE = "Running on a real GPU"
@@ -44,10 +45,10 @@ WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """What a launch on a real GPU gave; the fields that it shares with a simulated launch's."""
+    """The result of a launch on a real GPU; a subset of the fields of a simulated launch's `Run`."""
 
     seconds: float  #: The kernel's time on the GPU, between two events.
-    program: Program  #: What ran.
+    program: Program  #: The program that ran.
     device: str  #: The GPU's name.
     translate_seconds: float = 0.0  #: Nothing is translated.
     cached: bool = True
@@ -56,7 +57,7 @@ class DeviceRun:
 
 
 def unavailable() -> str:
-    """Why no GPU can be used, in one line; empty where one can.
+    """Why no GPU can be used, in one line; empty if one can.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def unavailable() -> str:
     True
     """
     try:
-        # cuda.core takes a while to import; a host without the driver need not wait for it.
+        # cuda.core is slow to import; a host without the driver does not need it.
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return _NO_DRIVER
@@ -126,9 +127,9 @@ def launch(
     Raises
     ------
     DeviceError
-        There is no GPU, or it reported an error.
+        There is no GPU, or the GPU reported an error.
     LaunchError
-        Grid, block, shared memory or arguments are against the rules.
+        Grid, block, shared memory or arguments break a rule.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def launch(
 
 
 def nearest(device: Any) -> Gpu:
-    """The record of the GPU that is most like it."""
+    """The record of the most similar GPU."""
     major, minor = device.compute_capability
     return machine.nearest(str(device.name), (major, minor), int(device.properties.multiprocessor_count))
 
@@ -175,14 +176,14 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
         staged = stage(args, copies)
         copies.send_structures()
         words = words_of(program, program.marshal(args, staged.address_of))
-        if is_replaced():  # it runs PTX, and another GPU may be in place at the next launch
+        if is_replaced():  # a simulated GPU runs PTX, and another one may be in place at the next launch
             kernel = core.ObjectCode.from_ptx(program.ptx.encode()).get_kernel(program.entry)
         else:
             kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
         if extents["shmem_size"] > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, extents["shmem_size"])
         config = core.LaunchConfig(**extents)
-        device.sync()  # arrays that were there already may still be written by other streams
+        device.sync()  # other streams may still write arrays that were on the GPU before
         timed = core.EventOptions(timing_enabled=True)
         start, end = device.create_event(timed), device.create_event(timed)
         stream.record(start)
@@ -198,7 +199,7 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
 
 
 def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
-    """Parameter bytes as a launch takes them: structures as they are, and unsigned words for all else."""
+    """Parameter bytes for a launch: structures unchanged, and unsigned words for all else."""
     return [
         value if parameter.kind == "bytes" else np.frombuffer(value, WORDS[len(value)])[0]
         for parameter, value in zip(program.parameters, values, strict=True)
@@ -229,7 +230,7 @@ def _check(error: Any, action: str) -> None:
 
 
 class _Copies:
-    """Host arrays' copies on the GPU, for one launch."""
+    """Copies of host arrays on the GPU, for one launch."""
 
     def __init__(self, device: Any, stream: Any) -> None:
         self._device = device
@@ -249,7 +250,7 @@ class _Copies:
         return int(interface["data"][0])
 
     def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Memory for a structure, and its bytes, which `send_structures` copies when they are written."""
+        """Memory for a structure, and its bytes; `send_structures` copies them after they are filled."""
         raw: npt.NDArray[np.uint8] = np.zeros(parameter.dtype.itemsize * parameter.shape[0], np.uint8)
         buffer = self._device.allocate(raw.nbytes, stream=self._stream)
         self._structures.append((buffer, raw))
@@ -265,7 +266,7 @@ class _Copies:
         _check(error, f"copying {size} bytes to the GPU")
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
-        """Copy arrays with what is between their elements."""
+        """Copy arrays, with the bytes between their elements."""
         copy: npt.NDArray[np.uint8] = np.empty(max(stretch.lead_bytes + stretch.size_bytes, 1), np.uint8)
         buffer = self._device.allocate(copy.nbytes, stream=self._stream)
         self._held.append((stretch, buffer, copy))
@@ -274,7 +275,7 @@ class _Copies:
         return int(buffer.handle), copy
 
     def bring_back(self) -> None:
-        """Let the host see the copies of arrays that are written back."""
+        """Copy writable arrays back to the host."""
         for stretch, buffer, copy in self._held:
             if any(written_back(array) for array in stretch.arrays):
                 lead, size = stretch.lead_bytes, stretch.size_bytes
@@ -284,7 +285,7 @@ class _Copies:
         self._stream.sync()
 
     def close(self) -> None:
-        """Give the copies' memory back."""
+        """Free the copies."""
         for buffer in (*(held[1] for held in self._held), *(structure[0] for structure in self._structures)):
             buffer.close(self._stream)
         self._stream.sync()

@@ -1,8 +1,8 @@
-"""The launches of one product on a GPU, with memory of its own between them: noted first, then made.
+"""The launches of one product on a GPU, and the memory that they share: recorded first, then issued.
 
-Addresses in them may stand for others, which :meth:`Launches.issue` puts in: those of operands whose layouts are
-multiplied again and again, and that of the memory which the launches share. This is taken and given back in the
-stream, as a graph that is captured allows.
+Some addresses are placeholders that :meth:`Launches.issue` replaces: those of operands, so that later products of the
+same layouts can issue the launches again, and that of the shared memory. That memory is allocated and freed in the
+stream, which a captured graph allows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tilewright.programs.host_arrays import ArrayParameter, row_major
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-#: Addresses that stand for those of A, B and C, of the launches' own memory, and of an epilogue's operands: no array
-#: reaches from one to the next.
+#: Placeholders for the addresses of A, B and C, of the launches' own memory, and of an epilogue's operands, farther
+#: apart than any array is long.
 OPERANDS, RESULT, WORK = (1 << 50, 2 << 50), 3 << 50, 4 << 50
 EPILOGUE = tuple(place << 50 for place in range(5, 13))
 _STARTS = (*OPERANDS, RESULT, WORK, *EPILOGUE)
-#: What arrays in the launches' memory begin at multiples of: a tensor map's, and a vector's, is less.
+#: Alignment of arrays in the launches' memory; tensor maps and vectors need less.
 _ALIGN = 256
 
 
 class _Memory:
-    """Device memory, as NumPy asks for the host's."""
+    """Device memory with NumPy's array interface."""
 
     def __init__(self, address: int, shape: Shape, strides: Shape, kind: np.dtype[Any]) -> None:
         plain = kind if kind.isbuiltin == 1 else np.dtype(f"V{kind.itemsize}")
@@ -45,18 +45,18 @@ class _Memory:
 
 
 def pointer(address: int, shape: Shape, strides: Shape, kind: np.dtype[Any]) -> Array:
-    """An array of NumPy's at a device's address, whose elements must not be touched."""
+    """A NumPy array at a device's address, whose elements must not be accessed."""
     return np.asarray(_Memory(address, shape, strides, kind)).view(kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch before it is made; without a kernel, bytes that are set: their address, their value, how many."""
+    """One launch before it is issued; without a kernel, a fill: address, value and number of bytes."""
 
     config: Any
     kernel: Any
-    words: list[Any]  #: The kernel's parameters; a tensor map is its array's, and encoded when its address is known.
-    #: Which words are addresses that stand for others: place, which of the addresses that stand, and offset.
+    words: list[Any]  #: The kernel's parameters; a tensor map is encoded when its array's address is known.
+    #: Placeholders among the words: index, which placeholder, and offset.
     slots: tuple[tuple[int, int, int], ...]
 
 
@@ -66,11 +66,11 @@ class Launches:
 
     device: current.Current
     made: list[Launch] = field(default_factory=list)
-    work_bytes: int = 0  #: Memory of their own.
-    align: int = 1  #: What addresses of operands must be multiples of.
+    work_bytes: int = 0  #: Bytes of the launches' own memory.
+    align: int = 1  #: Alignment that operands must have.
 
     def room(self, shape: Shape, kind: np.dtype[Any], rows_apart: int = 1) -> Array:
-        """A new array, row-major, whose rows begin at multiples of so many bytes."""
+        """A new row-major array whose rows start at multiples of `rows_apart` bytes."""
         strides = list(row_major(shape, kind.itemsize))
         if len(shape) > 1:
             apart = -(-strides[-2] // rows_apart) * rows_apart
@@ -99,7 +99,7 @@ class Launches:
         self.made.append(Launch(None, None, words, _slots(words[:1])))
 
     def rearrange(self, source: Array, target: Array, names: tuple[str, str, str]) -> None:
-        """Copy an array to another of its shape: `names` are the dtypes of the one, between, and of the other."""
+        """Copy an array to another of its shape; `names` are the dtypes of source, in between, and target."""
         program = rearranging.program(*names, self.device.compute_capability)
         lead = max(0, source.ndim - 3)
         for i in np.ndindex(source.shape[:lead]):
@@ -109,9 +109,9 @@ class Launches:
     def issue(
         self, stream: Any, at: tuple[int, ...] = (*OPERANDS, RESULT), epilogue: tuple[int, ...] = EPILOGUE
     ) -> None:
-        """Make them in a stream; addresses of A, B, C and an epilogue's operands replace those that stand for them.
+        """Issue the launches in a stream, with these addresses of A, B, C and of an epilogue's operands.
 
-        Raises DeviceError: the driver has no memory, or refuses a call.
+        Raises DeviceError: the device has no memory left, or the driver refuses a call.
         """
         core, driver = current.names(), None
         work = 0
@@ -128,7 +128,7 @@ class Launches:
                     current.launch(core, stream, one.config, one.kernel, words)
         finally:
             if work and driver is not None:
-                current.check(driver.cuMemFreeAsync(work, stream.handle), "giving memory back")
+                current.check(driver.cuMemFreeAsync(work, stream.handle), "freeing memory")
 
 
 def _put_in(one: Launch, at: tuple[int, ...]) -> list[Any]:

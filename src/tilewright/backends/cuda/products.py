@@ -1,7 +1,7 @@
-"""A product of arrays on a GPU as launches: of a kernel of the catalogue, and of copies of what it cannot read.
+"""A product of arrays on a GPU as launches: of a kernel of the catalogue, and of copies for operands it cannot read.
 
-Operands are any way, in any dtype that the kind allows. What the kernel cannot read where it is, or write where it
-is to be, goes through memory of the launches' own, by a copy on the GPU.
+Operands have any strides, and any dtype that the kind allows. An operand that the kernel cannot read in place, or a C
+that it cannot write in place, is copied on the GPU, through the launches' own memory.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tilewright.problem.kind import Kind
 from tilewright.programs import Program
 
 Array = npt.NDArray[Any]
-#: Dtypes whose bits sums modulo 2^32 may be read as either of.
+#: Dtypes with the same bits of sums modulo 2^32.
 _WORDS = frozenset(("int32", "uint32"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """A number of the host, in the place of an operand."""
+    """A number of the host as an operand."""
 
     value: Array
 
@@ -44,18 +44,18 @@ class _Ready:
 
     record: Record
     program: Program
-    taken: str  #: The dtype of the operands as the kernel takes them.
-    made: np.dtype[Any]  #: That of C as it makes it.
-    rows: int  #: Of C, that a launch makes.
+    taken: str  #: The dtype of the operands that the kernel reads.
+    made: np.dtype[Any]  #: The dtype of C that it writes.
+    rows: int  #: Rows of C for each launch.
 
 
 def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Number]) -> Launches:
-    """What computes c = a b, for arrays that stand for those of the current GPU.
+    """The launches that compute c = a b, for views of arrays of the current GPU.
 
-    `a` and `b` are (..., m, k) and (..., k, n), and broadcast to `c`, (..., m, n); so do `more`, the operands of the
-    kind's finish, and those of one element may be the host's.
+    `a` and `b` are (..., m, k) and (..., k, n), and broadcast to `c`, (..., m, n). So do `more`, the operands of the
+    kind's finish; one with a single element may be the host's.
 
-    Raises DeviceError: no kernel of the catalogue multiplies these.
+    Raises DeviceError: no kernel of the catalogue multiplies them.
     """
     batch, (m, n), k = c.shape[:-2], c.shape[-2:], a.shape[-1]
     columns = ranking.by_columns(_plain_strides(a)), ranking.by_columns(_plain_strides(b))
@@ -81,7 +81,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
 
 @bounded(1024)
 def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> _Ready:
-    """The kernel that multiplies; `columns` says whether A is by columns, and B.
+    """The kernel that multiplies; `columns` says for A and B whether columns are contiguous.
 
     Raises DeviceError: there is none.
     """
@@ -91,7 +91,7 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
             f"them to one of {', '.join(ranking.dtypes_of_sums())}, or multiply arrays of the host"
         )
     replaced = current.is_replaced()
-    if k == 0:  # what a sum of nothing becomes, by the kernel that takes every algebra and every epilogue
+    if k == 0:  # k is 0: use the kernel that takes every algebra and every epilogue
         best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator)
     else:
         found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns)
@@ -105,13 +105,13 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
 
 
 def forget() -> None:
-    """Kernels are chosen again."""
+    """Forget the chosen kernels."""
     kept: Any = _ready
     kept.cache_clear()
 
 
 def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
-    """One launch of the kernel, with what it needs beside its operands."""
+    """One launch of the kernel, with its arguments besides the operands."""
     record = ready.record
     shape = record.launch_rule(len(c), c.shape[1], a.shape[1])
     arguments = list(record.arguments(a, b, c, more))
@@ -125,9 +125,9 @@ def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more:
 
 
 def _read(made: Launches, ready: _Ready, x: Array, of: str, turned: bool) -> Array:
-    """An operand as the kernel reads it, by columns if `turned`: where it is, or a copy.
+    """An operand for the kernel, column-major if `turned`: in place, or a copy.
 
-    Its values are those that it has as the dtype `of`.
+    Its values are those of the dtype `of`.
     """
     wanted, own, boxes = element(ready.taken).numpy, name_of(x.dtype), ready.record.operands == "boxes"
     names = {own, of, ready.taken}
@@ -136,16 +136,16 @@ def _read(made: Launches, ready: _Ready, x: Array, of: str, turned: bool) -> Arr
         x = x.view(wanted)
         first = _plain(x[(0,) * (x.ndim - 2)]) if x.size else x
         steps = not boxes or all(stride % 16 == 0 for stride in x.strides[:-2])
-        if x.size == 0 or (ready.record.takes_as_it_lies(first, turned) and steps and x.flags.aligned):
+        if x.size == 0 or (ready.record.takes_in_place(first, turned) and steps and x.flags.aligned):
             return x
-    lying = x.swapaxes(-1, -2) if turned else x
-    room = made.room(lying.shape, wanted, 16 if boxes else 1)
-    made.rearrange(lying, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
+    view = x.swapaxes(-1, -2) if turned else x
+    room = made.room(view.shape, wanted, 16 if boxes else 1)
+    made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
     return room.swapaxes(-1, -2) if turned else room
 
 
 def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Array:
-    """An operand of an epilogue, as kernels read it: by whole elements; a number of the host is set on the GPU."""
+    """An operand of an epilogue with strides of whole elements; a number of the host is written to the GPU."""
     if isinstance(x, Number):
         room = made.room((), x.value.dtype)
         for at, byte in enumerate(x.value.tobytes()):
@@ -160,9 +160,9 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
 
 
 def _is_direct(c: Array, ready: _Ready, operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
-    """Whether the kernel may write C where it is to be: as it makes it, and over nothing that it reads elsewhere."""
+    """Whether the kernel may write C in place: in this dtype and layout, without overwriting operands."""
     first, made = itertools.islice(np.ndindex(c.shape[:-2]), 1), ready.made
-    lies = all(ready.record.writes_as_it_lies(_plain(c[i])) for i in first)
+    lies = all(ready.record.writes_in_place(_plain(c[i])) for i in first)
     same = c.dtype == made or {name_of(c.dtype), name_of(made)} == _WORDS
     apart = not any(np.may_share_memory(c, x) for x in operands)
     of_c = (x for x in more if isinstance(x, np.ndarray) and np.may_share_memory(c, x))
@@ -174,15 +174,15 @@ def _same_places(x: Array, c: Array) -> bool:
 
 
 def _plain(matrix: Array) -> Array:
-    """A matrix with the strides that its rows have, for axes of one element, which may have any.
+    """A matrix with normal strides for axes of one element, whose strides may be arbitrary.
 
-    It may be written, as the kernels' programs ask, though none is but C.
+    It is marked writable, as launches require, although only C is written.
     """
     return pointer(int(matrix.ctypes.data), matrix.shape, _plain_strides(matrix), matrix.dtype)
 
 
 def _plain_strides(matrices: Array) -> tuple[int, int]:
-    """The strides of rows and columns; of one column and of one row, those that they have where others follow."""
+    """The strides of rows and columns; those of a single row or column as if others followed."""
     (rows, columns), (down, right) = matrices.shape[-2:], matrices.strides[-2:]
     right = matrices.itemsize if columns == 1 else right
     return columns * matrices.itemsize if rows == 1 and right == matrices.itemsize else down, right

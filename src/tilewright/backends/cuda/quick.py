@@ -1,8 +1,8 @@
-"""The way past every rule for arrays of a GPU whose layouts have been multiplied before.
+"""The fast path for arrays of a GPU whose layouts have been multiplied before.
 
-The rules are followed once, for arrays at addresses that stand for any (`arrays.Noted`), and what would be launched is
-kept. A call then puts the addresses in, and launches: no memory is made beside a result
-that is not given, and nothing is waited for, so that it can be captured in a graph.
+The rules are followed once, for placeholders (`arrays.Noted`), and the launches are kept. A call then puts in the
+addresses and launches. It allocates no memory but a result that is not given, and waits for nothing, so a graph can
+capture it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tilewright.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launch
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
 
-#: Shape, strides and dtype, as the interface has them, and the library's name of a dtype that NumPy has not.
+#: Shape, strides and dtype, as in the interface, and the library's name of a dtype that NumPy lacks.
 _Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str, str]
-#: More launches than that are not kept.
+#: Most launches of a product that are kept.
 _MOST = 64
 
 
@@ -38,18 +38,18 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The launches of a product, and what must hold of addresses."""
+    """The launches of a product, and the conditions on addresses."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     launches: Launches
-    #: First byte of each array, from its address on, and the one after the last: of A, B, the result, the epilogue's.
+    #: First byte of each array and the one after its last, relative to its address: A, B, the result, the epilogue's.
     spans: tuple[tuple[int, int], ...]
     align: int
 
 
 def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
-    """The product of two arrays of a GPU, launched; None where the rules must be looked at.
+    """Launch the product of two arrays of a GPU; None if the rules must be followed.
 
     `more` are the arrays that an epilogue reads.
     """
@@ -82,7 +82,7 @@ def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -
 
 
 def forget() -> None:
-    """Layouts are looked at again, and take what a tuner found since."""
+    """Forget all layouts, so that later calls use what a tuner has found since."""
     _kept.cache_clear()
     products.forget()
 
@@ -107,7 +107,7 @@ def _unfit(kept: _Kept, at: tuple[int, ...]) -> bool:
 def _kept(
     a: _Layout, b: _Layout, out: _Layout | None, more: tuple[_Layout, ...], device: Any, rules: Rules
 ) -> _Kept | None:
-    """What the rules make of layouts; None where they refuse them, or do more than launch."""
+    """The launches for some layouts; None if the rules refuse them, or do more than launch."""
     if len(more) > len(EPILOGUE):
         return None
     x, y = Noted(OPERANDS[0], *a), Noted(OPERANDS[1], *b)
@@ -118,7 +118,7 @@ def _kept(
         made = rules.multiply(x, y, z, rest)
         views = [view("", one) for one in (x, y, made, *rest)]
     except TilewrightError:
-        return None  # the error is raised where the operands' names are known
+        return None  # the caller raises the error, since it knows the operands' names
     if made.launches is None or len(made.launches.made) > _MOST:
         return None
     spans = tuple(

@@ -1,4 +1,4 @@
-"""Copies of arrays on a GPU by a kernel: from any strides to any, with any alignment, to another dtype if wanted."""
+"""Copies arrays on a GPU with a kernel: between any strides, alignments and dtypes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Array = npt.NDArray[Any]
 Extent = tuple[int, int, int]
 #: Rows and columns of a tile, and threads of a block.
 _TILE, _BLOCK = 32, (32, 8, 1)
-#: The most blocks of a launch along y and z, each of which takes several then.
+#: Most blocks of a launch along y and z; beyond, each block does several parts.
 _MOST = 65_535
 
 
 @functools.lru_cache(maxsize=256)
 def program(of: str, through: str, to: str, cc: tuple[int, int]) -> Program:
-    """The kernel that copies elements of one dtype to another, rounded to a third between.
+    """The kernel that copies elements of one dtype to another, rounded to a third in between.
 
     Raises MissingExtraError: the `gpu` extra is not installed.
     """
@@ -40,7 +40,7 @@ def program(of: str, through: str, to: str, cc: tuple[int, int]) -> Program:
 def launch(source: Array, target: Array) -> tuple[Extent, Extent, tuple[Any, ...]]:
     """The grid, the block and the arguments that copy an array of up to three axes to another of its shape.
 
-    The arrays stand for those of the device: their elements are not read.
+    The arrays are views of device memory: their elements are not read.
 
     >>> x = np.zeros((40, 70), np.float32)
     >>> launch(x.T, np.empty((70, 40), np.float32))[0]

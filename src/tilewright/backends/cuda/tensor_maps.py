@@ -1,4 +1,4 @@
-"""Tensor maps for kernels on a real GPU, encoded by its driver: only the driver knows how the hardware reads them.
+"""Tensor maps for kernels on a real GPU, encoded by its driver: their format is not documented.
 
 Source: CUDA Driver API, "Tensor Map Object Management"; CUTLASS, `copy_traits_sm90_tma.hpp`, of the promotion in L2.
 """
@@ -17,22 +17,23 @@ from tilewright.gpu.tensor_maps import ImageMap, TensorMap
 from tilewright.programs.host_arrays import ArrayParameter
 from tilewright.programs.optional import require
 
-#: So many addresses of a map are kept: buffers that take turns are few.
+#: Encoded addresses kept for each map: alternating buffers are few.
 _MOST = 64
 
 
 @dataclass(frozen=True, eq=False)
 class DriverMap(ArrayParameter):
-    """A tensor map whose bytes are the driver's."""
+    """A tensor map encoded by the driver."""
 
     shape = (16,)
 
     map: TensorMap | ImageMap
-    _known: dict[int, bytes] = field(default_factory=dict)  #: By address: a driver's call takes some microseconds.
+    #: Encoded maps by address: the driver's call takes some microseconds.
+    _known: dict[int, bytes] = field(default_factory=dict)
 
     @property
     def array(self) -> Any:  # type: ignore[override]  # what may be asked, not set
-        """The array that it is a map of."""
+        """The array that the map describes."""
         return self.map.array
 
     def encoded(self, address: int) -> bytes:
@@ -49,7 +50,7 @@ class DriverMap(ArrayParameter):
 
 
 def of_driver(argument: Any) -> Any:
-    """An argument of a launch, whose tensor maps the driver encodes; a tuple's too."""
+    """An argument of a launch with its tensor maps encoded by the driver, also within tuples."""
     if isinstance(argument, tuple):
         return tuple(map(of_driver, argument))
     return DriverMap(argument) if isinstance(argument, TensorMap | ImageMap) else argument

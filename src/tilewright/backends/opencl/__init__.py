@@ -1,7 +1,7 @@
-"""The ladder on OpenCL: kernels for AMD, Intel and Arm GPUs and for processors, of the same expressions as all others.
+"""Products on OpenCL: kernels for AMD, Intel and Arm GPUs and for processors, from the same expressions as all others.
 
-`devices` finds what is there, `source` writes a product's OpenCL C, `programs` builds it, `tiles` says how C is cut,
-and `product` runs it on arrays of the host or of the device.
+`devices` finds the devices, `source` writes a product's OpenCL C, `programs` builds it, `tiles` chooses the tile, and
+`product` runs it on arrays of the host or of the device.
 """
 
 from __future__ import annotations

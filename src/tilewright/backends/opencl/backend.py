@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def describe() -> list[Device]:
-    """Every device of every platform, and what is missing."""
+    """Every device of every platform, and the reasons for missing ones."""
     try:
         found = opencl.devices()
     except (DeviceError, MissingExtraError) as error:
@@ -39,13 +39,13 @@ def _described(number: int, device: opencl.OpenclDevice) -> Device:
 
 
 def opened(device: str) -> HostProducts:
-    """The products of the device that a name means."""
+    """The products of the device that a name chooses."""
     return opencl.host_products(opencl.choose(device))
 
 
 def arrays_of(a: Any, b: Any) -> OpenclArrays:
     """The arrays of one product."""
-    # That module imports pyopencl; only who has an array of pyopencl's comes here.
+    # That module imports pyopencl, which is loaded if a caller has its arrays.
     from tilewright.backends.opencl.arrays import OpenclArrays
 
     return OpenclArrays.of(a, b)

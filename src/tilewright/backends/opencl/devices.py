@@ -1,4 +1,4 @@
-"""OpenCL devices: what is on this machine, what each can do, and which one a name means.
+"""OpenCL devices: finds those of this machine, describes them, and chooses one by name.
 
 Source: OpenCL 1.2 Specification, table 4.3 (device queries).
 """
@@ -18,7 +18,7 @@ from tilewright.native import private, store, upkeep
 from tilewright.native.once import once
 
 Kind = Literal["gpu", "accelerator", "cpu"]
-#: The one that is taken first where none is named.
+#: The type that comes first if no device is named.
 _KINDS: tuple[Kind, ...] = ("gpu", "accelerator", "cpu")
 _PREFIX = "opencl"
 
@@ -27,7 +27,7 @@ _PREFIX = "opencl"
 class OpenclDevice:
     """One device of one platform."""
 
-    #: `name`, `platform`, `vendor`, `version`: as the driver gives them.
+    #: `name`, `platform`, `vendor`, `version`: from the driver.
     name: str
     platform: str
     vendor: str
@@ -39,20 +39,20 @@ class OpenclDevice:
     memory_bytes: int
     allocation_bytes: int
     local_bytes: int
-    group_items: int  #: Most work-items of a group.
-    axis_items: tuple[int, int]  #: Most of them along its first and second axis.
-    vector_bytes: int  #: Of the device's own vectors of float32.
+    group_items: int  #: Most work-items of a work-group.
+    axis_items: tuple[int, int]  #: Most work-items along its first and second axis.
+    vector_bytes: int  #: Bytes of the device's native vectors of float32.
     doubles: bool  #: 64-bit floats (cl_khr_fp64).
-    divides: bool  #: Division and square root of float32 are rounded correctly on request.
-    unified: bool  #: Host and device share memory, so that arrays need not be copied.
+    divides: bool  #: Whether division and square root of float32 can be correctly rounded.
+    unified: bool  #: Whether host and device share memory, so that arrays need not be copied.
     handle: Any = field(repr=False, compare=True)  #: pyopencl.Device.
 
 
 def binding() -> Any:
     """Return the module pyopencl.
 
-    Raises MissingExtraError; DeviceError: the process was forked from one that used it: drivers' threads and devices
-    stay behind, and calls never end.
+    Raises MissingExtraError; DeviceError: the process was forked from one that used OpenCL. A fork has neither the
+    driver's threads nor its devices, and calls would not return.
     """
     _keep_others_caches_private()
     try:
@@ -72,9 +72,9 @@ def binding() -> Any:
 
 @once
 def _keep_others_caches_private() -> None:
-    """Give PoCL, which loads machine code, and pyopencl, which loads pickles, no cache that another user could write.
+    """Keep PoCL, which loads machine code, and pyopencl, which loads pickles, off caches that other users can write.
 
-    PoCL's own choice without a home folder is one in `/tmp` that anybody may have made. A user's setting is kept.
+    Without a home folder PoCL uses one in `/tmp` that anybody may have made. A user's own setting is kept.
 
     Source: PoCL, "Environment variables"; pyopencl, "Caching".
     """
@@ -110,7 +110,7 @@ def devices() -> tuple[OpenclDevice, ...]:
 
 
 def missing() -> tuple[str, ...]:
-    """Which platforms have no device, and why.
+    """The platforms without a device, with reasons.
 
     Raises MissingExtraError, DeviceError: as :func:`devices`.
     """
@@ -126,7 +126,7 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
     reasons: list[str] = []
     try:
         platforms = cl.get_platforms()
-    except cl.Error as error:  # the loader says so where there is none
+    except cl.Error as error:  # the loader raises if there is no platform
         raise _none(str(error)) from error
     for platform in platforms:
         try:
@@ -148,11 +148,11 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
 
 
 def vector_bytes(version: str, reported: int) -> int:
-    """Bytes of a vector that a device computes at once, by what it reports and by its version text.
+    """Bytes of the vectors that a device computes with, from its report and its version text.
 
-    PoCL reports what the processor has, but compiles for the last one that its LLVM knows, which its version names. A
-    Zen 4 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the process at some vectors of
-    64 ("Do not know how to scalarize this operator's operand!").
+    PoCL reports the processor's own vectors, but compiles for the newest processor that its LLVM knows, which the
+    version text names. A Zen 4 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the
+    process at some vectors of 64 ("Do not know how to scalarize this operator's operand!").
 
     Source: LLVM 14, `llvm/lib/Target/X86/X86.td`: `znver1` to `znver3` have no AVX-512.
 
@@ -197,7 +197,7 @@ def _none(reason: str) -> DeviceError:
 
 
 def _line(text: str) -> str:
-    """A driver's text as one line that a terminal shows."""
+    """A driver's text as one printable line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -232,10 +232,10 @@ def describe(handle: Any) -> OpenclDevice:
 
 
 def choose(name: str, known: Sequence[OpenclDevice] | None = None) -> OpenclDevice:
-    """The device that a name means.
+    """The device that a name chooses.
 
-    `opencl` means the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's,
-    the device's or the vendor's name, the first that has it: `opencl:1`, `opencl:portable`, `opencl:radeon`.
+    `opencl` chooses the first, GPUs before processors. `opencl:` takes a number of the list, or a part of the name of
+    the platform, device or vendor, and then the first match: `opencl:1`, `opencl:portable`, `opencl:radeon`.
 
     Raises ArgumentValueError: no device has that in its names, or that number; DeviceError, MissingExtraError: there is
     no device at all.

@@ -1,7 +1,7 @@
-"""Products of arrays on an OpenCL device: of its own memory, or of the host's, shared where the device can.
+"""Products on an OpenCL device, of arrays in its memory or in the host's, which is shared if the device can.
 
-A batch is one launch: its third axis counts matrices, and a table says where the operands of each start. So batches of
-any axes and strides, broadcast ones too, are one case.
+A batch is one launch: its third axis counts matrices, and a table holds the start of each matrix's operands. So one way
+serves batches of any axes and strides, including broadcast ones.
 
 Source: OpenCL 1.2 Specification, sections 5.2.1 (buffers of the host's memory), 5.4 (mapping).
 """
@@ -30,7 +30,7 @@ from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 
 Array = npt.NDArray[Any]
-#: Extents that a kernel's `int` counts to.
+#: The limit of extents, which kernels count as `int`.
 _EXTENT_MAX = 2**31 - 256
 
 
@@ -39,16 +39,16 @@ class Placed:
     """An array in a device's memory."""
 
     buffer: Any  #: pyopencl.Buffer.
-    start: int  #: Element of the buffer where the array starts.
+    start: int  #: Index of the array's first element in the buffer.
     shape: tuple[int, ...]
     strides: tuple[int, ...]  #: In elements.
 
     def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Placed:
-        """The same memory by other axes."""
+        """The same memory with other axes."""
         return Placed(self.buffer, self.start, shape, strides)
 
     def broadcast(self, shape: tuple[int, ...]) -> Placed:
-        """The array as one of a shape that it broadcasts to, as NumPy's rules have it."""
+        """The array broadcast to a shape, by NumPy's rules."""
         added = len(shape) - len(self.shape)
         steps = (0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
         return self.reshaped(shape, (*(0,) * added, *steps))
@@ -67,8 +67,8 @@ def run(
     """Enqueue out = a b, in canonical order.
 
     `a`, `b` and `out` have shapes (..., m, k), (..., k, n) and (..., m, n); the axes before the last two broadcast to
-    `out`'s, which shares no memory with the operands. `more` are operands of the finish, of `out`'s shape. The tile is
-    by default the one for this device and shape. Gives the event; those of `wait_for` must have ended before.
+    `out`'s, which shares no memory with the operands. `more` are operands of the finish, of `out`'s shape. `cut` is by
+    default the tile for this device and shape. Returns the event; the kernel waits for the events of `wait_for`.
 
     Raises ArgumentValueError: an extent is over 2**31; DeviceError, CompileError: the device cannot, or its driver
     failed.
@@ -100,7 +100,7 @@ def run(
 def lacks(device: OpenclDevice, kind: Kind) -> str:
     """What a device lacks for products of a kind; "" where it can multiply them."""
     if kind.continues:
-        return "no OpenCL kernel goes on from sums that it is given; multiply the whole of k at once"
+        return "no OpenCL kernel continues given sums; multiply the whole of k at once"
     if kind.accumulator == "bool":
         return IN_WORDS
     if device.doubles or not needs_double(kind, device.divides):
@@ -113,13 +113,13 @@ def lacks(device: OpenclDevice, kind: Kind) -> str:
 
 
 def _layout(a: Sequence[int], b: Sequence[int], kind: Kind) -> Layout:
-    """What kernels are made for, of strides in elements."""
+    """The facts about operands' strides, in elements, that kernels are specialised for."""
     a_by_columns, b_by_columns = (x[-2] == 1 != x[-1] for x in (a, b))
     return Layout(a_by_columns, b_by_columns, b_vectors=b[-1] == 1 and kind.b != "bool")
 
 
 def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
-    """Where each matrix of a batch starts in each array, int64 (matrices, arrays), in elements."""
+    """The start of each matrix of a batch in each array, int64 (matrices, arrays), in elements."""
     table: Array = np.empty((max(int(np.prod(batch)), 0), len(arrays)), np.int64)
     for column, x in enumerate(arrays):
         starts = np.full((), x.start, np.int64)
@@ -132,7 +132,7 @@ def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
 
 
 class HostProducts:
-    """Products of NumPy arrays on a device, in the place of the CPU engine's.
+    """Products of NumPy arrays on a device.
 
     >>> from tilewright.backends.opencl.devices import choose
     >>> products = HostProducts(choose("opencl"))
@@ -155,12 +155,12 @@ class HostProducts:
         """The device's name and its platform's."""
         return f"{self.device.name} ({self.device.platform})"
 
-    def can(self, kind: Kind) -> str:
+    def refusal(self, kind: Kind) -> str:
         """What the device lacks for products of a kind; "" where it can multiply them."""
         return lacks(self.device, kind)
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
-        """The launch of a product: `parts` are work-groups of a matrix, `threads` their work-items."""
+        """Plan the launch of a product: `parts` are work-groups of a matrix, `threads` their work-items."""
         m, n, k = *arrays.out[-2:], arrays.a[-1]
         cut = tile_of(self.device, kind, m, n)
         a_steps = [stride // element(kind.a).bytes for stride in arrays.a_strides]
@@ -188,7 +188,7 @@ class HostProducts:
         more: Sequence[Array] = (),
         cut: Tile | None = None,
     ) -> None:
-        """Compute out = a b as the CPU's `multiply_into` does; `threads` are the device's own."""
+        """Compute out = a b like the CPU's `multiply_into`; `threads` is ignored."""
         if out.size == 0:
             return
         target = out if out.flags.c_contiguous and out.flags.aligned else np.empty(out.shape, out.dtype)
@@ -202,8 +202,8 @@ class HostProducts:
     def timed(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Array, float, float]:
         """Multiply twice, as S4's driver does: arrays registered, then a launch with compilation, and one without.
 
-        `a` and `b` have shapes (m, k) and (k, n). Gives C and the seconds of both launches, each to its end; what the
-        driver kept of an earlier process is not compiled again.
+        `a` and `b` have shapes (m, k) and (k, n). Returns C and the seconds of both launches, each until it completes.
+        The driver may have a compiled kernel from an earlier process.
         """
         launch, result = self.repeated(a, b, kind, form)
         seconds = []
@@ -214,7 +214,7 @@ class HostProducts:
         return result(), seconds[0], seconds[1]
 
     def repeated(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Callable[[], None], Callable[[], Array]]:
-        """Register the arrays of a product; what launches a kernel of that form to its end, and what fetches C."""
+        """Register a product's arrays; return a function that launches a kernel and waits, and one that fetches C."""
         out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
         cut = of_form(form, self.device, kind)
         left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
@@ -238,12 +238,12 @@ class HostProducts:
         try:
             run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
             self._bring_back(buffer, target)
-        except BaseException:  # the device may still read and write the host's memory, which is let go now
+        except BaseException:  # the device may still use the host's memory, which is about to be freed
             self.queue.finish()
             raise
 
     def _registered(self, target: Array) -> Any:
-        """A buffer for a result: the array's own memory where host and device share it."""
+        """A buffer for a result: the array's own memory if host and device share it."""
         cl = binding()
         with driver_errors(self.device, "placing the result", target.nbytes):
             if self.device.unified:
@@ -252,10 +252,10 @@ class HostProducts:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, target.nbytes)
 
     def _bring_back(self, buffer: Any, target: Array) -> None:
-        """Wait for the device, and have the result in the array."""
+        """Wait for the device, and bring the result into the array."""
         cl = binding()
         with driver_errors(self.device, "multiplying", target.nbytes):
-            if self.device.unified:  # mapping shows the host what the device wrote
+            if self.device.unified:  # mapping makes the device's writes visible to the host
                 mapped, _ = cl.enqueue_map_buffer(
                     self.queue, buffer, cl.map_flags.READ, 0, (target.nbytes,), np.uint8, is_blocking=True
                 )
@@ -266,7 +266,7 @@ class HostProducts:
 
 
 def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
-    """An array of the host as a device reads it: the host's memory itself, which must stay as it is, or a copy."""
+    """An array of the host for a device: the host's memory itself, which must not change, or a copy."""
     cl = binding()
     if x.size == 0:
         return Placed(nothing(context), 0, x.shape, (0,) * x.ndim)
@@ -277,7 +277,7 @@ def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
         x = np.ascontiguousarray(x)
         low, high = np.lib.array_utils.byte_bounds(x)
     memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
-    memory.array = x  # pyopencl keeps the buffer's memory alive, and this what it belongs to
+    memory.array = x  # pyopencl keeps the buffer's memory alive, and this attribute its owner
     how = cl.mem_flags.USE_HOST_PTR if shared else cl.mem_flags.COPY_HOST_PTR
     with driver_errors(device, "placing an operand", high - low):
         buffer = cl.Buffer(context, cl.mem_flags.READ_ONLY | how, hostbuf=np.frombuffer(memory, np.uint8))
@@ -298,5 +298,5 @@ def nothing(context: Any) -> Any:
 
 @bounded(16)
 def host_products(device: OpenclDevice) -> HostProducts:
-    """The products of one device: one context and queue a process."""
+    """The products of one device: one context and queue for each process."""
     return HostProducts(device)

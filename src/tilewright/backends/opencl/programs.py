@@ -1,4 +1,4 @@
-"""Building kernels, and what drivers say where something goes wrong, in words that say what to do.
+"""Builds kernels, and converts drivers' errors to messages that say what to do.
 
 Source: OpenCL 1.2 Specification, sections 5.6 (programs), 5.7 (kernels) and 5.8 (launching).
 """
@@ -27,10 +27,10 @@ from tilewright.native import private
 from tilewright.native.once import bounded
 from tilewright.problem.kind import Kind
 
-#: Contexts whose kernels are kept: they keep the contexts, and what those hold on a device.
+#: Most contexts whose kernels are kept: kernels keep their context and its device memory alive.
 CONTEXTS = 8
 _OPTIONS = ("-cl-std=CL1.2",)
-#: What drivers say of buffers they have no room for, beside their errors of memory.
+#: Other errors of drivers for buffers that do not fit.
 _TOO_LARGE = ("INVALID_BUFFER_SIZE", "OUT_OF_HOST_MEMORY")
 #: Runs a kernel on PoCL's device.
 _TRY = """
@@ -41,7 +41,7 @@ queue = cl.CommandQueue(context)
 cl.Program(context, "kernel void tried() {}").build().tried(queue, (1,), (1,))
 queue.finish()
 """
-#: What to do about a driver's error, where that is known.
+#: Known drivers' errors -> what to do.
 _HINTS = {
     "DEVICE_NOT_AVAILABLE": "it was lost: choose another device or start the process anew",
     "OUT_OF_RESOURCES": "it lacks memory or registers, or was reset: multiply parts, or start the process anew",
@@ -50,7 +50,7 @@ _DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
 #: x x + y, 2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value; z of
 #: (1 + z)^2 - (1 + 2 z) in doubles, 2^-54 with one rounding and 0 with two.
 _GIVEN = (1 + 2.0**-12, -(1 + 2.0**-11), 2.0**-128, 2.0**-24, 2.0**-27)
-#: What must come of them, and the rule that says so; the last two of devices with doubles.
+#: Their expected results, and the rules; the last two for devices with doubles.
 _FOUND = (
     (2.0**-24, "fma must round once"),
     (0.0, "a product and a sum must round twice"),
@@ -64,9 +64,9 @@ _OF_DOUBLES = 2
 
 @contextlib.contextmanager
 def driver_errors(device: OpenclDevice, what: str, needed_bytes: int = 0) -> Iterator[None]:
-    """Turn a driver's errors into ours.
+    """Convert a driver's errors to ours.
 
-    Raises DeviceError: memory is exhausted, the device is lost, or whatever else the driver says.
+    Raises DeviceError: memory is exhausted, the device is lost, or the driver failed otherwise.
     """
     cl = binding()
     try:
@@ -88,9 +88,9 @@ def _short(error: Exception) -> str:
 
 @functools.lru_cache(maxsize=CONTEXTS)
 def check_arithmetic(context: Any, handle: Any) -> None:
-    """Run what the canonical order needs on a device.
+    """Test on a device the arithmetic that the canonical order needs.
 
-    Raises DeviceError: its arithmetic is another.
+    Raises DeviceError: its arithmetic differs.
     """
     cl, device = binding(), describe(handle)
     if is_pocl(device.platform) and shutil.which("ld") is None:
@@ -117,7 +117,7 @@ def check_arithmetic(context: Any, handle: Any) -> None:
 
 
 def _check_linking(device: OpenclDevice) -> None:
-    """Try in a process of its own, with nothing kept, whether PoCL can link: where it cannot, it ends the process."""
+    """Test in a separate process, without a cache, whether PoCL can link: if it cannot, it aborts its process."""
     with private.working_folder() as folder:
         environment = os.environ | {"POCL_CACHE_DIR": str(folder), "PYOPENCL_NO_CACHE": "1"}
         done = subprocess.run(
@@ -133,9 +133,9 @@ def _check_linking(device: OpenclDevice) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A kernel that was built.
+    """A built kernel.
 
-    Its arguments are state of its own: whoever sets them and launches it holds the lock meanwhile.
+    Its arguments are part of its state: a thread holds the lock while it sets them and launches.
     """
 
     kernel: Any  #: pyopencl.Kernel.
@@ -150,10 +150,10 @@ class Built:
 
 
 def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:
-    """The built kernel of a product; the same for the same question.
+    """The built kernel of a product; equal arguments give the same kernel.
 
-    Raises CompileError: the device's compiler refuses it; the message carries its log; DeviceError: the device's
-    arithmetic does not give the canonical order.
+    Raises CompileError: the device's compiler refuses it; the message has its log; DeviceError: the device's arithmetic
+    differs from the canonical one.
     """
     return _kernels(context)(handle, kind, tile, layout)
 
@@ -171,12 +171,12 @@ def _kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -
 
 
 def _built(context: Any, device: OpenclDevice, text: str, name: str) -> Any:
-    """Build, with no cache of the binding's own: it keeps pickles. Drivers keep what they compiled."""
+    """Build without pyopencl's cache, which holds pickles; drivers have caches of their own."""
     cl = binding()
     options = [*_OPTIONS, *([_DIVIDES] if device.divides else [])]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # what compilers that succeed say is for nobody
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # drop the messages of successful builds
             program = cl.Program(context, text).build(options, [device.handle], cache_dir=False)
         return cl.Kernel(program, name)
     except cl.Error as error:

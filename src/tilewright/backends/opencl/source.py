@@ -1,8 +1,8 @@
-"""The OpenCL C of a product: a kernel file behind macros and functions that say what its elements are and do.
+"""The OpenCL C of a product: a kernel file after generated macros and functions for its elements.
 
-The kernel files know loops, tiles and barriers; what an element is read as, what a step of a sum does and what becomes
-of the sum is generated here from the product's :class:`~tilewright.problem.kind.Kind`, by the same expressions as on
-every other device. Contraction is off, so that no operation is fused but where `fma` says so.
+Kernel files contain loops, tiles and barriers. This module generates how an element is read, a step of the sum and the
+finish, from the product's :class:`~tilewright.problem.kind.Kind` and by the same expressions as on every other device.
+Contraction is off, so only `fma` is fused.
 
 Source: OpenCL 1.2 Specification, sections 6.9 (FP_CONTRACT) and 6.12.2 (fma).
 """
@@ -20,18 +20,18 @@ from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
 from tilewright.problem.primitives import letter
 
-#: What a work-item's coordinates and the arrays are called in every kernel.
+#: The extents, the first parameters of every kernel.
 _SIZES = "const int m, const int n, const int k"
-#: Stands in a step for what is added to a function's name where it takes vectors.
+#: Placeholder in a step for the suffix of functions that take vectors.
 _OF_VECTORS = "@"
 Form = Literal["naive", "tiled", "register_tiled"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How a kernel cuts C: extents of a work-group's block, of a work-item's part of it, and of its vectors."""
+    """A kernel's tile: extents of a work-group's block, of a work-item's part of it, and of its vectors."""
 
-    form: Form  #: Whose file is used.
+    form: Form  #: The kernel file.
     #: `bm`, `bn`, `bk`: rows and columns of C a work-group computes, and steps of k it holds in local memory.
     bm: int = 16
     bn: int = 16
@@ -53,16 +53,16 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is known of the operands' strides when a kernel is made."""
+    """The facts about operands' strides that a kernel is compiled for."""
 
     #: `a_by_columns`, `b_by_columns`: the operand's columns are contiguous rather than its rows.
     a_by_columns: bool = False
     b_by_columns: bool = False
-    b_vectors: bool = False  #: B's rows are contiguous, so that vectors can be read along n.
+    b_vectors: bool = False  #: Whether B's rows are contiguous, so that vectors can be read along n.
 
 
-#: Division and square root of float32 where the device's own are rounded correctly, and where they are not: a double's
-#: significand has more than twice a float's bits and two, so rounding twice is as rounding once.
+#: Division and square root of float32, on devices that round them correctly and on others, which use doubles: a
+#: double's significand has at least twice a float's bits plus two, so rounding twice gives the same as rounding once.
 #: Source: Figueroa, When is double rounding innocuous?, SIGNUM Newsletter 30(3), 1995.
 _ROUNDED = {
     True: ("#define DIVIDE(T, x, y) ((x) / (y))", "#define SQUARE_ROOT(T, x) sqrt(x)"),
@@ -109,7 +109,7 @@ def _expressions(kind: Kind) -> list[Expression]:
 
 
 def needs_double(kind: Kind, divides: bool = True) -> bool:
-    """Whether a device must have 64-bit floats for this; those that do not divide by themselves divide in them."""
+    """Whether a device needs 64-bit floats for a kind; devices without correct division divide in them."""
     return "double" in source(kind, Tile("naive"), Layout(), divides)
 
 
@@ -156,7 +156,7 @@ def _steps(kind: Kind, tile: Tile) -> list[str]:
 
 
 def _read(name: str, kind: Kind) -> str:
-    """An element x of A or B as what sums are made of; a truth value is a word of it again and again."""
+    """An element x of A or B in the type of the sums; a boolean becomes a word of equal bits."""
     if name == "bool":
         return "x != 0 ? (T)-1 : (T)0"
     return "x" if name == kind.accumulator and element(name).pairs == 2 else f"(T){cast('x', name, kind.accumulator)}"
@@ -193,7 +193,7 @@ def _operands(kind: Kind, tile: Tile, layout: Layout) -> list[str]:
 
 
 def _vector(kind: Kind, tile: Tile, layout: Layout) -> str:
-    """A vector of B along n; zeros, never read, where there is none."""
+    """A vector of B along n; unused zeros if B has none."""
     if not layout.b_vectors:
         return "((TV)(ZERO))"
     at, width = "b + (p) * b_row + (j)", tile.width if tile.width > 1 else ""
@@ -207,7 +207,7 @@ def _vector(kind: Kind, tile: Tile, layout: Layout) -> str:
 
 
 def takes_vectors(kind: Kind) -> bool:
-    """Whether sums of this kind are made in vectors: plain numbers' by plus-times, floats' by most algebras."""
+    """Whether sums of this kind use vectors: numbers by plus-times, floats by most algebras."""
     if kind.algebra is not None:
         return in_vectors(kind.algebra.add) and in_vectors(kind.algebra.multiply)
     return element(kind.accumulator).pairs == 1

@@ -1,7 +1,7 @@
-"""Which tile a product is cut into on a device.
+"""Chooses the tile of a product on a device.
 
-A processor wants blocks that its caches hold and vectors as wide as its registers; a GPU a group of 256 work-items with
-4 x 4 results each, whose reads of local memory are 16 bytes.
+Processors are fastest with blocks that fit their caches and vectors as wide as their registers; GPUs with groups of 256
+work-items of 4 x 4 results each, which read local memory 16 bytes at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _registers(device: OpenclDevice, kind: Kind) -> Tile:
 
 
 def _fitted(found: Tile, device: OpenclDevice, kind: Kind) -> Tile:
-    """A tile cut down to a device's local memory and work-groups."""
+    """A tile reduced to fit a device's local memory and work-groups."""
     while found.bk > 1 and found.local_bytes(kind.accumulator) > device.local_bytes:
         found = replace(found, bk=found.bk // 2)
     most = device.axis_items

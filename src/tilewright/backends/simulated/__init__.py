@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def describe() -> list[Device]:
-    """The GPU that settings choose."""
+    """The simulated GPU that the settings choose."""
     from tilewright.programs.optional import has_compilers
 
     try:
@@ -32,9 +32,9 @@ def describe() -> list[Device]:
 
 
 def opened(device: str) -> LaunchedProducts:
-    """The products of the GPU that a name means, "simulated:h100"; of that which settings choose without one.
+    """The products of the GPU that `device` names ("simulated:h100"), or else of the settings' GPU.
 
-    Raises ArgumentValueError: no GPU has that name, or no compiler makes kernels for it any more.
+    Raises ArgumentValueError: no GPU has that name, or no compiler supports it any more.
     """
     from tilewright import simt
     from tilewright.backends.launched import LaunchedProducts

@@ -1,1 +1,1 @@
-"""A product on a cluster that need not be there: how long it takes, what it moves, and what limits it."""
+"""Simulates a product on a cluster: its time, its traffic, and its bottleneck."""

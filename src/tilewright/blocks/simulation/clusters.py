@@ -1,4 +1,4 @@
-"""A product on a cluster that need not be there: its plan, and what the simulation says."""
+"""Plans and simulates a product on a cluster."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def simulated_cluster(
     layers: int = 1,
     **world: Any,
 ) -> SimulatedProduct:
-    """Tell what a product larger than memory takes on a Dask cluster that need not be there.
+    """Simulate a product larger than memory on a Dask cluster.
 
-    Workers get the tiles that `matmul(..., client=client)` would give them; a discrete-event simulation says when each
-    reads, multiplies and writes, who waits for whom, and what dies.
+    Workers get the tiles that `matmul(..., client=client)` would give them. A discrete-event simulation computes when
+    each reads, multiplies, writes, waits and fails.
 
     Parameters
     ----------
@@ -37,26 +37,26 @@ def simulated_cluster(
         m, n and k.
     workers : int, optional
     memory : int or str, optional
-        Of each worker for tiles and panels, in bytes or as text, such as "16GB".
+        Memory of each worker for tiles and panels, in bytes or as text, such as "16GB".
     dtype : dtype, optional
-        Of both operands and of the result.
+        Dtype of both operands and of the result.
     layers : int, optional
-        Parts of k that different workers multiply for one tile (2.5-D). `matmul` has one, as the sum of two sums has
-        other bits where numbers are rounded.
+        Parts of k that different workers multiply for one tile (2.5-D). `matmul` uses 1, since adding rounded partial
+        sums changes the bits.
     **world
         Fields of :class:`~tilewright.blocks.simulation.records.SimulatedCluster`: rates, times, failures, `seed`.
 
     Returns
     -------
     SimulatedProduct
-        Time, bytes, efficiency, and what limits; `print` shows it.
+        Time, bytes, efficiency and bottleneck; `print` shows it.
 
     Raises
     ------
     ArgumentValueError, ArgumentTypeError
-        An argument is out of its range, or not even the smallest tile fits.
+        An argument is out of its range, or the smallest tile does not fit.
     DeviceError
-        Workers die too often for tiles of this size.
+        Workers fail too often for tiles of this size.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def simulated_cluster(
 
 
 def simulated_time(plan: BlockPlan, workers: int) -> SimulatedProduct:
-    """What so many workers take for a plan that was made for them, which each multiply, read and write at its rates.
+    """Simulate a plan on `workers`, each at the plan's rates.
 
-    They share a storage that gives all of them together no more than was measured for one.
+    All workers together get the rate of storage that was measured for one.
 
     >>> found = planned(Sizes((4096, 4096, 4096), (4, 4), 4, 4), SimulatedCluster(4, 64 << 20))
     >>> simulated_time(found, 4).limit

@@ -1,7 +1,7 @@
-"""A product on a simulated cluster, event by event: tiles as `blocks.cluster` would have them made.
+"""The discrete-event simulation of a product on a cluster, with tiles assigned as in `blocks.cluster`.
 
-Storage, network, scheduler, failures and the sums of layers are here; `worker` has what a worker does. A tile has few
-events, however many steps: `tests/unit/blocks/test_simulation.py` compares that with every step.
+Storage, network, scheduler, failures and the sums of layers are here; `worker` models a worker. A tile has few events,
+however many steps it has: `tests/unit/blocks/test_simulation.py` compares that with a simulation of every step.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tilewright.blocks.simulation.worker import Task, Worker
 from tilewright.errors import DeviceError
 from tilewright.machine.sizes import duration_text
 
-#: Workers that may die with a tile before Dask gives it up.
+#: Workers that may die with a task before Dask gives it up.
 #: Source: Dask documentation, Configuration reference ("distributed.scheduler.allowed-failures", 3).
 _DEATHS = 3
 
 
 def simulate(plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> SimulatedProduct:
-    """What a cluster needs for a product, by a plan for workers.
+    """Simulate a product on a cluster, by a plan for workers.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def simulate(plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> Simul
     world : SimulatedCluster
         Workers, storage, network, scheduler and failures.
     layers : int
-        Parts of k that different workers multiply for the same tile (2.5-D). Their sums go through storage: whoever
-        is last reads those of the others, adds them and writes the tile.
+        Parts of k that different workers multiply for the same tile (2.5-D). Their sums go through storage: the last
+        worker reads the others' sums, adds them and writes the tile.
 
     Raises
     ------
     DeviceError
-        Workers die so often that a tile is given up.
+        Workers fail so often that a tile is given up.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def simulate(plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> Simul
 
 @dataclass(slots=True)
 class _Sums:
-    """Layers of a tile whose sums are on storage or on their way, and who adds them."""
+    """A tile's layers: sums that are written or in transfer, and the worker that adds them."""
 
-    begun: int = 0
+    started: int = 0
     written: int = 0
     adder: Worker | None = None
 
@@ -75,9 +75,9 @@ class _Simulation:
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = itertools.count()
         self.sums: dict[int, _Sums] = {}
-        self.homeless: deque[Task] = deque()  # tasks of the dead while nobody lives
+        self.homeless: deque[Task] = deque()  # tasks of dead workers while no worker lives
         self.read_bytes = self.written_bytes = self.event_count = 0
-        self.deaths = self.begun_again = self.tiles_made = 0
+        self.deaths = self.tiles_remade = self.tiles_made = 0
 
     def run(self) -> SimulatedProduct:
         for worker in self.workers:
@@ -96,7 +96,7 @@ class _Simulation:
             tuple(worker.moved_bytes for worker in self.workers),
             sum(worker.busy_s for worker in self.workers) / max(self.now_s * self.world.workers, 1e-300),
             sum(worker.flops_per_s for worker in self.workers),
-            self.tiles_made, self.begun_again, self.deaths, self.event_count,
+            self.tiles_made, self.tiles_remade, self.deaths, self.event_count,
         )  # fmt: skip
 
     # Time and transfers.
@@ -113,7 +113,7 @@ class _Simulation:
         self._move(worker, count, float(count), ended)
 
     def _write(self, worker: Worker, count: int, then: Callable[[], None]) -> None:
-        """Let a worker write so many bytes, and flush them."""
+        """Write bytes from a worker, and flush them."""
 
         def ended() -> None:
             self.written_bytes += count
@@ -133,7 +133,7 @@ class _Simulation:
     # The scheduler: one task after the other.
 
     def _live(self, worker: Worker) -> None:
-        """A worker begins, or begins anew."""
+        """Start a worker, or its replacement."""
         self.living.add(worker.number)
         if self.world.failure_s < math.inf:
             after_s = self.lives[worker.number].expovariate(1 / self.world.failure_s)
@@ -162,7 +162,7 @@ class _Simulation:
         self.at(self.scheduler_free_s, worker, lambda: worker.arrive(task))
 
     def _ended(self, worker: Worker) -> None:
-        """The tile that a worker wrote is on disk, and the caller knows."""
+        """A worker's tile is on disk, and the caller knows."""
         task = worker.written()
         worker.held.remove(task)
         self.deal.ended(task.number)
@@ -171,17 +171,17 @@ class _Simulation:
     # Writes, and the sums of layers.
 
     def finish(self, worker: Worker, task: Task) -> None:
-        """Write a tile, or a layer's sums where other layers are missing."""
+        """Write a tile, or a layer's sums if other layers are missing."""
         if self.layers == 1:
             self._write_tile(worker, task)
             return
         sums = self.sums.setdefault(task.tile, _Sums())
-        if sums.begun == self.layers - 1:
+        if sums.started == self.layers - 1:
             sums.adder = worker
-            if sums.written == sums.begun:
+            if sums.written == sums.started:
                 self._add(worker, task)
             return
-        sums.begun += 1
+        sums.started += 1
 
         def flushed() -> None:
             sums.written += 1
@@ -207,10 +207,10 @@ class _Simulation:
     # Death.
 
     def _die(self, worker: Worker) -> None:
-        """What a worker had goes to others; it comes back as another."""
+        """A worker fails: its tasks go to others, and a replacement starts later."""
         self.deaths += 1
         self.living.remove(worker.number)
-        self.begun_again += len(worker.in_progress)
+        self.tiles_remade += len(worker.in_progress)
         for number in worker.transfers:
             self.storage.drop(self.now_s, number)
         written, lost = next(iter(worker.writes), None), worker.held
@@ -223,18 +223,18 @@ class _Simulation:
         self.at(self.now_s + self.world.return_s, worker, lambda: self._live(worker))
 
     def _lose(self, worker: Worker, task: Task) -> None:
-        """A layer's sums that were being written, or the addition of all."""
+        """Lose a layer's sums in transfer, or the addition of all."""
         sums = self.sums.get(task.tile)
         if sums is None:
             return
         adder, sums.adder = sums.adder, None
         if adder is not worker:
-            sums.begun -= 1
-            if adder is not None:  # it would wait for what may come to wait behind it
+            sums.started -= 1
+            if adder is not None:  # it could deadlock: it would wait for sums of tasks queued after it
                 self.finish(adder, adder.writes[0])
 
     def _elsewhere(self, task: Task) -> None:
-        """Dask sends a task whose worker died to the one that has least to do."""
+        """Send a dead worker's task to the least busy worker, as Dask does."""
         if task.deaths > _DEATHS:
             raise DeviceError(
                 f"the cluster's workers must live longer than tiles take (one was lost with {task.deaths}, after "

@@ -1,4 +1,4 @@
-"""A cluster as its simulation sees it, and what that says of a product."""
+"""The model of a cluster, and the result of simulating a product on it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MAY_BE_NOTHING = ("task_s", "step_s", "byte_s", "flush_s", "return_s", "spread"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCluster:
-    """Workers, what they share, and what goes wrong.
+    """Workers, shared storage, network and failures.
 
-    What a worker does in a second, and the storage, are those of a server with AVX-512 on Ethernet of 10 Gbit/s, as
-    reckoned: name your own. `benchmarks/simulation.py` measured `task_s` on two cores.
+    The defaults are estimates for servers with AVX-512 on 10 Gbit/s Ethernet: give your own. `benchmarks/simulation.py`
+    measured `task_s` on two cores.
 
-    Raises ArgumentValueError and ArgumentTypeError: a field is no number, or out of its range.
+    Raises ArgumentValueError and ArgumentTypeError: a field is not a number, or out of its range.
 
     Examples
     --------
@@ -34,19 +34,19 @@ class SimulatedCluster:
     """
 
     workers: int
-    memory_bytes: int = 16_000_000_000  #: Of a worker, for tiles and panels.
-    flops_per_s: float = 3e11  #: Of a worker.
-    storage_bytes_per_s: float = 2e10  #: Reads and writes of all workers together, in equal parts.
-    link_bytes_per_s: float = 1.25e9  #: Most that a worker reads, and most that it writes, which may be at once.
-    write_cost: float = 1.0  #: Bytes that could be read while one is written.
-    task_s: float = 5e-3  #: Of client and scheduler for each task, one after the other: 4 to 5 ms were measured.
-    step_s: float = 2e-4  #: Of a step, beside its arithmetic.
-    byte_s: float = 0.0  #: By which steps are longer for a byte read or written, where no core is free for that.
-    flush_s: float = 1.5e-2  #: From a tile's last byte to when it is on disk, and the caller knows.
-    failure_s: float = math.inf  #: Mean time from when a worker begins to when it dies, exponentially distributed.
-    return_s: float = 60.0  #: From there to when another is in its place.
+    memory_bytes: int = 16_000_000_000  #: Memory of a worker for tiles and panels.
+    flops_per_s: float = 3e11  #: Multiplications and additions of a worker.
+    storage_bytes_per_s: float = 2e10  #: Reads and writes of all workers together, shared evenly.
+    link_bytes_per_s: float = 1.25e9  #: Most that a worker reads, and most that it writes; both may go on at once.
+    write_cost: float = 1.0  #: Bytes that can be read in the time that one is written.
+    task_s: float = 5e-3  #: Time of client and scheduler for each task, one at a time: 4 to 5 ms were measured.
+    step_s: float = 2e-4  #: Time of a step besides its arithmetic.
+    byte_s: float = 0.0  #: Time that a byte read or written adds to steps, if no core is free for transfers.
+    flush_s: float = 1.5e-2  #: From a tile's last byte until it is on disk and the caller knows.
+    failure_s: float = math.inf  #: Mean time from a worker's start to its failure, exponentially distributed.
+    return_s: float = 60.0  #: From a failure until a replacement starts.
     spread: float = 0.0  #: Standard deviation of the logarithm of workers' rates; 0.05 is about 5 %.
-    seed: int = 0  #: Of rates and failures.
+    seed: int = 0  #: Seed of rates and failures.
 
     def __post_init__(self) -> None:
         least = {"workers": 1, "memory_bytes": 1, "seed": 0, **dict.fromkeys(_MAY_BE_NOTHING, 0)}
@@ -71,28 +71,28 @@ class SimulatedCluster:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedProduct(Shown):
-    """What a simulation says of a product on a cluster.
+    """The simulated product on a cluster.
 
     Attributes
     ----------
     plan : BlockPlan
-        Tiles and panels; those of a layer, where there are several.
+        Tiles and panels; of a layer, if there are several.
     world : SimulatedCluster
     layers : int
-        Parts of k whose sums are added in the end.
+        Parts of k whose sums are added at the end.
     seconds : float
         From the first task to the last tile on disk.
     read_bytes, written_bytes : int
-        Between workers and storage; of tiles that were begun again also what moved in vain, in whole transfers.
+        Traffic between workers and storage, including whole transfers that failures wasted.
     worker_bytes : tuple of int
         The same by worker, read and written together.
     busy : float
-        Part of the workers' time that they were in a tile.
+        Share of the workers' time with a tile in progress.
     all_flops_per_s : float
-        Of all workers.
+        Arithmetic rate of all workers.
     tiles_made : int
-    begun_again : int
-        Tiles, or layers of one, that died with a worker.
+    tiles_remade : int
+        Tiles, or layers of tiles, that were lost with a worker and made again.
     deaths : int
         Of workers.
     events : int
@@ -109,24 +109,24 @@ class SimulatedProduct(Shown):
     busy: float
     all_flops_per_s: float
     tiles_made: int
-    begun_again: int
+    tiles_remade: int
     deaths: int
     events: int
 
     @property
     def efficiency(self) -> float:
-        """Time of the arithmetic alone, shared evenly, as a part of the time."""
+        """The time of evenly shared arithmetic alone, divided by the simulated time."""
         return self.plan.sizes.flops / self.all_flops_per_s / self.seconds
 
     @property
     def least_bytes(self) -> int:
-        """What so many workers of so much memory cannot read and write less than, if all multiply equally much.
+        """Lower bound of reads and writes, if all workers do an equal share of the arithmetic.
 
-        Of ``F = m n k / P`` multiplications a worker of S elements reads and writes ``2 F / sqrt(S) - 2 S`` elements
-        or more, and ``3 F**(2/3)``, as it begins and ends with nothing in memory.
-        Source: Irony, Toledo, Tiskin, Communication lower bounds for distributed-memory matrix multiplication (2004);
-        Ballard et al., Strong scaling of matrix multiplication algorithms and memory-independent communication lower
-        bounds (2012).
+        Of ``F = m n k / P`` multiplications a worker with memory for S elements reads and writes at least ``2 F /
+        sqrt(S) - 2 S`` elements, and at least ``3 F**(2/3)``, since its memory is empty at start and end. Source:
+        Irony, Toledo, Tiskin, Communication lower bounds for distributed-memory matrix multiplication (2004); Ballard
+        et al., Strong scaling of matrix multiplication algorithms and memory-independent communication lower bounds
+        (2012).
         """
         (m, n, k), (a, b), out = self.plan.sizes.extents, self.plan.sizes.operand_bytes, self.plan.sizes.out_bytes
         size = min(a, b, out)
@@ -138,7 +138,7 @@ class SimulatedProduct(Shown):
 
     @property
     def bounds_s(self) -> Mapping[str, float]:
-        """Seconds that arithmetic, storage, links and scheduler would need, each alone and evenly shared."""
+        """Seconds that arithmetic, storage, links and scheduler would each need alone, evenly shared."""
         world, written = self.world, self.written_bytes * self.world.write_cost
         steps_s = self.plan.tiles * self.plan.grid[2] * world.step_s / world.workers
         return {
@@ -150,17 +150,17 @@ class SimulatedProduct(Shown):
 
     @property
     def limit(self) -> str:
-        """Which of the bounds is the longest."""
+        """The longest of the bounds."""
         return max(self.bounds_s, key=lambda name: self.bounds_s[name])
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the simulation says, by its label."""
+        """Labels and texts of the result."""
         plan, world, moved = self.plan, self.world, self.read_bytes + self.written_bytes
         down, across, _ = plan.grid
         layers = f", k in {self.layers:,} layers" if self.layers > 1 else ""
         parts = ", ".join(f"{name} {_time(seconds)}" for name, seconds in self.bounds_s.items())
-        lost = f"{self.deaths:,}, with which {self.begun_again:,} tiles had to be begun again"
+        lost = f"{self.deaths:,}, after which {self.tiles_remade:,} tiles were made again"
         return {
             "product": plan.facts["product"],
             "workers": f"{world.workers:,} of {world.flops_per_s / 1e9:,.4g} GFLOPS",

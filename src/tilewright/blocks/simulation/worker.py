@@ -1,8 +1,8 @@
-"""What a simulated worker does with its tiles: reads ahead of its steps, which go on while the tile before is written.
+"""A simulated worker: reads ahead of its steps, which overlap the write of the previous tile.
 
-A tile has few events, however many steps. Panels are read one step ahead. One transfer stands for the first panels and
-one for all others: at steady rates the steps end when the reads do, however they take turns. Where the first step
-waits for the memory of a tile that is still being written, the second panels are read meanwhile, and no more.
+A tile has few events, however many steps. Panels are read one step ahead. One transfer models the first panels and one
+all others: at steady rates the time of the last step does not depend on how reads and steps interleave. If the first
+step waits for the memory of a tile that is still being written, only the second panels are read during the wait.
 """
 
 from __future__ import annotations
@@ -22,85 +22,86 @@ class Task:
 
     number: int
     tile: int
-    places: tuple[Hashable, Hashable]  #: Where its panels of A, and of B, are beside k.
+    places: tuple[Hashable, Hashable]  #: Places of its panels of A and of B, without k.
     rows: int
     columns: int
-    depth: int  #: Of all its panels together.
-    step_depth: int  #: Of each but the last.
+    depth: int  #: Depth of all its panels together.
+    step_depth: int  #: Depth of each panel but the last.
     deaths: int = 0
     arrived_s: float = 0.0
-    first_bytes: int = 0  #: Of its first panels, but for those that are in memory.
+    first_bytes: int = 0  #: Bytes of its first panels, without those in memory.
     other_bytes: int = 0
 
     @property
     def steps(self) -> int:
-        """One at least, which starts sums from zero."""
+        """Number of steps; at least one, which starts sums from zero."""
         return max(1, -(-self.depth // max(self.step_depth, 1)))
 
     @property
     def last_depth(self) -> int:
-        """Of the last panels."""
+        """Depth of the last panels."""
         return self.depth - (self.steps - 1) * self.step_depth
 
 
 class Surroundings(Protocol):
-    """What a worker shares with others."""
+    """The simulation as a worker uses it."""
 
     plan: BlockPlan
     world: SimulatedCluster
     now_s: float
 
     def at(self, seconds: float, worker: Worker, then: Callable[[], None]) -> None:
-        """Let something happen then, unless the worker dies before."""
+        """Schedule an event, which is dropped if the worker dies before."""
 
     def read(self, worker: Worker, count: int, then: Callable[[], None]) -> None:
-        """Let a worker read so many bytes."""
+        """Start a read of `count` bytes by a worker."""
 
     def finish(self, worker: Worker, task: Task) -> None:
-        """Let it write a tile whose steps are done, and call :meth:`Worker.written`."""
+        """Write a tile whose steps are done, then call :meth:`Worker.written`."""
 
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One of the cluster's; what was to happen in another life of its does not."""
+    """A worker of the cluster; events from before its last failure are dropped."""
 
     number: int
     flops_per_s: float
     around: Surroundings
     life: int = 0
-    held: list[Task] = field(default_factory=list)  #: On their way to it, waiting there, and being made.
-    here: deque[Task] = field(default_factory=deque)  #: Waiting there.
-    ahead: Task | None = None  #: Its first panels are read, or there.
-    has_first: bool = False  #: Whether they are there.
-    made: Task | None = None  #: Its steps go on, or wait for memory.
-    waits: Callable[[], None] | None = None  #: The steps that wait for memory.
-    kept: tuple[list[Hashable], list[Hashable]] = field(default_factory=lambda: ([], []))  #: Panels in memory, by use.
-    writes: deque[Task] = field(default_factory=deque)  #: Their sums are in memory; the first is being written.
-    turn_s: float = 0.0  #: When the step before a tile's first was done.
+    held: list[Task] = field(default_factory=list)  #: Tasks sent to it, waiting, and in progress.
+    here: deque[Task] = field(default_factory=deque)  #: Waiting tasks.
+    ahead: Task | None = None  #: The task whose first panels are being read, or are in memory.
+    has_first: bool = False  #: Whether they are in memory.
+    made: Task | None = None  #: The task whose steps run, or wait for memory.
+    waits: Callable[[], None] | None = None  #: Starts the steps that wait for memory.
+    #: Panels in memory, the least recently used first.
+    kept: tuple[list[Hashable], list[Hashable]] = field(default_factory=lambda: ([], []))
+    writes: deque[Task] = field(default_factory=deque)  #: Tasks whose sums are in memory; the first is being written.
+    turn_s: float = 0.0  #: End of the step before a tile's first.
     transfers: set[int] = field(default_factory=set)
     moved_bytes: int = 0
     busy_s: float = 0.0
-    began_s: float = 0.0  #: Of the time in which it has had tiles in progress.
+    began_s: float = 0.0  #: Start of the current busy period.
 
     @property
     def in_progress(self) -> list[Task]:
-        """Tiles that it has begun."""
+        """Tiles in progress."""
         return [task for task in (self.ahead, self.made, *self.writes) if task is not None]
 
     def arrive(self, task: Task) -> None:
-        """A tile is there: it is begun at once where nothing is in progress."""
+        """Receive a tile; start it at once if none is in progress."""
         task.arrived_s = self.around.now_s
         self.here.append(task)
         if not self.in_progress:
             self._begin()
 
     def rest(self) -> None:
-        """End a busy time."""
+        """End a busy period."""
         if self.in_progress:
             self.busy_s += self.around.now_s - self.began_s
 
     def forget(self) -> None:
-        """Lose all that it has."""
+        """Lose all tasks and panels."""
         self.rest()
         self.life += 1
         self.held, self.ahead, self.made, self.waits = [], None, None, None
@@ -127,12 +128,12 @@ class Worker:
         self.around.read(self, task.first_bytes, there)
 
     def _ask(self, at_s: float) -> None:
-        """Read the next tile's first panels, if it was there when the step before the last was done."""
+        """Read the next tile's first panels, if the tile had arrived by the end of the last step but one."""
         if self.here and self.here[0].arrived_s <= at_s:
             self._begin()
 
     def _make(self) -> None:
-        """Begin a tile's steps, if those of the one before are done and its first panels are there."""
+        """Start a tile's steps, if those of the previous one are done and its first panels are in memory."""
         if self.ahead is None or not self.has_first or self.made is not None:
             return
         task, self.made, self.ahead = self.ahead, self.ahead, None
@@ -144,7 +145,7 @@ class Worker:
             self._wait(task)
 
     def _wait(self, task: Task) -> None:
-        """Read the second panels; begin the steps when there is memory for their sums."""
+        """Read the second panels; start the steps when there is memory for the sums."""
         others = task.depth - task.step_depth
         second = task.other_bytes * min(task.step_depth, others) // others if others > 0 else 0
         left = task.other_bytes - second
@@ -152,7 +153,7 @@ class Worker:
 
         def go_on() -> None:
             if is_there and self.waits is None:
-                # Third panels wait for the first step, whose own they take the place of.
+                # The third panels reuse the memory of the first, so they wait for the first step.
                 free_s = began_s + self._step_s(task, task.step_depth) if task.steps > 2 else 0.0
                 self.around.at(max(self.around.now_s, free_s), self, lambda: self._step(task, began_s, left))
 
@@ -171,12 +172,12 @@ class Worker:
             self.around.read(self, second, there)
 
     def _step(self, task: Task, began_s: float, count: int) -> None:
-        """Multiply, from a moment on, and read so many bytes of panels meanwhile."""
+        """Multiply from a time on, while `count` bytes of panels are read."""
         reads_from_s = self.around.now_s
         steps_end_s = began_s + self._step_s(task, task.depth)
 
         def all_read() -> None:
-            # The last panels but one came so much sooner; they may be far deeper than the last.
+            # When the last panels but one arrived: they may be much deeper than the last.
             now_s, last = self.around.now_s, task.last_depth
             others = task.depth - task.step_depth
             part = task.other_bytes * last / others / count if count else 0.0
@@ -194,7 +195,7 @@ class Worker:
             all_read()
 
     def _summed(self, task: Task) -> None:
-        """All steps are done: the sums are written, and the next tile goes on."""
+        """All steps are done: write the sums, and go on with the next tile."""
         self.made, self.turn_s = None, self.around.now_s
         self.writes.append(task)
         if len(self.writes) == 1:
@@ -203,7 +204,7 @@ class Worker:
         self._make()
 
     def written(self) -> Task:
-        """The first tile of those whose sums are in memory is on disk."""
+        """The oldest tile with sums in memory is on disk."""
         task = self.writes.popleft()
         if not self.in_progress:
             self.busy_s += self.around.now_s - self.began_s
@@ -216,7 +217,7 @@ class Worker:
         return task
 
     def _look(self, task: Task) -> None:
-        """See which panels are in memory: a neighbour's, where all of a tile's are kept."""
+        """Find panels that are in memory: those of a neighbouring tile, if all of a tile's panels fit."""
         sizes = self.around.plan.sizes
         first = min(task.step_depth, task.depth)
         parts = (first, task.depth - first)[: task.steps]
@@ -241,7 +242,7 @@ class Worker:
 
 
 def _is_new(kept: list[Hashable], panel: Hashable) -> bool:
-    """Whether a panel must be read; it takes the place of the one that was not used for longest."""
+    """Whether a panel must be read; it replaces the least recently used one."""
     is_new = panel not in kept
     if not is_new:
         kept.remove(panel)

@@ -12,7 +12,7 @@ _LEAST_LENGTH = 1.5
 
 
 def draw(chart: Bars, drawing: Drawing) -> None:
-    """Draw the bars below what is there."""
+    """Draw the bars below the present content."""
     left = max((style.width(bar.label, SIZE) for bar in chart.bars), default=0) + 10
     right = max((style.width(bar.text, SIZE) for bar in chart.bars), default=0) + 10
     most = max((bar.value for bar in chart.bars), default=0) or 1.0

@@ -1,4 +1,4 @@
-"""A table whose cells are the darker the larger their value is."""
+"""A heat map: a table whose cells are darker for larger values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tilewright.report.charts.svg import LINE, SIZE, Drawing
 _CELL_HEIGHT = 30
 _GAP = 3
 _MOST_WIDTH = 120
-#: From here on a cell is so dark that its text is of the ground's colour.
+#: Share of the range from which a cell is so dark that its text has the background's colour.
 _DARK = 0.55
 
 
 def draw(chart: Heat, drawing: Drawing) -> None:
-    """Draw the table below what is there."""
+    """Draw the table below the present content."""
     left = max(style.width(words, SIZE) for words in (*chart.rows, chart.row_title)) + 14
     each = min(_MOST_WIDTH, (drawing.width - left) / len(chart.columns))
     drawing.height += LINE
@@ -38,7 +38,7 @@ def draw(chart: Heat, drawing: Drawing) -> None:
 
 def _cell(cell: Cell, most: float, left: float, width: float, drawing: Drawing) -> None:
     share = cell.value / most if most else 0.0
-    # As if paint lay on the ground: a third of the way is left out, in which text of neither colour can be read.
+    # Opacity of the colour. The middle third is left out: text of neither colour can be read on it.
     opacity = 0.05 + 0.3 * share / _DARK if share < _DARK else 0.75 + 0.25 * (share - _DARK) / (1 - _DARK)
     place = {"x": round(left, 1), "y": drawing.height, "width": round(width, 1), "height": _CELL_HEIGHT, "rx": 3}
     drawing.add("rect", **place, fill="var(--tw-heat)", fill_opacity=round(opacity, 3))

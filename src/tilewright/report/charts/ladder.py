@@ -1,4 +1,4 @@
-"""The ladder as bars: what was counted of each kernel, and the least time that follows from it."""
+"""The ladder as bars: the counts of each kernel, and the least time that follows from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTS: tuple[tuple[str, Callable[[Rung], int | None], str], ...] = (
 
 
 def charts(climb: Climb) -> tuple[Bars, ...]:
-    """Least times on the GPU, and counts; kernels that were not counted are left out.
+    """Charts of least times on the GPU and of counts; kernels without counts are left out.
 
     >>> import numpy as np
     >>> from tilewright import catalogue, ladder

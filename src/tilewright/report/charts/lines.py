@@ -1,4 +1,4 @@
-"""Lines over two axes: measured solid, predicted dashed, limits dotted, what a source states as marks alone."""
+"""Line charts: measured lines solid, predicted dashed, limits dotted, a source's figures as marks alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tilewright.report.charts.records import Lines, Series
 from tilewright.report.charts.svg import LINE, SIZE, Drawing
 
 _DASHES = {"measured": "", "counted": "", "predicted": "7 4", "limit": "2 4"}
-#: Height of the plane by the width of the drawing.
+#: Ratio of the plane's height to the drawing's width.
 _HEIGHT = 0.5
 _LEAST_HEIGHT = 230
-#: Pixels right of the plane: half of the last tick's number.
+#: Pixels to the right of the plane, for half of the last tick's number.
 _RIGHT = 24
 
 
 def draw(chart: Lines, drawing: Drawing) -> None:
-    """Draw the legend, the axes and the lines below what is there."""
+    """Draw the legend, the axes and the lines below the present content."""
     colours = _colours(chart.series)
     _legend(chart.series, colours, drawing)
     points = [point for series in chart.series for point in series.points]
@@ -36,12 +36,12 @@ def draw(chart: Lines, drawing: Drawing) -> None:
         _line(series, colour, x, y, drawing)
         if series.marked:
             for point in series.points:
-                _mark(number, x(point[0]), y(point[1]), series, colour, drawing, _told(series, point))
+                _mark(number, x(point[0]), y(point[1]), series, colour, drawing, _tooltip(series, point))
     drawing.height = bottom + 2 * LINE + 10
 
 
 def _colours(series: Sequence[Series]) -> list[str]:
-    """A colour a line; limits are grey."""
+    """A colour for each line; limits are grey."""
     found, number = [], 0
     for one in series:
         if one.kind == "limit":
@@ -72,7 +72,7 @@ def _name(series: Series) -> str:
     return f"{series.name} (predicted)" if series.kind == "predicted" else series.name
 
 
-def _told(series: Series, point: tuple[float, float]) -> str:
+def _tooltip(series: Series, point: tuple[float, float]) -> str:
     return f"{_name(series)}: {_number(point[0])}, {figures.rate(point[1])}"
 
 
@@ -114,10 +114,10 @@ def _line(series: Series, colour: str, x: scales.Scale, y: scales.Scale, drawing
         drawing.add("path", d=f"M{places}", stroke_linejoin="round", **_stroke(series, colour))
 
 
-def _mark(number: int, x: float, y: float, series: Series, colour: str, drawing: Drawing, told: str = "") -> None:
-    """A shape for each line, so that they are told apart without colour, hollow where it is predicted.
+def _mark(number: int, x: float, y: float, series: Series, colour: str, drawing: Drawing, tooltip: str = "") -> None:
+    """Draw a mark; each line has its own shape, so that colour is not needed, and predicted marks are hollow.
 
-    A pointer over it reads its value.
+    Its tooltip is its value.
     """
     shape = (
         f"M{x - 4:.1f},{y:.1f}a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
@@ -127,11 +127,11 @@ def _mark(number: int, x: float, y: float, series: Series, colour: str, drawing:
     )[number % 4]
     hollow = {"fill": "var(--tw-ground)", "stroke": colour, "stroke_width": 1.6}
     full = {"fill": colour, "stroke": "var(--tw-ground)", "stroke_width": 1}
-    drawing.element("path", told, d=shape, **(hollow if series.kind == "predicted" else full))
+    drawing.element("path", tooltip, d=shape, **(hollow if series.kind == "predicted" else full))
 
 
 def _number(value: float) -> str:
-    """A tick's number, without digits that say nothing.
+    """A tick's number, without needless digits.
 
     >>> _number(0.5), _number(4096.0), _number(1e-05)
     ('0.5', '4,096', '1e-05')

@@ -1,4 +1,4 @@
-"""Occupancy against what a block takes, one quantity at a time, the rest as it is."""
+"""Charts of occupancy against a block's resources, one at a time, the others unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.machine.alternatives import Demand
 from tilewright.machine.gpu import WARP_LANES, Gpu
 from tilewright.report.charts.records import Axis, Lines, Series
 
-#: A step of each curve; none of them jumps over a change, for resources are given in multiples of these or more.
+#: The step of each curve: resources are allocated in multiples of at least these, so no change is missed.
 _SHARED_STEP = 256
 _BYTES = 1024
 
@@ -54,12 +54,12 @@ def _chart(gpu: Gpu, demand: Demand, kernel: str, title: str, field: str, values
 
 
 def _rest(demand: Demand, field: str) -> str:
-    told = {
+    texts = {
         "registers_per_thread": f"{demand.registers_per_thread} registers",
         "shared_bytes": f"{demand.shared_bytes / _BYTES:g} KiB",
         "block_threads": f"{demand.block_threads} threads",
     }
-    return ", ".join(words for name, words in told.items() if name != field)
+    return ", ".join(words for name, words in texts.items() if name != field)
 
 
 def _warps(gpu: Gpu, demand: Demand, field: str, value: int) -> int:

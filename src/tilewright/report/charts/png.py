@@ -1,4 +1,4 @@
-"""The same chart as PNG, for slides and pages that take no SVG."""
+"""Charts as PNG, for slides and pages that do not take SVG."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tilewright.errors import MissingExtraError
 from tilewright.report.charts import style, svg
 from tilewright.report.charts.records import Chart
 
-#: Pixels a pixel of the chart, for screens as sharp as today's.
+#: PNG pixels for each pixel of the chart, for high-resolution screens.
 ZOOM = 2
 
 

@@ -16,17 +16,17 @@ from tilewright.rates.tables import SourceTable, table
 from tilewright.report import figures
 from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Series
 
-#: A chart with more lines cannot be read; those of each device then have one of their own.
+#: Most lines of a readable chart; beyond, each device has its own chart.
 _MOST_LINES = 9
 #: The three matrices, each moved once.
 _MATRICES = 3
-#: What the columns of a source's table differ in.
+#: The quantity that the columns of a source's table vary.
 _COLUMNS = {"block": "edge of a block", "results": "results a thread", "contender": "kernel"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What the points of a line have in common."""
+    """The key of a line's points."""
 
     contender: str
     device: str
@@ -67,7 +67,7 @@ def _is_square(point: Point) -> bool:
 
 
 def _of_dtype(dtype: str, rates: Sequence[Rate], source: SourceTable | None) -> Iterator[Lines]:
-    """One chart, or one a device where there are many lines."""
+    """One chart, or one for each device if there are many lines."""
     title = f"{dtype} rate against size"
     if len({_Line.of(rate) for rate in rates}) <= _MOST_LINES:
         yield _lines(title, dtype, rates, source)
@@ -108,7 +108,7 @@ def _series(line: _Line, rates: Sequence[Rate]) -> Series:
 
 
 def _stated(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Series]:
-    """A source's figures of the same products, as points: a series for each of its columns."""
+    """A source's figures for the same products, as points: a series for each of its columns."""
     found: dict[Any, dict[int, float]] = {}
     for point in (rate.point for rate in rates if source.has(rate.point)):
         figure = source.figure(point)
@@ -119,7 +119,7 @@ def _stated(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Series]:
 
 
 def _roof(device: str, dtype: str, sizes: Sequence[int]) -> Iterator[Series]:
-    """What a GPU's arithmetic and memory allow; nothing for a dtype that no source states a rate of."""
+    """The roofs that a GPU's arithmetic and memory set; none for a dtype whose rate no source states."""
     gpu = machine.gpu(device)
     width = np.dtype(dtype).itemsize
     try:
@@ -180,7 +180,7 @@ def _heat(
 
 
 def _numbered(rate: Rate) -> tuple[str, int]:
-    """A kernel's name without its number, and that; of one that is cut into blocks, the edge of these."""
+    """A kernel's name without its number, and the number; of a kernel with blocks, the block's edge."""
     stem, _, number = rate.point.contender.rpartition("_")
     return (stem, int(number)) if stem and number.isdigit() else (rate.point.contender, rate.point.block)
 

@@ -1,4 +1,4 @@
-"""What a chart shows, before it is drawn."""
+"""The data of charts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Points = tuple[tuple[float, float], ...]
-#: How a value came about: by a clock, by a model of a GPU, by counting, as a limit that nothing can pass, or from a
-#: source that states it.
+#: The origin of a value: a clock, a model of a GPU, a count, a limit, or a source.
 Kind = Literal["measured", "predicted", "counted", "limit", "stated"]
 
 
@@ -16,10 +15,10 @@ Kind = Literal["measured", "predicted", "counted", "limit", "stated"]
 class Axis:
     """One axis of a chart with lines."""
 
-    title: str  #: With the unit.
+    title: str  #: The title, with the unit.
     log: bool = False
     base: int = 10  #: Ticks of a logarithmic axis are at this number's powers.
-    least: float | None = None  #: Where the axis begins; by default where the points do.
+    least: float | None = None  #: Start of the axis; by default the least point.
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Series:
     name: str
     points: Points
     kind: Kind = "measured"
-    band: Points = ()  #: Least and most at each point, where these are known.
+    band: Points = ()  #: Least and most value at each point, if known.
     marked: bool = True  #: Whether each point has a mark.
 
 
@@ -56,7 +55,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A table whose cells are the darker the larger their value is."""
+    """A heat map: a table whose cells are darker for larger values."""
 
     title: str
     rows: tuple[str, ...]
@@ -69,7 +68,7 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars below each other, from 0."""
+    """Horizontal bars from 0."""
 
     title: str
     bars: tuple[Cell, ...]
@@ -80,7 +79,7 @@ Chart = Lines | Heat | Bars
 
 
 def kinds(chart: Chart) -> frozenset[Kind]:
-    """How the values of a chart came about.
+    """The kinds of a chart's values.
 
     >>> sorted(kinds(Bars("", (Cell(1, "1"), Cell(2, "2", "predicted")))))
     ['measured', 'predicted']

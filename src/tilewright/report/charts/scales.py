@@ -1,4 +1,4 @@
-"""Where a value stands on an axis, and at which values an axis has ticks."""
+"""Axes: positions of values, and ticks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; what is 0 is at the beginning of a logarithmic axis."""
+        """The pixel of a value; 0 is at the start of a logarithmic axis."""
         if self.axis.log:
             value, least, most = math.log(max(value, self.least)), math.log(self.least), math.log(self.most)
         else:
@@ -31,7 +31,7 @@ class Scale:
         return self.start + (self.end - self.start) * (value - least) / (most - least)
 
     def ticks(self, apart: float = APART) -> list[float]:
-        """Values with a tick, about so many pixels apart."""
+        """Values of ticks, about `apart` pixels from each other."""
         many = max(2, int(abs(self.end - self.start) / apart))
         return _powers(self, many) if self.axis.log else _steps(self, many)
 

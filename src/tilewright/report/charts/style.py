@@ -1,8 +1,7 @@
-"""Colours of charts, light and dark, as variables of CSS; and how wide text is, about.
+"""Colours of charts, light and dark, as variables of CSS; and estimates of text width.
 
-The lines' colours are those that people with any common colour blindness tell apart, darkened or lightened until each
-stands out from its ground by 3 to 1 (WCAG 2.2, 1.4.11), those of words by 4.5 to 1 (1.4.3). Source: Okabe and Ito,
-Color Universal Design, 2008.
+People with any common colour blindness can distinguish the lines' colours. Their contrast with the background is at
+least 3 to 1 (WCAG 2.2, 1.4.11), that of words 4.5 to 1 (1.4.3). Source: Okabe and Ito, Color Universal Design, 2008.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _COLOURS = MappingProxyType(
         "line-7": ("#55606b", "#b4bfca"),
     }
 )
-#: Of words on a page, beside those: a drawing has none.
+#: Further colours for words on a page.
 _WORDS = MappingProxyType(
     {"warning": ("#8a5200", "#eba43f"), "place": ("#0f6a6a", "#4cc3c3"), "predicted": ("#8a3fb5", "#cf97ee")}
 )
@@ -41,7 +40,7 @@ _WORDS = MappingProxyType(
 LINES = 8
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 _VARIABLE = re.compile(r"var\(--tw-([\w-]+)\)")
-#: Mean width of a letter of a usual font without serifs, by its height.
+#: Mean width of a letter of a common sans-serif font, relative to its height.
 _LETTER = 0.52
 
 
@@ -55,7 +54,7 @@ def colours(*, dark: bool, page: bool = False) -> Mapping[str, str]:
 
 
 def sheet(where: str, *, page: bool = False) -> str:
-    """Rules that set the variables for what `where` selects: by what the reader's system prefers; printing is light.
+    """CSS rules that set the variables for the selector `where`, by the reader's preferred scheme; printing is light.
 
     >>> sheet("svg").count("--tw-ink:")
     2
@@ -68,7 +67,7 @@ def sheet(where: str, *, page: bool = False) -> str:
 
 
 def plain(text: str, *, dark: bool) -> str:
-    """A drawing with colours instead of variables, for programs that know none.
+    """A drawing with colours in place of variables, for programs without CSS variables.
 
     >>> plain('fill="var(--tw-ground)"', dark=False)
     'fill="#ffffff"'
@@ -78,5 +77,5 @@ def plain(text: str, *, dark: bool) -> str:
 
 
 def width(text: str, size: float) -> float:
-    """About how wide a text is, in pixels."""
+    """The estimated width of a text, in pixels."""
     return len(text) * size * _LETTER

@@ -1,4 +1,4 @@
-"""Any chart as SVG: text that a browser draws, at a width it is made for."""
+"""Charts as SVG, laid out for a width."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Drawing:
     """Elements of an SVG, from the top down."""
 
     width: int
-    height: float = 0  #: Of what is drawn so far.
+    height: float = 0  #: Height of the content so far.
     parts: list[str] = field(default_factory=list)
 
     def add(self, tag: str, **attributes: object) -> None:
         """An element; `_` in names stands for `-`."""
         self.element(tag, "", **attributes)
 
-    def element(self, tag: str, told: str, **attributes: object) -> None:
-        """An element of which a pointer over it reads something."""
-        inside = f"><title>{html.escape(told)}</title></{tag}>" if told else "/>"
+    def element(self, tag: str, tooltip: str, **attributes: object) -> None:
+        """An element with a tooltip."""
+        inside = f"><title>{html.escape(tooltip)}</title></{tag}>" if tooltip else "/>"
         self.parts.append(f"<{tag}{_attributes(attributes)}{inside}")
 
     def text(self, x: float, y: float, words: str, **attributes: object) -> None:
@@ -41,7 +41,7 @@ class Drawing:
         self.add("line", **ends, stroke=f"var(--tw-{colour})", stroke_width=1)
 
     def paragraph(self, words: str, **attributes: object) -> None:
-        """Text below what is there, broken into lines."""
+        """Text below the present content, broken into lines."""
         size = attributes.get("font_size", SIZE)
         assert isinstance(size, int)
         for line in broken(words, self.width - 2, size):
@@ -54,7 +54,7 @@ def _attributes(values: dict[str, object]) -> str:
 
 
 def broken(words: str, width: float, size: float) -> list[str]:
-    """A sentence in lines that are about as wide as that at most.
+    """A sentence broken into lines of about the given width at most.
 
     >>> broken("one two three", 60, 13)
     ['one two', 'three']
@@ -75,9 +75,10 @@ def text(chart: Chart, width: int = WIDE, *, alone: bool = True) -> str:
     ----------
     chart : Lines, Heat or Bars
     width : int
-        In pixels, for which it is laid out; it can be shown at any.
+        Width of the layout in pixels; the chart can be shown at any size.
     alone : bool
-        Whether it is a file: then it brings its colours, light and dark. In a page, the page's sheet has them.
+        Whether it is a file of its own, with its own colours, light and dark. In a page, the page's style sheet has
+        them.
 
     Returns
     -------

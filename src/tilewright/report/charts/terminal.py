@@ -1,4 +1,4 @@
-"""The same charts in a terminal: lines of dots, eight to a cell, and bars and tables as text."""
+"""Charts in a terminal: lines of Braille dots, eight to a cell, and bars and tables as text."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def _lines(chart: Lines) -> Iterator[Block]:
     yield Line(Text(f"{'':{left}} └{'─' * _WIDTH}", style=styles.QUIET))
     yield Line(Text(f"{'':{left}}  {_ticks(x)}  {chart.x.title}", style=styles.QUIET))
     for number, one in enumerate(chart.series):
-        told = f"{number + 1} {one.name} ({one.kind})"
-        yield words((_sample(one), _COLOURS[number % len(_COLOURS)]), f" {told}")
+        label = f"{number + 1} {one.name} ({one.kind})"
+        yield words((_sample(one), _COLOURS[number % len(_COLOURS)]), f" {label}")
 
 
 def _ticks(x: scales.Scale) -> str:
-    """The numbers below an axis, each at its place as far as the one before leaves room."""
+    """The numbers below an axis, each at its place if the previous one leaves room."""
     line = ""
     for tick in x.ticks(_ACROSS):
         text, at = f"{tick:,g}" if tick < 100 else f"{tick:,.0f}", int(x(tick)) // 2
@@ -112,7 +112,7 @@ def _sample(series: Series) -> str:
 
 
 def _dots(series: Series, x: scales.Scale, y: scales.Scale) -> Iterator[tuple[int, int]]:
-    """The dots of a line: all of a measured one, two of three of a predicted one, one of four of a limit."""
+    """The dots of a line: all of a measured line, two of three of a predicted line, one of four of a limit."""
     places = [(x(at), y(value)) for at, value in series.points]
     if series.kind == "stated":  # points alone
         yield from ((round(across), round(down)) for across, down in places)

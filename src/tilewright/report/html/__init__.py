@@ -1,5 +1,5 @@
 """The page of a report: one file of HTML that needs nothing else.
 
-`page` puts parts together; each part is a module: `partition` and `lanes` are the pictures that a reader steps through,
-drawn by the page's own script from numbers; `charts` are SVG.
+`page` joins the parts; each part is a module. `partition` and `lanes` are interactive pictures, which the page's script
+draws from numbers; `charts` are SVG.
 """

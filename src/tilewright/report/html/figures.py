@@ -13,13 +13,13 @@ from tilewright.report.page import html_of
 
 
 def charted(name: str, title: str, text: str, charts: Iterable[Chart], more: str = "") -> Part:
-    """A section of charts below a paragraph, and more HTML below these."""
+    """A section of charts below a paragraph, then more HTML."""
     drawn = "\n".join(_chart(chart) for chart in charts)
     return Part(name, title, f'<p>{html.escape(text)}</p>\n<div class="charts">{drawn}</div>\n{more}')
 
 
 def folded(title: str, blocks: Iterable[Block]) -> str:
-    """A report that opens where it is asked for."""
+    """A report that a click opens."""
     return f"<details><summary>{html.escape(title)}</summary>{html_of(blocks)}</details>"
 
 
@@ -28,6 +28,6 @@ def _chart(chart: Chart) -> str:
     return f'<figure class="chart"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>'
 
 
-def told(name: str, title: str, text: str, blocks: Iterable[Block]) -> Part:
-    """A section that says what a report says."""
+def section(name: str, title: str, text: str, blocks: Iterable[Block]) -> Part:
+    """A section with a report's blocks."""
     return Part(name, title, f"<p>{html.escape(text)}</p>\n{html_of(blocks)}")

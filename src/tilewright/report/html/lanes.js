@@ -181,7 +181,7 @@
 
   function say(seen, rows) {
     const what = isShared() ? "wavefront" : "sector";
-    const line = root.querySelector(".told"), [requests, all, ideal] = site().all;
+    const line = root.querySelector(".status"), [requests, all, ideal] = site().all;
     const some = element("b", { class: seen.amount > seen.ideal ? "bad" : "" }, counted(seen.amount, what));
     const would = seen.amount > seen.ideal ? `, where ${seen.ideal} would do` : "";
     line.replaceChildren(`${counted(seen.on.length, "lane")} on: `, some, `${would}. All ${requests.toLocaleString("en")} ` +

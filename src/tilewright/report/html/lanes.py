@@ -1,4 +1,4 @@
-"""The source with its counters, and of any access the lanes of a warp over banks or sectors."""
+"""The source with its counters, and for each access the lanes of a warp over banks or sectors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tilewright.report.places import path
 from tilewright.report.profile import Row, files
 from tilewright.simt.events import EventKind, Site
 
-#: Of an access, executions that a page shows at most: the first of each warp.
+#: Most executions of an access in a page: the first of each warp.
 _MOST_EXECUTIONS = 256
 
 
 def part(seen: Kept) -> Part:
-    """The listing, and the picture with what its script needs."""
+    """The listing, and the picture with its script's data."""
     accesses = [*_accesses(seen, seen.from_global), *_accesses(seen, seen.from_shared)]
     patterns: dict[tuple[Any, ...], int] = {}
     sites = [_site(site, runs, seen, patterns) for site, runs in accesses]
@@ -36,10 +36,10 @@ def part(seen: Kept) -> Part:
     return Part("lanes", "Lines and lanes", body, values)
 
 
-_ABOVE = """<p>The kernel's source with what its warps did, counted on the simulated GPU; in brackets stands what a
-request would take at best. Choose a line to see how the lanes of one warp go to memory: over the 32 banks of shared
-memory, of which each serves one word in a wavefront, or over the sectors of 32 bytes of global memory, which are moved
-whole. Addresses are those of the launch's first block.</p>
+_ABOVE = """<p>The kernel's source with what its warps did, counted on the simulated GPU; the best possible value for a
+request is in brackets. Choose a line to see how the lanes of one warp go to memory: over the 32 banks of shared memory,
+of which each serves one word in a wavefront, or over the sectors of 32 bytes of global memory, which are moved whole.
+Addresses are those of the launch's first block.</p>
 """
 _PICTURE = """<div class="access">
 <div class="controls">
@@ -49,7 +49,7 @@ _PICTURE = """<div class="access">
 <span class="which"></span>
 <button type="button" data-do="on" aria-label="later execution">&#x25B6;</button>
 </div>
-<p class="told" aria-live="polite"></p>
+<p class="status" aria-live="polite"></p>
 <div class="picture" tabindex="0" role="application" aria-label="lanes over memory; arrow keys step"></div>
 <p class="lane"></p>
 <p class="quiet">arrow keys: &#x2190; &#x2192; executions, &#x2191; &#x2193; lanes</p>
@@ -71,7 +71,7 @@ def _accesses(seen: Kept, kept: AddressesResult) -> Iterator[tuple[Site, list[An
 
 
 def _active(record: Any) -> list[int]:
-    """The addresses of the lanes that are on."""
+    """The addresses of the active lanes."""
     return [at for lane, at in enumerate(record["addresses"].tolist()) if int(record["mask"]) >> lane & 1]
 
 
@@ -110,7 +110,7 @@ def _served(site: Site, addresses: list[int], mask: int) -> tuple[tuple[int | No
 
 
 def _totals(counted: Sectors | Wavefronts) -> list[int]:
-    """Requests of the launch, what they took, and what would have done."""
+    """Requests of the launch, with their cost and the best possible cost."""
     if isinstance(counted, Sectors):
         return [counted.requests, counted.sectors, counted.ideal_sectors]
     return [counted.requests, counted.wavefronts, counted.ideal_wavefronts]
@@ -159,7 +159,7 @@ def _cells(counts: Counts) -> list[tuple[str, str]]:
 
 
 def _beside(counted: Sectors | Wavefronts) -> tuple[str, str]:
-    """What a request takes, and in brackets what would do; marked where a quarter is too much."""
+    """The cost of a request, and in brackets the best possible; marked if it is a quarter more."""
     requests, whole, ideal = _totals(counted)
     if not requests:
         return "", ""

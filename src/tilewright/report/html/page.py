@@ -1,4 +1,4 @@
-"""Parts put together to one file of HTML, which loads nothing."""
+"""The page: one file of HTML that loads nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tilewright.report.charts import style
 from tilewright.report.html.parts import Part
 from tilewright.version import __version__
 
-#: A page may not be larger: it is sent by mail and opened on telephones.
+#: Most bytes of a page, which people mail and open on telephones.
 MOST_BYTES = 2_000_000
-#: What is longer is no figure, and is written smaller.
+#: Most letters of a figure; longer texts have a smaller font.
 _FIGURE = 12
-#: What the browser may do: run what is in the page, and load nothing.
+#: The browser may run the page's own script and load nothing.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
@@ -30,9 +30,9 @@ def document(title: str, subtitle: str, facts: Sequence[tuple[str, str, str]], p
     title, subtitle : str
         Plain text.
     facts : sequence of (str, str, str)
-        What stands out: a label, a figure, and a few words below it.
+        The main facts: a label, a figure, and a few words below it.
     parts : sequence of Part
-        In their order; a script of a part's name draws it from its values.
+        In this order; a script of a part's name draws it from its values.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _scripts(parts: Sequence[Part]) -> str:
 
 
 def _embedded(values: Mapping[str, Any]) -> str:
-    """JSON that can be in a script: no `<`, with which its end or a comment would begin."""
+    """JSON for a script element: without `<`, which could start the end tag or a comment."""
     return json.dumps(values, separators=(",", ":")).replace("<", "\\u003c")
 
 

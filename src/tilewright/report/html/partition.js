@@ -156,7 +156,7 @@
       const often = asked > elements ? `, asked for ${(asked / elements).toFixed(1).replace(".0", "")} times each` : "";
       return `${elements.toLocaleString("en")} of ${name}${often}`;
     }) : ["nothing"];
-    root.querySelector(".told").textContent =
+    root.querySelector(".status").textContent =
       `Step ${state.step + 1} of ${now().steps.length} loads elements: ${words.join("; ")}.`;
     does("block").value = String(state.block);
   }

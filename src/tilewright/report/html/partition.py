@@ -1,4 +1,4 @@
-"""S3's picture: A, B and C cut into blocks, and what each block of the launch loads, step by step."""
+"""S3's picture: A, B and C cut into blocks, and the elements that each thread block loads, step by step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tilewright.profiling.watching import Watched
 from tilewright.report import figures
 from tilewright.report.html.parts import Part
 
-#: Letters that the steps of all blocks may take in the page; blocks beyond them are left out.
+#: Most letters of the steps of all blocks in the page; further blocks are left out.
 _MOST_LETTERS = 600_000
 
 
 def part(seen: Watched) -> Part:
-    """The picture of a launch, with what its script needs."""
+    """The picture of a launch, with its script's data."""
     found = steps(seen)
     m, n, k = seen.extents
     values = {"extents": [m, n, k], "tile": [*seen.record.tile, _depth(found)], **_blocks(seen, found)}
@@ -44,7 +44,7 @@ addresses of its lanes.{note}</p>
 <label>thread block <select data-do="block"></select></label>
 </div>
 <p class="formula" aria-live="polite"></p>
-<p class="told"></p>
+<p class="status"></p>
 <p class="quiet">In the picture, arrow keys: &#x2190; &#x2192; steps, &#x2191; &#x2193; blocks of threads.</p>
 </div>
 </div>
@@ -52,7 +52,7 @@ addresses of its lanes.{note}</p>
 
 
 def _depth(found: Steps) -> int:
-    """Elements of k that most steps load of A: what its columns are cut by."""
+    """The most common extent along k of the steps' loads of A, by which its columns are cut."""
     widths: Counter[int] = Counter()
     for one in found.blocks:
         for a, _ in one.loaded:
@@ -62,7 +62,7 @@ def _depth(found: Steps) -> int:
 
 
 def _blocks(seen: Watched, found: Steps) -> dict[str, Any]:
-    """The blocks that there is room for, each with its place in C and its steps."""
+    """The blocks that fit in the page, each with its place in C and its steps."""
     kept: list[dict[str, Any]] = []
     letters = 0
     for one in found.blocks:
@@ -82,7 +82,7 @@ def _blocks(seen: Watched, found: Steps) -> dict[str, Any]:
 
 
 def _place(seen: Watched, one: BlockSteps) -> list[int] | None:
-    """Row and column of its first block of C: what it stored, or where its rows of A and columns of B meet.
+    """Row and column of its first block of C, from its stores, or from its rows of A and columns of B.
 
     None for a block of threads that has nothing to do. The numbers of a block of threads do not say where it works: a
     kernel may deal blocks of C, or parts of their sums, in an order of its own.

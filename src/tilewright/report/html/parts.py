@@ -1,4 +1,4 @@
-"""What a page is made of."""
+"""The parts of a page."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ class Part:
 
     name: str  #: Its anchor; a script of this name, if there is one, draws it.
     title: str
-    body: str  #: HTML, in which all text of others is escaped.
-    values: Mapping[str, Any] | None = None  #: What its script draws: JSON values.
+    body: str  #: HTML with all foreign text escaped.
+    values: Mapping[str, Any] | None = None  #: JSON values that its script draws.

@@ -1,4 +1,4 @@
-"""The page of one kernel and one sweep: which parts there are, and what stands out."""
+"""The pages of reports: their parts and their main facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.report import figures, profile as profile_report, rates as rates
 from tilewright.report.charts import ladder, occupancy, rates
 from tilewright.report.charts.records import Bars, Cell, Chart
 from tilewright.report.html import lanes, page, partition
-from tilewright.report.html.figures import charted, folded, told
+from tilewright.report.html.figures import charted, folded, section
 from tilewright.report.html.parts import Part
 from tilewright.report.page import html_of
 from tilewright.report.places import path
@@ -27,18 +27,18 @@ class Ladder:
     """Kernels climbed at one size, and their times predicted at a larger one."""
 
     climb: Climb
-    edge: int  #: Of the matrices of the predicted products.
-    times: Mapping[str, Prediction]  #: By kernel, of those that can be predicted.
+    edge: int  #: Edge of the matrices of the predicted products.
+    times: Mapping[str, Prediction]  #: Predictions by kernel, where possible.
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a page is made of."""
+    """The data of a page."""
 
     gpu: Gpu
     seen: Watched
     found: Findings
-    time: Prediction | None  #: Of the launch that was seen; None where the GPU's cannot be predicted.
+    time: Prediction | None  #: The predicted time of the launch; None if there is no model of the GPU.
     ladder: Ladder | None
     sweep: Sweep | None
 
@@ -56,7 +56,7 @@ def text(material: Material) -> str:
 
 
 def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
-    """The page of a launch of a program's: what can be said of any kernel; without a time where none is predicted."""
+    """The page of a program's launch, with the parts that apply to any kernel; without a time if none is predicted."""
     profile = kept.profile
     grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
@@ -89,7 +89,7 @@ def _parts(material: Material) -> Iterator[Part]:
     if material.sweep is not None:
         yield _rates(material.sweep)
     yield from _occupancy(material.gpu, seen.kept.profile)
-    yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
+    yield section("findings", "Findings", _FINDINGS, records.blocks(material.found))
 
 
 def _rates(sweep: Sweep) -> Part:
@@ -99,7 +99,7 @@ def _rates(sweep: Sweep) -> Part:
 
 
 def _bound(profile: Profile) -> Part:
-    return told("bound", "What bounds it", _BOUND, profile_report.bound(profile))
+    return section("bound", "What bounds it", _BOUND, profile_report.bound(profile))
 
 
 def _occupancy(gpu: Gpu, profile: Profile) -> Iterator[Part]:

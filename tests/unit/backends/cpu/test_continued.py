@@ -142,11 +142,11 @@ def test_sums_that_do_not_lie_in_rows_of_the_register_type_are_refused(
     kind: Kind, out_strides: tuple[int, int] | None
 ) -> None:
     made(kind, 30, 50, 20, out_strides)
-    with pytest.raises(AssertionError, match="sums to go on from lie in rows of the accumulator's register type"):
+    with pytest.raises(AssertionError, match="continued sums must be rows of the accumulator's register type"):
         made(kind._replace(continues=True), 30, 50, 20, out_strides)
 
 
 def test_the_simulated_gpu_says_that_it_cannot() -> None:
     kind = kind_of("float32")
-    assert opened("cpu").can(kind._replace(continues=True)) == opened("simulated").can(kind) == ""
-    assert "multiply the whole of k at once" in opened("simulated").can(kind._replace(continues=True))
+    assert opened("cpu").refusal(kind._replace(continues=True)) == opened("simulated").refusal(kind) == ""
+    assert "multiply the whole of k at once" in opened("simulated").refusal(kind._replace(continues=True))

@@ -96,14 +96,14 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU, as the other operand is"),
+    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU like the other operand"),
     (lambda x: {"b": cuda.to_device(drawn(31, 9))}, ArgumentValueError, "`b.shape"),
     (lambda x: {"out": cuda.device_array((20, 8), "f4")}, ArgumentValueError, r"`out` must have the product's shape"),
     (lambda x: {"out": cuda.device_array((20, 9), "f8")}, ArgumentValueError, r"dtype float32 \(got .* float64\)"),
     (lambda x: {"out": np.zeros((20, 9), "f4")}, ArgumentTypeError, "`out` must be on the GPU"),
     (lambda x: {"out": Foreign(x["out"], data=(x["out"].__cuda_array_interface__["data"][0], True))},
      ArgumentValueError, "`out` must be writable"),
-    (lambda x: {"out": Foreign(x["out"], strides=(0, 4))}, ArgumentValueError, "`out` must have a place for each"),
+    (lambda x: {"out": Foreign(x["out"], strides=(0, 4))}, ArgumentValueError, "`out` must have separate memory"),
     (lambda x: {"a": Foreign(x["a"], typestr=">f4")}, ArgumentTypeError, "`a` must be in this machine's byte order"),
     (lambda x: {"a": Foreign(x["a"], typestr="|V4"), "out": None}, ArgumentTypeError,
      "`a` must be of numbers that kernels read .got .V4.; convert"),
@@ -116,7 +116,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": cuda.to_device(drawn(20, 30, kind="complex64")), "out": None}, ArgumentTypeError,
      "`a` must be real on a GPU"),
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
-     "^`epilogue_args` must be on the GPU, as the other operand is"),
+     "^`epilogue_args` must be on the GPU like the other operand"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
 def test_what_is_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
@@ -184,7 +184,7 @@ def test_arrays_that_have_dlpack_alone(gpu: Any, device: int) -> None:
 
 @pytest.mark.parametrize(("change", "words"), [
     (lambda x: {"out": None}, "`out` must be given for arrays of"),
-    (lambda x: {"b": ByDlpack(x["b"].array, 1)}, "`b` must be on the GPU, as the other operand is"),
+    (lambda x: {"b": ByDlpack(x["b"].array, 1)}, "`b` must be on the GPU like the other operand"),
     (lambda x: {"b": Unshared()}, r"`b` must be an array that DLPack can share \(got Unshared: not today\)"),
     (lambda x: {"b": Foreign(x["b"].array, stream=5)}, r"on the stream that is current \(got streams \[0, 5\]\)"),
 ], ids=["no out", "the host's", "refused", "another stream"])  # fmt: skip

@@ -196,7 +196,7 @@ def test_algebras_and_booleans(queue: Any) -> None:
 def test_wrong_use_is_told(queue: Any) -> None:
     a, b = random((4, 5)), random((5, 6))
     x, y = (cla.to_device(queue, v) for v in (a, b))
-    with pytest.raises(ArgumentTypeError, match=r"`b` must be an OpenCL array as the other operand is \(got ndarray\)"):
+    with pytest.raises(ArgumentTypeError, match=r"`b` must be an OpenCL array like the other operand \(got ndarray\)"):
         tw.matmul(x, b)
     with pytest.raises(ArgumentValueError, match="`device` must be left out"):
         tw.matmul(x, y, device="cpu")

@@ -57,8 +57,8 @@ def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, shown: s
 
 
 def test_a_device_says_that_it_goes_on_from_no_sums(device: OpenclDevice) -> None:
-    assert "multiply the whole of k at once" in host_products(device).can(FLOATS._replace(continues=True))
-    assert host_products(device).can(FLOATS) == ""
+    assert "multiply the whole of k at once" in host_products(device).refusal(FLOATS._replace(continues=True))
+    assert host_products(device).refusal(FLOATS) == ""
 
 
 def test_a_buffer_over_the_devices_limit_is_refused(device: OpenclDevice) -> None:
