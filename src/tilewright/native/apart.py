@@ -22,7 +22,7 @@ from tilewright.native.once import once
 
 #: Yields to whatever else runs.
 _NICE = 10
-_MAIN = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tilewright.native.apart import main; main()"
+_MAIN = "import json, sys; sys.path += json.loads(sys.argv[1]); from tilewright.native.apart import main; main()"
 
 
 def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], exports: Collection[str]) -> bytes:
@@ -35,9 +35,8 @@ def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], expo
     if not Path(sys.executable or "").name.startswith("python"):
         return compiler.compile(ir, parts, exports=exports)
     work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports)))
-    places = json.dumps([str(Path(__file__).parents[2]), *sys.path])
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", _MAIN, places],
+        [sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
     )  # fmt: skip
     _running().processes.add(process)
@@ -48,6 +47,20 @@ def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], expo
     if process.returncode or not code:
         raise ChildProcessError(f"the compiler's process ended early, with status {process.returncode}")
     return code
+
+
+def _flags() -> list[str]:
+    """The interpreter's flags: it must import nothing from the working folder, which may be anybody's."""
+    return ["-P", "-E"] if sys.flags.ignore_environment else ["-P"]
+
+
+def _places() -> list[str]:
+    """Where it finds modules after the standard library's, which no file of the same name may replace.
+
+    Relative places are left out: the working folder may be another than at this process's own imports.
+    """
+    own = [place for place in sys.path if isinstance(place, str) and Path(place).is_absolute()]
+    return [str(Path(__file__).parents[2]), *own]
 
 
 def main() -> None:

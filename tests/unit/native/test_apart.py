@@ -63,6 +63,17 @@ def test_the_code_is_the_same(features: str | None) -> None:
     assert apart.compiled_apart(made, TEXT, (PART,), ("f",)) == made.compile(TEXT, (PART,), exports=("f",))
 
 
+@pytest.mark.parametrize("name", ["json", "pickle", "subprocess"])
+def test_modules_of_the_working_folder_are_not_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """That folder may be anybody's; nor does a module that a process has imported since it was elsewhere count."""
+    (tmp_path / f"{name}.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", tmp_path, *(place for place in sys.path if place)])
+    assert apart.compiled_apart(compiler(), TEXT, (PART,), ("f",))
+
+
 def test_it_is_made_here_where_python_cannot_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a program that has Python inside, `sys.executable` is that program, or nothing."""
     monkeypatch.setattr(subprocess, "Popen", None)
