@@ -22,8 +22,8 @@ from tilewright.problem.expression import identity
 from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.kind import Kind
 
-#: Numbers whose text says all of them.
-_NUMBERS = (bool, int, float, complex, np.generic)
+#: Types of numbers whose text says all of them; a derived class may write another.
+_NUMBERS = frozenset((bool, int, float, complex, *np.sctypeDict.values())) - {np.object_, np.void}
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
@@ -95,22 +95,24 @@ def _known(asked: Request, row: Row) -> tuple[Any, list[Any]] | None:
     except TypeError:
         return None  # refused in words by the rules
     arrays = {name: x for name, x in given.items() if row.owns(x)}
-    numbers = [(name, type(x), repr(x)) for name, x in given.items() if name not in arrays]
+    given |= dict.fromkeys(arrays)  # the rules are kept, and must not keep the arrays
+    others = [x for name, x in given.items() if name not in arrays]
+    numbers = tuple((type(x), repr(x)) for x in (*asked.scale, *others))
     traced = None if asked.epilogue is None else fingerprint(asked.epilogue)
     fixed = all(isinstance(x, NAMES) or x is None for x in (asked.dtype, asked.acc_dtype))
-    fixed = fixed and all(isinstance(given[name], _NUMBERS) for name, *_ in numbers)
+    fixed = fixed and all(kind in _NUMBERS for kind, _ in numbers)
     if not fixed or (traced is None) != (asked.epilogue is None) or not isinstance(asked.algebra, str):
         return None
     if asked.casting != "same_kind":
         return None
     key = (
-        asked.dtype, asked.acc_dtype, repr(asked.scale), traced, named, tuple(given), tuple(numbers), asked.algebra,
-        asked.order,
+        asked.dtype, asked.acc_dtype, traced, named, tuple(given), tuple(arrays), numbers, asked.algebra, asked.order,
     )  # fmt: skip
+    request, names = replace(asked, epilogue_args=()), tuple(arrays)
 
     def multiply(a: Any, b: Any, out: Any, more: Sequence[Any]) -> Any:
-        every = given | dict(zip(arrays, more, strict=True))
-        return _by_rules(a, b, out, replace(asked, epilogue_args=every if named else list(every.values())), row)
+        every = given | dict(zip(names, more, strict=True))
+        return _by_rules(a, b, out, replace(request, epilogue_args=every if named else list(every.values())), row)
 
     return row.load().by_rules(key, multiply), list(arrays.values())
 

@@ -25,11 +25,10 @@ from tilewright.programs.host_arrays import ArrayParameter, row_major
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-#: Placeholders for the addresses of A, B and C, of the launches' own memory, and of an epilogue's operands, farther
-#: apart than any array is long.
-OPERANDS, RESULT, WORK = (1 << 50, 2 << 50), 3 << 50, 4 << 50
-EPILOGUE = tuple(place << 50 for place in range(5, 13))
-_STARTS = (*OPERANDS, RESULT, WORK, *EPILOGUE)
+#: Placeholders for the addresses of A, B and C, of the launches' own memory, and of an epilogue's operands: each in the
+#: middle of 2^50 bytes, since arrays with negative strides reach below their addresses.
+_STARTS = tuple((2 * place + 1) << 49 for place in range(1, 13))
+OPERANDS, (RESULT, WORK), EPILOGUE = (_STARTS[0], _STARTS[1]), _STARTS[2:4], _STARTS[4:]
 #: Alignment of arrays in the launches' memory; tensor maps and vectors need less.
 _ALIGN = 256
 

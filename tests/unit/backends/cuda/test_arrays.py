@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib.util
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -347,3 +349,45 @@ with tw.simulated_gpu("a100"):
 """)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_kept_launches_hold_no_arrays(gpu: Any) -> None:
+    """An epilogue's arrays are the caller's to free, as operands are."""
+    x, y, row = cuda.to_device(drawn(20, 30)), cuda.to_device(drawn(30, 9)), Foreign(cuda.to_device(drawn(9)))
+    tw.matmul(x, y, epilogue=lambda s, r: s + r, epilogue_args=[row])
+    there = weakref.ref(row)
+    del row
+    gc.collect()
+    assert there() is None
+
+
+class Rounded(float):
+    """A number whose text does not show all of it."""
+
+    def __repr__(self) -> str:
+        return "1.0"
+
+
+def test_numbers_whose_text_is_alike_are_not_taken_for_the_same(gpu: Any) -> None:
+    x, y = cuda.to_device(drawn(20, 30)), cuda.to_device(drawn(30, 9))
+    for value in (1.0, 1.25):
+        for asked in (
+            {"epilogue": lambda s, n: s * n, "epilogue_args": [Rounded(value)]}, {"alpha": Rounded(value)},
+        ):  # fmt: skip
+            expected = tw.matmul(drawn(20, 30), drawn(30, 9), **asked)
+            assert same_bits(tw.matmul(x, y, **asked).copy_to_host(), expected)
+
+
+def test_matrices_and_rows_in_descending_order_are_multiplied_again(gpu: Any) -> None:
+    """Their later elements are at lower addresses than the array's own."""
+    a, b = drawn(3, 20, 30), drawn(3, 30, 9)
+    x, y, into = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.zeros((3, 20, 9), "f4"))
+    for back in (np.s_[::-1], np.s_[:, ::-1], np.s_[:, :, ::-1]):
+        given = []
+        for array, there in ((a, x), (b, y)):
+            view = array[back]
+            first = there.__cuda_array_interface__["data"][0] + view.ctypes.data - array.ctypes.data
+            given.append(Foreign(there, data=(first, False), strides=view.strides))
+        for _ in range(2):
+            tw.matmul(*given, into)
+            assert same_bits(into.copy_to_host(), tw.matmul(a[back], b[back]))
