@@ -1,8 +1,8 @@
 """Machine code that is made in a process of its own, for whoever does not wait for it.
 
 LLVM works on one module at a time in a process and cannot be left half-way (`calls`): meanwhile no other code would be
-made there, and who forks or ends would wait. A process apart holds up nobody. It ends with this one, and Ctrl-C of the
-terminal does not strike it.
+made there, and who forks or ends would wait. A process apart holds up nobody. It ends with this one, or with its work
+where a signal ends this one; Ctrl-C of the terminal does not strike it.
 """
 
 from __future__ import annotations

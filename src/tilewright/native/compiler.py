@@ -25,7 +25,6 @@ class Effort(Enum):
 
     LLVM's own levels search for patterns that hand-shaped code does not have. On the CPU engine's kernels they
     double the compile time, and the code is no faster (docs/design/cpu.md).
-    take twice as long as all the rest, and the code is no quicker (docs/design/cpu.md).
     """
 
     #: Code that may run only once: registers instead of stack slots, and fast instruction selection.
