@@ -89,8 +89,12 @@ class Host:
         self.write(address, struct.pack(f"<{form}", *values))
 
     def move(self, target: int, source: int, size_bytes: int) -> None:
-        """Copy bytes between host or device addresses."""
+        """Copy bytes between host or device addresses; the device's copy of mapped memory gets them too."""
         ctypes.memmove(target, source, size_bytes)
+        for at, found in self._mapped():
+            start, end = max(at, target), min(at + found.size_bytes, target + size_bytes)
+            if start < end:
+                ctypes.memmove(found.address + start - at, start, end - start)
 
     def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
         """Copy rows of bytes."""
@@ -117,7 +121,7 @@ class Host:
     @contextmanager
     def in_step(self) -> Iterator[None]:
         """Device memory is used in the body: mapped memory and its copy are synchronised before and after."""
-        mapped = [(at, found) for at, found in self.registered.copy().items() if found.address and found.is_copy]
+        mapped = self._mapped()
         for at, found in mapped:
             ctypes.memmove(found.address, at, found.size_bytes)
         try:
@@ -125,6 +129,10 @@ class Host:
         finally:
             for at, found in mapped:
                 ctypes.memmove(at, found.address, found.size_bytes)
+
+    def _mapped(self) -> list[tuple[int, Registered]]:
+        """The registered memory of which the device has a copy, with its addresses."""
+        return [(at, found) for at, found in self.registered.copy().items() if found.address and found.is_copy]
 
     # -- files, code, functions ---------------------------------------------------------------------------------
 

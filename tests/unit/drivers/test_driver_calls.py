@@ -87,6 +87,21 @@ def test_registering_twice_is_refused(binding: Binding) -> None:
     assert code(binding.cuMemHostUnregister(start)) == "SUCCESS"
 
 
+def test_a_copy_to_mapped_host_memory_stays(binding: Binding) -> None:
+    """The device has a copy of such memory, which is written back after each use; it must have what was copied too."""
+    held, source = ctypes.create_string_buffer(b"-" * 12, 12), ctypes.create_string_buffer(b"0123456789", 10)
+    _, pointer = binding.cuMemAlloc(10)
+    start = ctypes.addressof(held)
+    binding.cuMemcpyHtoD(pointer, ctypes.addressof(source), 10)
+    assert code(binding.cuMemHostRegister(start + 2, 8, real.CU_MEMHOSTREGISTER_DEVICEMAP)) == "SUCCESS"
+    for target, size in ((start + 4, 4), (start + 1, 10)):  # within, and on both sides of it
+        assert code(binding.cuMemcpyDtoH(target, pointer, size)) == "SUCCESS"
+        assert ctypes.string_at(target, size) == b"0123456789"[:size]
+        binding.cuMemsetD8(pointer, ord("0"), 1)
+        assert ctypes.string_at(target, size) == b"0123456789"[:size]
+    binding.cuMemHostUnregister(start + 2)
+
+
 def test_events_that_keep_no_time(binding: Binding) -> None:
     _, plain = binding.cuEventCreate(0)
     _, mute = binding.cuEventCreate(int(real.CUevent_flags.CU_EVENT_DISABLE_TIMING))
