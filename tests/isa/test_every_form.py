@@ -149,12 +149,12 @@ def test_every_name_of_the_assembler_is_a_row_or_has_a_reason(tmp_path):
 
 #: Of tensor memory: what is refused, with its reason, and what has rows.
 REFUSED = {
-    "tcgen05.shift.cta_group::1.down [%w32_0]": "what becomes of the last row",
+    "tcgen05.shift.cta_group::1.down [%w32_0]": "what happens to the last row",
     "tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale [%w32_0], %w64_0, %w64_1, [%w32_2], %w32_1, [%w32_3], "
     "[%w32_4], %p0": "which elements",
     "tcgen05.mma.cta_group::1.kind::f16.ashift [%w32_0], [%w32_2], %w64_1, %w32_1, %p0": "which rows of A",
-    "tcgen05.cp.cta_group::1.4x256b [%w32_0], %w64_0": "which lanes",
-    "tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%w32_0], %w64_0": "which lanes",
+    "tcgen05.cp.cta_group::1.4x256b [%w32_0], %w64_0": "the lanes of four lines",
+    "tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%w32_0], %w64_0": "the lanes of four lines",
 }
 TAKEN = (
     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%w32_0], 32",

@@ -71,7 +71,7 @@ def test_everything_is_put_back_after_an_error() -> None:
     with pytest.raises(KeyError), tw.simulated_gpu():
         raise KeyError
     assert state() == before
-    with pytest.raises(DeviceError, match="none in place"):
+    with pytest.raises(DeviceError, match="got none installed"):
         current_gpu()
 
 

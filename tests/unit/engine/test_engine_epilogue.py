@@ -298,7 +298,7 @@ def test_dtypes_without_epilogues(dtype: str) -> None:
     ("epilogue", "arguments", "text"),
     [
         (lambda t, x: t + x, (), "1 by position and none by name .*missing a required argument: 'x'"),
-        (lambda t: t, (1,), "2 by place .*too many positional"),
+        (lambda t: t, (1,), "2 by position .*too many positional"),
         (lambda t, x: t + x, {"y": 1}, "1 by position and y by name"),
         (lambda t, x: t + x, ONE[0], "must be a sequence or a mapping of operands .*got ndarray"),
         (lambda t: t + 10**400, (), "a constant must be a value of float32"),
