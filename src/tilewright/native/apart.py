@@ -14,6 +14,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -35,11 +36,7 @@ def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], expo
     if not Path(sys.executable or "").name.startswith("python"):
         return compiler.compile(ir, parts, exports=exports)
     work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports)))
-    process = subprocess.Popen(
-        [sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
-    )  # fmt: skip
-    _running().processes.add(process)
+    process = _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())])
     try:
         code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
     finally:
@@ -81,7 +78,23 @@ class _Running:
 
     def __init__(self) -> None:
         self.processes: set[subprocess.Popen[bytes]] = set()
+        self._starting, self._ended = threading.Lock(), False
         atexit.register(self.end_all)
+        # A child that is forked while one starts would hold its pipes open, and nobody would see their end.
+        os.register_at_fork(
+            before=self._starting.acquire, after_in_parent=self._starting.release, after_in_child=self._starting.release
+        )
+
+    def begin(self, words: list[str]) -> subprocess.Popen[bytes]:
+        """Start one."""
+        with self._starting:
+            if self._ended:
+                raise ChildProcessError("this process is ending")
+            process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0
+            )
+            self.processes.add(process)
+        return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """End one, where it has not ended; in a child that was forked meanwhile, `kill` finds none of its own."""
@@ -89,6 +102,9 @@ class _Running:
         process.kill()
 
     def end_all(self) -> None:
+        """End all, and start no more."""
+        with self._starting:
+            self._ended = True
         for process in list(self.processes):
             self.end(process)
 

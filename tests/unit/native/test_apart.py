@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +118,37 @@ def test_a_forked_child_that_ends_leaves_it_to_its_parent() -> None:
     words = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=100)
     assert done.stdout.split()[1] == "None"
+
+
+def test_a_fork_waits_until_one_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forked child would hold the pipes open, and what reads them would wait for its end."""
+    starts, started, popen = threading.Event(), threading.Event(), subprocess.Popen
+
+    def slow(*given: Any, **named: Any) -> Any:
+        starts.set()
+        time.sleep(0.5)
+        process = popen(*given, **named)
+        started.set()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    thread = threading.Thread(target=apart.compiled_apart, args=(compiler(), TEXT, (PART,), ("f",)))
+    thread.start()
+    assert starts.wait(60)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if started.is_set() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_none_starts_when_the_process_ends() -> None:
+    script = (
+        "from tilewright.native import apart\nrunning = apart._running()\nrunning.end_all()\nrunning.begin(['true'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, check=False, timeout=100)
+    assert "ChildProcessError: this process is ending" in done.stderr
 
 
 def test_ctrl_c_of_the_terminal_does_not_strike_it() -> None:
