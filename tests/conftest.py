@@ -37,6 +37,16 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
         os.environ["TILEWRIGHT_CACHE_DIR"] = before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_code_lasts() -> Iterator[None]:
+    """Kernels of tests end before better code would help, and a busy host would make it; test_tiers.py sets its own."""
+    from tilewright.simt.run import tiers
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(tiers, "WORTH_SECONDS", 10.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def opencl_device() -> Any:
     """This machine's first OpenCL device; tests are skipped, with the reason, where there is none."""

@@ -357,7 +357,7 @@ _RECORDS = (
     ),
     _hopper(
         "hopper", "tensor cores by warpgroups, copies by a warpgroup of their own",
-        "persistent blocks; boxes swizzled by 128 bytes; rows of an operand that boxes cannot be copied of are copied "
+        "persistent blocks; boxes swizzled by 128 bytes; rows of an operand that boxes cannot copy are copied "
         "first, to multiples of 16 bytes",
     ),
     _hopper(

@@ -18,10 +18,11 @@ from tilewright.simt.translate.graph import Op
 
 def findings(values: Values, kernel: str) -> Iterator[Finding]:
     """A finding for each relaxed arrival after a use, and each use after a relaxed wait, with no fence in between."""
+    arrives = any(_is_relaxed(op, "mbarrier") for op in values.ops)  # most kernels have no such arrival
     for op in values.ops:
         if _is_relaxed(op, "await"):
             yield from _first(values, kernel, op, "after", _uses)
-        elif _moves(op):
+        elif arrives and _moves(op):
             yield from _first(values, kernel, op, "before", lambda other: _is_relaxed(other, "mbarrier"))
 
 
