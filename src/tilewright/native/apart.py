@@ -29,14 +29,20 @@ _MAIN = "import json, sys; sys.path += json.loads(sys.argv[1]); from tilewright.
 def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], exports: Collection[str]) -> bytes:
     """What :meth:`Compiler.compile` gives for the same arguments.
 
-    Where this process is no Python interpreter that could be started again, it is made here.
+    It is made here if this process is no Python interpreter that could be started again, or if the system starts no
+    process.
 
-    Raises OSError: no process could be started, or it ended early.
+    Raises ChildProcessError: the process ended early, or this one is ending.
     """
     if not Path(sys.executable or "").name.startswith("python"):
         return compiler.compile(ir, parts, exports=exports)
     work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports)))
-    process = _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())])
+    try:
+        process = _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())])
+    except ChildProcessError:
+        raise
+    except OSError:  # a limit, a filter of calls, an interpreter that is gone
+        return compiler.compile(ir, parts, exports=exports)
     try:
         code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
     finally:

@@ -84,6 +84,12 @@ def test_it_is_made_here_where_python_cannot_be_started_again(monkeypatch: pytes
         assert apart.compiled_apart(compiler(), TEXT, (PART,), ("f",))
 
 
+def test_it_is_made_here_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    here = compiler()
+    assert apart.compiled_apart(here, TEXT, (PART,), ("f",)) == here.compile(TEXT, (PART,), exports=("f",))
+
+
 def test_a_process_that_ends_early_is_an_error() -> None:
     with pytest.raises(OSError, match="ended early"):
         apart.compiled_apart(compiler(), "no text of LLVM", (), ("f",))
