@@ -107,7 +107,10 @@ def view(name: str, value: Any, stream: int = 0) -> View:
         raise ArgumentTypeError(
             f"`{name}` must be on the GPU like the other operand (got {_described(value)}); copy it there"
         )
-    described = array_shape(value)
+    try:
+        described = array_shape(value)
+    except TypeError:
+        raise _unreadable(name, repr(interface["typestr"])) from None
     assert described is not None
     kind = described.dtype
     if kind.kind == "V":  # a dtype that NumPy lacks: its library names it
@@ -145,11 +148,15 @@ def _named(name: str, kind: str) -> np.dtype[Any]:
     """
     try:
         return element(kind.removeprefix("torch.")).numpy
-    except KeyError as error:
-        raise ArgumentTypeError(
-            f"`{name}` must be of numbers that kernels read (got {kind}); convert it on the GPU, or multiply arrays of "
-            "the host"
-        ) from error
+    except KeyError:
+        raise _unreadable(name, kind) from None
+
+
+def _unreadable(name: str, kind: str) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"`{name}` must be of numbers that kernels read (got {kind}); convert it on the GPU, or multiply arrays of the "
+        "host"
+    )
 
 
 class Noted:

@@ -39,6 +39,14 @@ class Foreign:
         self.__cuda_array_interface__ = array.__cuda_array_interface__ | more
 
 
+class Named(Foreign):
+    """One of a dtype that NumPy lacks, which it names."""
+
+    def __init__(self, array: Any, dtype: str, **more: Any) -> None:
+        super().__init__(array, **more)
+        self.dtype = dtype
+
+
 def launched(gpu: Any, *operands: Array, **asked: Any) -> Array:
     """The product of copies on the GPU, and of those again by the way past the rules; both are the same bits."""
     there = [cuda.to_device(x) for x in operands]
@@ -109,6 +117,8 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": Foreign(x["a"], typestr=">f4")}, ArgumentTypeError, "`a` must be in this machine's byte order"),
     (lambda x: {"a": Foreign(x["a"], typestr="|V4"), "out": None}, ArgumentTypeError,
      "`a` must be of numbers that kernels read .got .V4.; convert"),
+    (lambda x: {"a": Foreign(x["a"], typestr="<f1"), "out": None}, ArgumentTypeError,
+     "`a` must be of numbers that kernels read .got '<f1'.; convert"),
     (lambda x: {"a": cuda.to_device(np.zeros((20, 30), [("x", "f4")]))}, ArgumentTypeError,
      "`a` must be of numbers that kernels read"),
     (lambda x: {"a": Foreign(x["a"], stream=5), "b": Foreign(x["b"], stream=7)},
@@ -262,6 +272,18 @@ def test_what_is_asked_for_again_passes_no_rules(gpu: Any, asked: Any) -> None:
         expected = c.copy()
         tw.matmul(a, b, expected, **asked)
         assert same_bits(out.copy_to_host(), expected)
+
+
+def test_a_dtype_that_a_library_names_passes_no_rules_again(gpu: Any) -> None:
+    ml = pytest.importorskip("ml_dtypes", reason="not run: ml_dtypes is not installed")
+    a, b = (drawn(*shape).astype(ml.bfloat16) for shape in ((20, 30), (30, 9)))
+    expected = np.asarray(tw.matmul(a, b))
+    held = [cuda.to_device(x.view(f"u{x.itemsize}")) for x in (a, b, np.zeros_like(expected))]
+    x, y, out = (
+        Named(one, like.dtype.name, typestr=like.dtype.str) for one, like in zip(held, (a, b, expected), strict=True)
+    )
+    assert RULES.isdisjoint(entered(x, y, out))
+    assert held[2].copy_to_host().tobytes() == expected.tobytes()
 
 
 def test_what_is_asked_for_differently_is_not_taken_for_the_same(gpu: Any) -> None:
