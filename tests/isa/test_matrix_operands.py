@@ -78,7 +78,7 @@ def test_the_launchs_gpu_decides_how_products_are_added():
     ("operands", "message"),
     [
         ("{%f0,%f1,%f2}, {%r1,%r1,%r1,%r1}, {%r1,%r1}, {%f0,%f1,%f2,%f3}",
-         r"operand d of .* must be 4 registers in braces \(got 3 in braces\); their number follows the name"),
+         r"operand d of .* must be 4 registers in braces \(got 3 in braces\); the name sets their number"),
         ("{%f0,%f1,%f2,%f3}, {%r1,%r1}, {%r1,%r1}, {%f0,%f1,%f2,%f3}", "operand a of .* must be 4 registers in braces"),
         ("{%f0,%f1,%f2,%f3}, {%r1,%r1,%r1,%r1}, %r1, {%f0,%f1,%f2,%f3}",
          r"operand b of .* must be 2 registers in braces \(got no braces\)"),

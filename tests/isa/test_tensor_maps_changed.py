@@ -130,7 +130,7 @@ def test_a_map_outside_memory_is_a_fault():
     [
         ("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%s], 5, 1;", "number of an axis, a literal 0 to 4"),
         ("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%kept], [%s], 64;",
-         "copies 128 bytes"),
+         "must copy 128 bytes"),
         ("tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [%s], 1;", "10.0 or later"),
     ],
 )  # fmt: skip

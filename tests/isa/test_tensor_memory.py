@@ -151,7 +151,7 @@ def test_columns_come_and_go() -> None:
         (ALLOC.format(512) + ALLOC.format(32), "32 adjacent columns must be free .got 0 free"),
         ("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n" + ALLOC.format(32), "gives up its permit"),
         (ALLOC.format(64), "must free its tensor memory before it ends .got 64 columns"),
-        (ALLOC.format(64) + LOAD + FREE.format(32), "one allocation.*got 32 columns at address 0x0"),
+        (ALLOC.format(64) + LOAD + FREE.format(32), "one whole allocation.*got 32 columns at address 0x0"),
         (ALLOC.format(64) + LOAD + "add.u32 %t, %t, 32;\n" + FREE.format(32), "at address 0x20"),
         (LOAD.replace("ld.shared.b32 %t, [place]", "mov.b32 %t, -1") + FREE.format(32), "0xffffffff"),
     ],

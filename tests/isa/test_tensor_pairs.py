@@ -109,5 +109,5 @@ def test_a_copy_for_two_blocks_takes_each_ones_lines() -> None:
 def test_a_block_alone_has_no_peer(instruction: str) -> None:
     given, out = np.zeros(8192, np.uint16), np.zeros(8192, np.float32)
     alone = Program.from_ptx(program(256).ptx.replace(MULTIPLY, instruction))
-    with pytest.raises(KernelError, match="clusters of an even number of blocks"):
+    with pytest.raises(KernelError, match="clusters with an even number of blocks"):
         launch(alone, 1, 128, (given, out), cluster=1, gpu="b200")

@@ -376,7 +376,7 @@ def test_signs_and_the_upper_half_of_warps() -> None:
         ({"b": 1 << 52}, "strides must be offsets"),
         ({"b": 0x3000}, "shared"),
         ({"a": 0x3FFF << 32}, "shared"),
-        ({"instruction": 1 << 2}, "whether A is sparse"),
+        ({"instruction": 1 << 2}, "must be 1 with .sp and 0 without"),
         ({"instruction": 3 << 7}, "types"),
         ({"instruction": 2 << 4}, "types"),
         ({"instruction": 1 << 28}, "shape"),

@@ -101,7 +101,7 @@ def test_the_ladder_runs_what_the_host_does_and_says_what_brings_the_rest(
     out = shown["ladder --size 32"][1]
     assert "2 of 2 trusted kernels give the canonical product" in out
     wanting = sum(record.backend == "gpu" for record in catalogue.records())
-    assert f"{wanting} kernels not run: pip install 'tilewright[gpu]' brings what they need" in out
+    assert f"{wanting} kernels not run; to run them: pip install 'tilewright[gpu]'" in out
     rungs = json.loads(shown["ladder --size 16 --kernels three_loops,tiled --json"][1])["rungs"]
     assert [(rung["name"], rung["verified"], rung["missing"]) for rung in rungs] == [
         ("three_loops", True, ""),

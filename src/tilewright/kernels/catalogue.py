@@ -36,18 +36,18 @@ _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
 #: The source rows of kernels; `docs/sources.md` describes them.
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
-        "S1": "Numba, one thread an element",
+        "S1": "Numba, one thread per element",
         "S2": "Numba, tiles of 16 x 16 in shared memory",
-        "S3": "CUDA C++, blocks of C, as the vendor's sample",
+        "S3": "CUDA C++, blocks of C, like the vendor's sample",
         "S4": "OpenCL, for Numba's removed AMD target",
         "S5": "the host, three loops",
-        "S6": "CUDA C++, one thread an element, integers",
+        "S6": "CUDA C++, one thread per element, integers",
         "S9": "CUDA C++, tiles in shared memory, integers",
-        "S11": "CUDA C++, several results a thread",
-        "SGEMM": "CUDA C++, float32, up to tiles of warps",
+        "S11": "CUDA C++, several results per thread",
+        "SGEMM": "CUDA C++, float32, up to warp tiles",
         "SR": "CUDA C++, any algebra and any epilogue",
         "TC": "CUDA C++, tensor cores",
-        "CPU": "the host, the engine behind tw.matmul",
+        "CPU": "the host's engine behind tw.matmul",
         "OpenCL": "OpenCL, tiles in registers",
     }
 )
@@ -178,7 +178,7 @@ def _several_results(count: int) -> Record:
     s = "s" * (count > 1)
     return _template(
         f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
-        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1), depth=32,
+        f"{count} result{s} per thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1), depth=32,
         notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
     )  # fmt: skip
 
@@ -279,7 +279,7 @@ _RECORDS = (
         "tiled_published", "tiled_published", "Numba CUDA: shared-memory tiles, as published", "S2", made=False,
         dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
         limits="right only where m, n and k are multiples of 16 and k equals m",
-        notes="guard with `and`, no filled edges, k loop of gridDim.x steps, tiles indexed [tx, ty]",
+        notes="guards with `and`, fills no edges, takes gridDim.x steps along k, and indexes tiles [tx, ty]",
     ),
     _numba(
         "tiled", "tiled", "Numba CUDA: shared-memory tiles, corrected", "S2", notes="any shape; tiles indexed [ty, tx]"
@@ -292,29 +292,29 @@ _RECORDS = (
     *(_shared_memory(size) for size in (8, 16, 32)),
     *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
     _sgemm(
-        "uncoalesced", "one_element<32, false>", "one thread an element, rows along a warp", 32, (1, 1),
+        "uncoalesced", "one_element<32, false>", "one thread per element, rows along a warp", 32, (1, 1),
         "the row follows threadIdx.x: what not to do, right for every shape", "coalesced.cu", reads=16,
     ),
     _sgemm(
-        "coalesced", "one_element<32, true>", "one thread an element, columns along a warp", 32, (1, 1),
+        "coalesced", "one_element<32, true>", "one thread per element, columns along a warp", 32, (1, 1),
         "the column follows threadIdx.x", "coalesced.cu",
     ),
     _sgemm(
-        "thread_tile_1d", "thread_tile_1d<64, 64, 8, 8>", "8 results of a column a thread, 64x64x8", 64, (8, 1),
+        "thread_tile_1d", "thread_tile_1d<64, 64, 8, 8>", "8 results of a column per thread, 64x64x8", 64, (8, 1),
         "one read of B's tile serves 8 multiply-adds", depth=8,
     ),
     _sgemm(
-        "thread_tile_2d", "thread_tile_2d<128, 128, 8, 8, 8>", "8x8 results a thread, 128x128x8", 128, (8, 8),
+        "thread_tile_2d", "thread_tile_2d<128, 128, 8, 8, 8>", "8x8 results per thread, 128x128x8", 128, (8, 8),
         "16 reads serve 64 multiply-adds; bank conflicts in reading both tiles", depth=8, reads=2,
     ),
     _sgemm(
-        "vectorised", "vectorised<128, 128, 8, 8, 8>", "8x8 results a thread, float4, A transposed", 128, (8, 8),
+        "vectorised", "vectorised<128, 128, 8, 8, 8>", "8x8 results per thread, float4, A transposed", 128, (8, 8),
         "rows that are not aligned to 16 bytes go element by element; conflicts in storing A, reading B",
         depth=8, reads=2,
     ),
     _sgemm(
         "padded", "padded<128, 128, 8, 8, 8>", "the same without bank conflicts", 128, (8, 8),
-        "A's tile has rows 4 elements longer, a thread's results are in patches of 4x4", depth=8,
+        "rows of A's tile are 4 elements longer, and a thread's results lie in patches of 4x4", depth=8,
     ),
     _sgemm(
         "double_buffered", "double_buffered<128, 128, 8, 8, 8>", "the same with two buffers", 128, (8, 8),
@@ -325,7 +325,7 @@ _RECORDS = (
         "24 reads serve 128 multiply-adds",
     ),
     Record(
-        "semiring", "CUDA C++: any algebra and any epilogue, 4x4 results a thread, 64x64x16", "SR", "gpu", _COMPUTED,
+        "semiring", "CUDA C++: any algebra and any epilogue, 4x4 results per thread, 64x64x16", "SR", "gpu", _COMPUTED,
         tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=_ALL, beside=24,
         notes="its operations come from traced expressions, as the processor's and OpenCL's do",
         compiler=functools.partial(_cuda, "semiring.cu", "semiring<TYPE, PlusTimes<TYPE>, 64, 64, 16, 4, 4>"),

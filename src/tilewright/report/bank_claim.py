@@ -53,18 +53,18 @@ def verdict(counted: dict[int, Tile]) -> str:
     guilty = [tile for tile in blamed if tile.conflicts]
     if not guilty:
         return (
-            f"The counts do not bear S10's claim out: no shared-memory access of the {_names(blamed)} tiles conflicts, "
-            f"so bank conflicts are not what slows them."
+            f"The counts do not support S10's claim: no shared-memory access of the {_names(blamed)} tiles has a bank "
+            f"conflict, so bank conflicts do not slow them."
         ) + _traffic(counted)
     listed = ", ".join(f"{count(t.conflicts)} with {t.edge}x{t.edge}" for t in guilty)
     reference = counted.get(REFERENCE)
     if reference and any(tile.conflicts <= reference.conflicts for tile in guilty):
         return (
-            f"The counts do not bear S10's claim out: there are excess wavefronts ({listed}), but the "
+            f"The counts do not support S10's claim: there are excess wavefronts ({listed}), but the "
             f"{REFERENCE}x{REFERENCE} tiles have {count(reference.conflicts)}." + _traffic(counted)
         )
     extent = "" if len(guilty) == len(blamed) else " in part"
-    return f"The counts bear S10's claim out{extent}: bank conflicts add excess wavefronts, {listed}." + _traffic(
+    return f"The counts support S10's claim{extent}: bank conflicts add excess wavefronts, {listed}." + _traffic(
         counted
     )
 
@@ -88,10 +88,10 @@ def _traffic(counted: dict[int, Tile]) -> str:
     if reference is None or not reference.global_load_sectors:
         return ""
     ratios = [
-        f"{tile.global_load_sectors / reference.global_load_sectors:.2g} times with {edge}x{edge} tiles"
+        f"{edge}x{edge} tiles have {tile.global_load_sectors / reference.global_load_sectors:.2g} times"
         for edge, tile in counted.items()
         if edge != REFERENCE and tile.global_load_sectors != reference.global_load_sectors
     ]
     if not ratios:
         return ""
-    return f" What differs is global traffic: {' and '.join(ratios)} the load sectors of {REFERENCE}x{REFERENCE}."
+    return f" Global traffic differs: {' and '.join(ratios)} the load sectors of {REFERENCE}x{REFERENCE}."

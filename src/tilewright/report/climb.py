@@ -24,9 +24,7 @@ def blocks(climb: Climb) -> Iterator[Block]:
     yield from _summary(climb)
     yield from _notes(climb.rungs)
     for extra, count in climb.missing.items():
-        yield words(
-            f"{figures.amount(count, 'kernel')} not run: pip install 'tilewright[{extra}]' brings what they need"
-        )
+        yield words(f"{figures.amount(count, 'kernel')} not run; to run them: pip install 'tilewright[{extra}]'")
     yield from _claim(climb.rungs)
 
 
@@ -178,19 +176,19 @@ def _summary(climb: Climb) -> Iterator[Block]:
         trusted = [r for r in ran if (r.order == _BOUNDED) == bounded]
         right = sum(bool(r.verified) for r in trusted)
         style = f"bold {styles.GOOD}" if right == len(trusted) else styles.ERROR
-        which = f"{right} of {len(trusted)} {'of tensor cores' if bounded else 'trusted kernels'}"
+        which = f"{right} of {len(trusted)} {'tensor-core' if bounded else 'trusted'} kernels"
         if trusted:
             text = Text.assemble(text, " " * bool(text), (which, style), f" {claim}.")
-    besides = _besides(climb.rungs)
-    if besides:
-        text.append(f" Shown besides, not counted: {besides}.")
+    others = _others(climb.rungs)
+    if others:
+        text.append(f" Also shown, but not counted: {others}.")
     yield words(text)
     for sentence in _legend(climb):
         yield words((sentence, styles.QUIET), hang=2)
     yield from rows_of(climb.rungs)
 
 
-def _besides(rungs: Sequence[Rung]) -> str:
+def _others(rungs: Sequence[Rung]) -> str:
     """Name the rungs that are not trusted kernels that ran, so that the numbers add up to the rows."""
     specimens = [r.name for r in rungs if r.published and not _of_vendor(r)]
     vendors = [r.name for r in rungs if _of_vendor(r)]
@@ -211,21 +209,21 @@ def _legend(climb: Climb) -> Iterator[str]:
     """Explain the terms that appear in the rows."""
     rungs = climb.rungs
     if climb.machine.device == "simulated":
-        yield "Host time: this host's, of the simulation where a GPU's kernel ran; it says nothing of a GPU."
+        yield "Host time: measured on this host. For a GPU's kernel it is the simulation's; it says nothing of a GPU."
     if any(r.limits for r in rungs):
         yield (
-            "GPU times, by what bounds them: what issue, arithmetic and each memory (sh.: shared) take at least for "
-            "what was counted. The longest bounds the kernel: no GPU of this kind is faster."
+            "GPU: the least time that issue, arithmetic and each memory (sh.: shared) need for what was counted. "
+            "The longest bounds the kernel: no GPU of this kind is faster."
         )
     if any(r.predicted.predicted_seconds for r in rungs):
         yield (
-            "Predicted: by a model of one multiprocessor from machine code and counts, with the band that most "
-            "published times are in; nothing was measured."
+            "Predicted: a model of one multiprocessor computes it from machine code and counts; nothing was measured. "
+            "Most published times lie between `from` and `to`."
         )
     if any(r.published and not _of_vendor(r) for r in rungs):
-        yield "Published: as its source has it, defects included; what it does is shown, not trusted."
+        yield "Published: the kernel as its source has it, with its defects. Its results are shown, not trusted."
     if any(r.verified and r.order not in _RIGHT for r in rungs):
-        yield "Own order: exact, bit for bit, in the order of sums its source has, which is not the canonical one."
+        yield "Own order: exact, bit for bit, in the source's order of sums, which is not the canonical one."
 
 
 def _notes(rungs: Sequence[Rung]) -> Iterator[Block]:

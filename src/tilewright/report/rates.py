@@ -223,7 +223,7 @@ def _across(source: SourceTable, rates: Sequence[Rate], style: str) -> Table:
     ours = {source.column(rate.point): rate.gflops / UNITS[source.unit] for rate in rates if not rate.failed}
     printed = {value: source.figures[source.widths[0], value] for value in source.values}
     columns = [_of_row(value) for value in source.values]
-    title = f"{source.columns} a thread" if source.columns == "results" else source.columns
+    title = f"{source.columns} per thread" if source.columns == "results" else source.columns
     rows = [("ours", ours, style), ("source", printed, styles.QUIET)]
     return Table(group(Column(title, lambda row: row[0], style="bold")), (group(*columns),), rows)
 

@@ -69,8 +69,8 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
     assert "tiled_published: assumes multiples of 16" in done.out
     assert "1 of 1 trusted kernels give" in done.out
     shown = " ".join(done.out.split())
-    assert "Shown besides, not counted: 1 published specimen (tiled_published)." in shown
-    assert "Published: as its source has it, defects included; what it does is shown, not trusted." in shown
+    assert "Also shown, but not counted: 1 published specimen (tiled_published)." in shown
+    assert "Published: the kernel as its source has it, with its defects. Its results are shown, not trusted." in shown
     assert "Own order:" not in shown
 
 
@@ -95,20 +95,20 @@ def test_the_numbers_add_up_to_the_rows(tilewright: Run, catalogue_of: Run) -> N
     assert (
         "not counted: 2 published specimens (old_published, older_published); 1 kernel not run." in shown
     )  # 4 + 2 + 1 rows
-    assert "Own order: exact, bit for bit, in the order of sums its source has" in shown
+    assert "Own order: exact, bit for bit, in the source's order of sums" in shown
 
 
 def test_specimens_alone_are_explained_too(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("old_published", published=True, wrong=2))
     shown = " ".join(tilewright("ladder", "--size", 8).out.split())
-    assert "No trusted kernel ran. Shown besides, not counted: 1 published specimen (old_published)." in shown
-    assert "Published: as its source has it" in shown
+    assert "No trusted kernel ran. Also shown, but not counted: 1 published specimen (old_published)." in shown
+    assert "Published: the kernel as its source has it" in shown
 
 
 def test_the_vendors_library_is_no_specimen(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("cublas", source="-", published=True))
     out = tilewright("ladder", "--size", 8).out
-    assert "Shown besides, not counted: a library's product (cublas)." in " ".join(out.split())
+    assert "Also shown, but not counted: a library's product (cublas)." in " ".join(out.split())
     assert "Published:" not in out
 
 
@@ -198,10 +198,10 @@ def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_o
         ]
 
     catalogue_of(*edges(0))
-    assert "do not bear S10's claim out" in tilewright("ladder", "--size", 32).out
+    assert "do not support S10's claim" in tilewright("ladder", "--size", 32).out
     catalogue_of(*edges(77))
     shown = " ".join(tilewright("ladder", "--size", 32).out.split())  # however the terminal wraps it
-    assert "bear S10's claim out: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
+    assert "support S10's claim: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
 
 
 @pytest.mark.parametrize(

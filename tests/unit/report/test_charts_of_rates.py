@@ -84,7 +84,7 @@ def test_blocks_make_a_table() -> None:
 
 def test_results_a_thread_make_a_table_of_their_own() -> None:
     found = charts(*(rate(f"results_{r}", "v100", 64, 1e-6, "predicted", block=32, results=r) for r in (1, 2)))
-    assert (found[1].columns, found[1].column_title) == (("1", "2"), "results a thread")
+    assert (found[1].columns, found[1].column_title) == (("1", "2"), "results per thread")
 
 
 def of_table(name: str, *found: Rate) -> tuple[Any, ...]:

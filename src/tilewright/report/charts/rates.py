@@ -21,7 +21,7 @@ _MOST_LINES = 9
 #: The three matrices, each moved once.
 _MATRICES = 3
 #: The quantity that the columns of a source's table vary.
-_COLUMNS = {"block": "edge of a block", "results": "results a thread", "contender": "kernel"}
+_COLUMNS = {"block": "edge of a block", "results": "results per thread", "contender": "kernel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _roof(device: str, dtype: str, sizes: Sequence[int]) -> Iterator[Series]:
 
 
 def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
-    """For kernels of one name that differ in their block's edge, or in results a thread, a table by size and that."""
+    """For kernels of one name that differ in their block's edge, or in results per thread, a table by size and that."""
     families: dict[Any, list[Rate]] = {}
     for rate in rates:
         stem, _ = _numbered(rate)

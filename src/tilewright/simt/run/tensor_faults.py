@@ -16,60 +16,58 @@ RULES: Final = {
         "the columns of an allocation must be 32, 64, 128, 256 or 512 (got {got:,})", "tensor memory allocation",
     ),
     _COLUMNS["room"]: (
-        "{got:,} adjacent columns must be free (got {other:,} free in all): it waits for ever unless "
-        "other warps free theirs; ask for fewer, or free some before", "tensor memory allocation",
+        "{got:,} adjacent columns must be free (got {other:,} free in all), or the allocation waits until other warps "
+        "free theirs; allocate fewer columns, or free some first", "tensor memory allocation",
     ),
     _COLUMNS["permit"]: (
         "columns must be allocated before the block gives up its permit (got {got:,} requested after "
         "tcgen05.relinquish_alloc_permit)", "tensor memory allocation",
     ),
     _COLUMNS["freed"]: (
-        "what is freed must be one allocation, by its address and its number of columns (got {other:,} columns at "
-        "address {got:#x})", "tensor memory allocation",
+        "tcgen05.dealloc must free one whole allocation, by its address and its number of columns (got {other:,} "
+        "columns at address {got:#x})", "tensor memory allocation",
     ),
     _COLUMNS["left"]: (
-        "a block must free its tensor memory before it ends (got {got:,} columns that are still allocated); put "
+        "a block must free its tensor memory before it ends (got {got:,} columns still allocated); put "
         "tcgen05.dealloc after their last use", "tensor memory left",
     ),
     _COLUMNS["outside"]: (
         "an access of tensor memory must be inside allocated columns, from a lane that its shape allows (got {other:,} "
-        "from column {got:,} on); take the address that tcgen05.alloc stored, and allocate as many columns as are used",
+        "from column {got:,} on); use the address that tcgen05.alloc stored, and allocate all columns you use",
         "bounds tensor memory",
     ),
     _COLUMNS["lanes"]: (
-        "a warp reaches 32 lanes of tensor memory, from 32 times its number modulo 4 on (got lane {got:,} in warp "
-        "{other:,}); .32x32b begins with the first of them, other shapes with that or the 17th", "bounds tensor memory",
+        "a warp must access the 32 lanes of tensor memory from lane 32 * (warp % 4) on (got lane {got:,} in warp "
+        "{other:,}); start at the first, or with a shape other than .32x32b at the 17th", "bounds tensor memory",
     ),
     state.TENSOR_PEER: (
-        "a product or a copy of two blocks must be launched in clusters of an even number of blocks (got {got:,})",
+        "a kernel with .cta_group::2 must be launched in clusters with an even number of blocks (got {got:,})",
         "tensor product",
     ),
 }  # fmt: skip
 _WRONG: Final = state.WRONG
 #: Of a descriptor `{got}`.
 _DESCRIPTORS: Final = {
-    _WRONG["version"]: "bits 46 to 48 of a matrix descriptor must be 1 (got {got:#x} as its upper half)",
+    _WRONG["version"]: "bits 46 to 48 of a matrix descriptor must be 1 (got {got:#x} as the upper half)",
     _WRONG["swizzle"]: (
-        "the swizzle of a matrix descriptor must be 0, 2, 4 or 6, or 1 of a matrix whose lines lie side by side (got "
-        "{got:#x} as its upper half)"
+        "the swizzle of a matrix descriptor must be 0, 2, 4 or 6, or 1 for an MN-major matrix (got {got:#x} as the "
+        "descriptor's upper half)"
     ),
-    _WRONG["mode"]: "strides must be offsets, not addresses (got bit 52 in {got:#x}, the descriptor's upper half)",
-    _WRONG["format"]: "the types in the instruction descriptor must be ones of the kind (got {got:#x})",
-    _WRONG["shape"]: "the shape in the instruction descriptor must be one of the kind (got {got:#x})",
-    _WRONG[
-        "sparsity"
-    ]: "bit 2 of the instruction descriptor must say, as the name does, whether A is sparse (got {got:#x})",
-    _WRONG["across"]: "only elements of 8 bits and more may lie across (got instruction descriptor {got:#x})",
+    _WRONG["mode"]: "strides must be offsets, not addresses (got bit 52 of the descriptor, in its upper half {got:#x})",
+    _WRONG["format"]: "the instruction descriptor must name types that the .kind supports (got {got:#x})",
+    _WRONG["shape"]: "the instruction descriptor must name a shape that the .kind supports (got {got:#x})",
+    _WRONG["sparsity"]: "bit 2 of the instruction descriptor must be 1 with .sp and 0 without it (got {got:#x})",
+    _WRONG["across"]: "an MN-major matrix must have elements of 8 bits or more (got instruction descriptor {got:#x})",
     _WRONG["held"]: (
-        "A in tensor memory must have elements of 8 bits and more, along k (got instruction descriptor {got:#x})"
+        "A in tensor memory must be K-major with elements of 8 bits or more (got instruction descriptor {got:#x})"
     ),
     _WRONG["metadata"]: (
-        "the selector of a sparse A must be 0, or 1 of 16 bits and of tf32 (got {got:#x}, the instruction descriptor)"
+        "the sparsity selector must be 0, or 1 for elements of 16 bits and tf32 (got instruction descriptor {got:#x})"
     ),
     _WRONG["zeros"]: (
         "a zero-column mask must be 0: other masks are not implemented (got {got:#x} as its descriptor's upper half)"
     ),
-    _WRONG["scales"]: "the scales in the instruction descriptor must be ones of the kind (got {got:#x})",
+    _WRONG["scales"]: "the instruction descriptor must name scales that the .kind supports (got {got:#x})",
 }
 
 

@@ -220,7 +220,7 @@ def _groups_left(emitter: Emitter, op: Op) -> int:
     """The number of groups that a wait leaves in flight, a literal."""
     (left,) = op.instruction.operands
     if not isinstance(left, tree.Immediate):
-        raise PtxError(f"{_at(emitter, op)} takes a number of groups (got {operand_text(left)})")
+        raise PtxError(f"{_at(emitter, op)} takes a literal number of groups (got {operand_text(left)})")
     return left.value
 
 

@@ -211,7 +211,7 @@ class Emitter:
                 return self.pack([self.read(i, self.operand_type(i, type_, len(items))) for i in items], type_)
         raise PtxError(
             f"{self.module.path}:{self.line}: an operand must be a value to be read as .{type_} "
-            f"(got '{operand_text(operand)}'); load what is in memory first"
+            f"(got '{operand_text(operand)}'); load the value from memory first"
         )
 
     def _further(self, value: Value, shape: Shape, stride: Value | None, lane: int) -> Value:
@@ -262,7 +262,7 @@ class Emitter:
                 return self.code.const("i64", self.layout.functions.index(operand.name) + 1)
             raise PtxError(
                 f"{self.module.path}:{self.line}: an operand must be a register, a literal, or the address of a "
-                f"variable or function (got '{operand.name}', which is none); a label is only jumped to"
+                f"variable or function (got '{operand.name}'); only branches take a label"
             )
         space, offset = place
         offset += operand.offset

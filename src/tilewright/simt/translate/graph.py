@@ -131,7 +131,8 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         for item in _destination_items(operands[0] if form.row.updates else operands.pop(0)):
             if not isinstance(item, tree.Register) or (item.name not in registers and item.name != SINK):
                 raise PtxError(
-                    f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {operand_text(item)})"
+                    f"{path}:{instruction.ptx_line}: '{instruction.name}' must write to a register "
+                    f"(got {operand_text(item)})"
                 )
             destinations.append(item.name)
     if form.row.role is Role.CALL:  # a call that is not inlined writes its result registers
@@ -141,7 +142,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     if instruction.guard is not None:
         reads.append(instruction.guard.register.name)
     if SINK in reads:
-        raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' reads '_', which only takes results")
+        raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' reads '_', which can only take a result")
     reads = [r for r in reads if r in registers]
     if form.row.kind == "carry":
         registers.setdefault(CARRY, ".pred")
@@ -222,7 +223,7 @@ class _Cutter:
             self.blocks[-1].kind = "exit"
         for block, slot, label, line in self.pending:
             if label not in self.labels:
-                raise PtxError(f"{self.path}:{line}: branch to '{label}', which no label of this function has")
+                raise PtxError(f"{self.path}:{line}: branch to '{label}', but this function has no such label")
             block.successors[slot] = self.labels[label]
         return self.blocks
 

@@ -145,9 +145,9 @@ class _Inliner:
             if call.target.name.startswith(_DEVICE_LAUNCHES):
                 place = users_line(frames(item.location, self.module.files))
                 raise PtxError(
-                    f"{place or f'{self.module.path}:{item.ptx_line}'}: a kernel must call of the device "
-                    f"runtime what is simulated (got '{call.target.name}'): launches, their errors, streams, events, "
-                    "cudaMalloc, cudaFree, cudaMemcpyAsync and cudaMemsetAsync"
+                    f"{place or f'{self.module.path}:{item.ptx_line}'}: a kernel can call only simulated "
+                    f"functions of the device runtime (got '{call.target.name}'): launches, their errors, streams, "
+                    "events, cudaMalloc, cudaFree, cudaMemcpyAsync and cudaMemsetAsync"
                 )
             raise PtxError(
                 f"{self.module.path}:{item.ptx_line}: call to '{call.target.name}', which this module does not define "

@@ -28,7 +28,7 @@ _EXACT_FORMATS = re.compile(r"\.(bf16|tf32|e\dm\d)")
 _READ_SPECIALS = (Role.COPY, Role.CONVERT)
 #: The destination that discards a result.
 SINK = "_"
-_LIST = "their number follows the name: .v2, .v4 or .v8, or the shape and types of a matrix"
+_LIST = "the name sets their number: .v2, .v4 or .v8, or the shape and types of a matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Rule:
 
     widths: tuple[int, ...]
     text: str
-    remedy: str = "declare it so, or convert with cvt"
+    remedy: str = "declare the register with this width, or convert with cvt"
 
 
 _ANY = _Rule(_WIDTHS, "")
@@ -113,7 +113,7 @@ class _Check:
                 self.register(f"operand {first}", left, self.rule(first))
                 self.register(f"operand {second or first}", right, self.rule(second or first))
             case tree.Address() if first not in _in_brackets(self.form.row.syntax):
-                remedy = "load what is in memory first"
+                remedy = "load the value from memory first"
                 self.fail(f"operand {first}", "a register or a literal", operand_text(operand), remedy)
             case tree.Address(tree.Register() as base):
                 rule = self.rule(first, address=True) if first in self.form.row.types else _ADDRESS  # a handle's is one

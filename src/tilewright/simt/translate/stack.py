@@ -110,8 +110,8 @@ def _alignment(emitter: Emitter, op: Op) -> int:
     given = op.sources[1]
     if not isinstance(given, tree.Immediate) or not 0 < given.value <= _ALIGNMENT_MAX or given.value.bit_count() != 1:
         raise PtxError(
-            f"{emitter.module.path}:{op.instruction.ptx_line}: '{op.instruction.name}' must have as alignment a power "
-            f"of two up to {_ALIGNMENT_MAX:,} (got {operand_text(given)})"
+            f"{emitter.module.path}:{op.instruction.ptx_line}: '{op.instruction.name}' must have an alignment that is "
+            f"a power of two, at most {_ALIGNMENT_MAX:,} (got {operand_text(given)})"
         )
     return max(given.value, _ALIGNMENT_MIN)
 

@@ -30,7 +30,7 @@ def emit(emitter: Emitter, op: Op) -> None:
     if form.has("cp_fenceproxy"):
         size = item.operands[2]
         if not isinstance(size, tree.Immediate) or size.value != _BYTES:
-            raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' copies {_BYTES} bytes; write that")
+            raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' must copy {_BYTES} bytes")
         to = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], "global", store=True))
         origin = mbarriers.scratch(emitter, _VALUES, pointers(emitter, op, item.operands[1], "shared"))
         _notify(emitter, op, item.operands[1], "shared", store=False)

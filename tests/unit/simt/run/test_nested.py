@@ -326,5 +326,5 @@ def test_what_is_not_simulated_of_the_device_runtime_says_so():
     text = HEAD + ".extern .func (.param .b32 r) __cudaCDP2DeviceGetLimit (.param .b64 a, .param .b32 b);\n"
     call = """{ .param .b64 a; .param .b32 b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b32 [b], 0;
     call.uni (r), __cudaCDP2DeviceGetLimit, (a, b); }"""
-    with pytest.raises(PtxError, match=r"what is simulated \(got '__cudaCDP2DeviceGetLimit'\)"):
+    with pytest.raises(PtxError, match=r"simulated functions of the device runtime \(got '__cudaCDP2DeviceGetLimit'\)"):
         launch(Program.from_ptx(text + entry(call)), 1, 1, (np.zeros(1),))

@@ -149,7 +149,7 @@ def test_something_that_is_no_kernel():
         ("brx.idx %r1, LIST;", r"'LIST' is not declared here"),
         ("add.u32 %r1, %r2;", r"'add\.u32' takes 3 operands \(got 2\)"),
         ("setp.eq.u32 %q, %r1, %r2, 7;", r"'setp\.eq\.u32' takes 3 operands \(got 4\)"),
-        ("add.u32 5, %r2, 1;", r"writes a register"),
+        ("add.u32 5, %r2, 1;", r"must write to a register"),
         ("ld.global.u32 %r1, [nope];", r"'nope' is not declared"),
         ("st.shared.u32 [g], %r1;", r"names 'g', which is in \.global"),
         ("ld.param.u64 %d1, [p+8];", r"reads bytes 8 to 16 of 8 parameter bytes"),

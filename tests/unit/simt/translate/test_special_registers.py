@@ -175,7 +175,7 @@ def test_clocks_grow_alike():
         ("mov.u32 %r1, %clock64;", r"operand a of 'mov\.u32' must be 32 bits wide \(got %clock64, 64 bits\)"),
         ("mov.u32 %r1, %is_explicit_cluster;", r"must be 32 bits wide \(got %is_explicit_cluster, a predicate\)"),
         ("add.u32 %r1, %tid.x, 1;", r"operand a of 'add\.u32' must be a declared register \(got %tid\.x\)"),
-        ("mov.u32 %tid.x, 1;", r"'mov\.u32' writes a register"),
+        ("mov.u32 %tid.x, 1;", r"'mov\.u32' must write to a register"),
         ("@%tid.x mov.u32 %r1, 1;", r"guard of 'mov\.u32' must be"),
         ("mov.u32 %r1, _;", r"'mov\.u32' reads '_'"),
     ],

@@ -138,7 +138,7 @@ def test_only_what_was_saved_can_be_restored(pointer):
 
 @pytest.mark.parametrize("align", ["3", "0", "16777216", "%r1"])
 def test_alignments_that_no_gpu_takes(align):
-    with pytest.raises(PtxError, match="as alignment a power of two up to 8,388,608"):
+    with pytest.raises(PtxError, match="an alignment that is a power of two, at most 8,388,608"):
         words(f"mov.u64 %d1, 8; alloca.u64 %d2, %d1, {align};", 32)
 
 

@@ -23,7 +23,7 @@ def run(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("add.s64 %rd1, %r1, 5;", r"operand a of 'add\.s64' must be 64 bits wide \(got %r1, \.b32\); declare it so"),
+        ("add.s64 %rd1, %r1, 5;", r"operand a of 'add\.s64' must be 64 bits wide \(got %r1, \.b32\); declare the"),
         ("add.s32 %rd1, %r1, 5;", r"operand d of 'add\.s32' must be 32 bits wide \(got %rd1, \.b64\)"),
         ("add.f32 %f1, %f2, %rd1;", r"operand b of 'add\.f32' must be 32 bits wide \(got %rd1, \.b64\)"),
         ("mul.wide.s32 %r1, %r1, %r2;", r"operand d of 'mul\.wide\.s32' must be 64 bits wide"),
