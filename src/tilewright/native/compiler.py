@@ -40,9 +40,9 @@ class Effort(Enum):
 class Library:
     """Loaded machine code: addresses by symbol. It may be unloaded when nothing refers to it any more."""
 
-    def __init__(self, addresses: dict[str, int], loader: Compiler) -> None:
+    def __init__(self, addresses: dict[str, int], loader: Compiler, parts: tuple[Library, ...]) -> None:
         self.addresses = addresses
-        self._loader = loader  # keeps the code loaded
+        self._loader, self._parts = loader, parts  # keeps the code loaded, and what it calls
 
 
 class Compiler:
@@ -121,11 +121,22 @@ class Compiler:
         check()
         return bytes(machine.emit_object(module))
 
-    def link(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int] | None = None) -> Library:
-        """Load an object; returns the addresses of what it exports."""
-        return calls().run(lambda check: self._loaded_from(code, exports, imports or {}))
+    def link(
+        self,
+        code: bytes,
+        exports: tuple[str, ...],
+        imports: dict[str, int] | None = None,
+        parts: tuple[Library, ...] = (),
+    ) -> Library:
+        """Load an object that may call `imports` and what `parts` export; returns the addresses of what it exports."""
+        called = dict(imports or {})
+        for part in parts:
+            called.update(part.addresses)
+        return calls().run(lambda check: self._loaded_from(code, exports, called, parts))
 
-    def _loaded_from(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int]) -> Library:
+    def _loaded_from(
+        self, code: bytes, exports: tuple[str, ...], imports: dict[str, int], parts: tuple[Library, ...]
+    ) -> Library:
         for _ in range(len(self._left)):
             self._loaded.pop(self._left.popleft()).close()
         self._linked += 1
@@ -135,7 +146,7 @@ class Compiler:
         for symbol, address in imports.items():
             builder.import_symbol(symbol, address)
         tracker = builder.link(self._jit, f"tilewright.{self._linked}")
-        library = Library({symbol: tracker[symbol] for symbol in exports}, self)
+        library = Library({symbol: tracker[symbol] for symbol in exports}, self, parts)
         self._loaded[weakref.ref(library, self._left.append)] = tracker
         return library
 

@@ -62,6 +62,17 @@ def signatures(source: Source) -> _Signatures:
     return calls().run(lambda check: _read(source))
 
 
+@bounded(256)
+def called(source: Source) -> frozenset[str]:
+    """The functions that a module calls and does not define, LLVM's own excluded."""
+    return calls().run(lambda check: _undefined(source))
+
+
+def _undefined(source: Source) -> frozenset[str]:
+    names = (f.name for f in parsed(source, llvm.context.create_context()).functions if f.is_declaration)
+    return frozenset(name for name in names if not name.startswith("llvm."))
+
+
 def _read(source: Source) -> _Signatures:
     module = parsed(source, llvm.context.create_context())
     return {

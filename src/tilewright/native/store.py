@@ -26,8 +26,8 @@ from tilewright.native.once import once
 from tilewright.settings import Settings
 
 _MAGIC = b"tilewright-code 1\n"
-#: The cache's size is checked after about every sixteenth write: one digest in sixteen starts with this digit.
-_LOOKS = "0"
+#: The cache's size is checked, which reads all its folders, about each time that so small a part of it was written.
+_CHECKED_PART = 1 / 64
 #: Files that generated code and predicted times depend on.
 _SOURCES = (".py", ".ptx", ".h", ".bc", ".cl", ".cu", ".cuh", ".hpp", ".toml")
 _T = TypeVar("_T")
@@ -166,10 +166,12 @@ def write(folder: Path | None, key: str, header: dict[str, Any], code: bytes) ->
         return
     text = json.dumps(header).encode()
     body = len(text).to_bytes(8, "little") + text + code
+    checksum = _checksum(key, body)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        private.write(folder / f"{key}.bin", _MAGIC + _checksum(key, body) + body)
+        private.write(folder / f"{key}.bin", _MAGIC + checksum + body)
     except OSError:
         return
-    if key.startswith(_LOOKS):
+    chance = len(body) / (settings.cache_bytes * _CHECKED_PART)
+    if int.from_bytes(checksum[:4], "little") < chance * 2**32:  # as good as random
         upkeep.tidy(folder.parent, settings.cache_bytes)

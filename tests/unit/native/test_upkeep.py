@@ -180,3 +180,15 @@ def test_a_kernel_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypatch: py
         kernels.kernel.cache_clear()
         assert (np.asarray(matmul(a, a.T)) == a @ a.T).all()
         upkeep.clear(tmp_path)
+
+
+def test_writes_keep_the_cache_in_its_size_and_seldom_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    tidy = upkeep.tidy
+    monkeypatch.setattr(upkeep, "tidy", lambda root, most: (looks.append(most), tidy(root, most)))
+    for number in range(300):
+        monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "640000" if number < 200 else "20000")
+        store.write(tmp_path / upkeep.CPU, store.digest(str(number)), {}, bytes(950))
+    assert 5 <= looks.count(640_000) <= 50  # a tenth, as an entry is a tenth of a 64th
+    assert looks.count(20_000) == 100
+    assert upkeep.contents(tmp_path).bytes <= 20_000

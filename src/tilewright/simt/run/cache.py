@@ -42,6 +42,7 @@ def _header(translation: Translation) -> dict[str, Any]:
         "multiples": translation.multiples,
         "layout": dataclasses.asdict(translation.layout),
         "digest": translation.digest,
+        "parts": translation.parts,
     }
 
 
@@ -61,6 +62,7 @@ def _translation(header: dict[str, Any]) -> Translation:
         multiples=header["multiples"],
         layout=Layout(**layout),
         digest=header["digest"],
+        parts=header["parts"],
     )
 
 

@@ -12,6 +12,7 @@ from tilewright.native.bitcode import bitcode
 from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
+from tilewright.simt.run.parts import Parts
 
 #: The functions that the runtime's files export.
 _RUNTIME = (
@@ -102,6 +103,8 @@ class Host(Compiler):
     def __init__(self, features: str | None = None, folder: Path | None = None) -> None:
         super().__init__(features)
         self.runtime = self.link(self._runtime_code(folder), _RUNTIME)
+        self._imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
+        self.parts = Parts(self, self._imports)
 
     def _runtime_code(self, folder: Path | None) -> bytes:
         """The runtime's machine code, cached in `folder` for later processes."""
@@ -119,8 +122,12 @@ class Host(Compiler):
     def compile_kernel(self, ir: str, handlers: Iterable[Source], symbol: str, *, optimise: bool = True) -> bytes:
         """Machine code of a translated kernel and the instruments' handlers that it calls.
 
+        Quick code has no handlers that are written in C: `parts` has them.
+
         Raises PtxError: the PTX has operands that give an invalid LLVM module.
         """
+        if not optimise:
+            handlers = [handler for handler in handlers if isinstance(handler, str)]
         try:
             return self.compile(ir, handlers, exports=(symbol,), effort=None if optimise else Effort.QUICK)
         except ValueError as error:
@@ -130,10 +137,9 @@ class Host(Compiler):
         """Optimised machine code, made in a process apart; see :func:`tilewright.native.apart.compiled_apart`."""
         return compiled_apart(self, ir, handlers, (symbol,))
 
-    def link_kernel(self, code: bytes, symbol: str) -> Library:
-        """Load a translated kernel, linked to the runtime's functions."""
-        imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
-        return self.link(code, (symbol,), imports)
+    def link_kernel(self, code: bytes, symbol: str, parts: tuple[Library, ...] = ()) -> Library:
+        """Load a translated kernel, linked to the runtime's functions and to those of instruments in `parts`."""
+        return self.link(code, (symbol,), self._imports, parts)
 
 
 @once

@@ -95,12 +95,14 @@ class KernelStore:
         made: list[ReadyKernel] = []
 
         def make() -> ReadyKernel:
-            folder = store.room(upkeep.TRANSLATIONS)
+            folder, compiler = store.room(upkeep.TRANSLATIONS), host()
             kept = cache.load(folder, key)
-            translation, code = kept or _compiled(text, optimise=optimise)
-            if kept is None:
+            parts = None if kept is None else compiler.parts.found(kept[0].parts)
+            translation, code = kept if kept and parts is not None else _compiled(text, optimise=optimise)
+            if parts is None:
                 cache.store(folder, key, translation, code)
-            library = host().link_kernel(code, translation.symbol)
+                parts = compiler.parts.found(translation.parts) or ()
+            library = compiler.link_kernel(code, translation.symbol, parts)
             made.append(ReadyKernel(translation, library, kept is not None, time.perf_counter() - start))
             return made[0]
 
@@ -121,6 +123,7 @@ def _compiled(text: Callable[[], Translation], *, optimise: bool) -> tuple[Trans
     translation = text()
     optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
     code = host().compile_kernel(translation.ir, translation.handlers, translation.symbol, optimise=optimise)
+    translation.parts = [] if optimise else host().parts.made(translation.handlers)
     translation.making_seconds = time.perf_counter() - start
     return translation, code
 

@@ -1,8 +1,9 @@
 """Quick code first: when launches go on in better code for their kernel.
 
-Compiling a kernel without optimisation takes half to two thirds of the time, with instruments a fifth, and the code
-runs one and a half to three times as long (`benchmarks/waiting.py`). Most launches end before better code would be
-there. So that is made apart once launches of the kernel have run for as long as it takes, and no launch waits for it.
+Compiling a kernel without optimisation takes half to two thirds of the time, with instruments an eighth. The code runs
+one and a half to three times as long, with instruments hardly longer (`benchmarks/waiting.py`). Most launches end
+before better code would be there. So that is made apart once launches of the kernel have run for as long as it takes,
+and no launch waits for it.
 """
 
 from __future__ import annotations

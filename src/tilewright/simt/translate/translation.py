@@ -53,6 +53,8 @@ class Translation:
     handlers: list[str | bytes] = field(default_factory=list)
     #: Digest of `ir`, which is not cached on disk: two codes with one digest can continue each other's warps.
     digest: str = ""
+    #: In quick code the keys of the libraries that have the handlers' C functions (`run/parts.py`).
+    parts: list[str] = field(default_factory=list)
     making_seconds: float = 0.0  #: Time to translate and compile it.
 
 

@@ -1,0 +1,95 @@
+"""C functions of instruments that quick code calls: compiled once, made again where they are gone, with any calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel, run
+
+import tilewright.instruments
+from tilewright.instruments import Mix
+from tilewright.native import store, upkeep
+from tilewright.native.bitcode import bitcode
+from tilewright.simt.run import kernels
+from tilewright.simt.run.compiler import Host
+from tilewright.simt.run.parts import _units
+
+INSTRUMENTS = Path(tilewright.instruments.__file__).parent
+
+
+def parts(*names: str) -> list[bytes]:
+    """Bitcode of the checks' shadow memory."""
+    return [bitcode(INSTRUMENTS / "shadow" / f"{name}.c") for name in names]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    found = store.room(upkeep.TRANSLATIONS)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def another(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], Host]:
+    """Launches go on as in another process, with nothing in memory."""
+
+    def begin() -> Host:
+        compiler, kept = Host(), kernels.KernelStore()
+        monkeypatch.setattr(kernels, "host", lambda: compiler)
+        monkeypatch.setattr("tilewright.simt.run.job.kernel_store", lambda: kept)
+        return compiler
+
+    return begin
+
+
+def counted(lanes: int) -> int:
+    """Instructions of threads in a kernel that so many lanes store in; where others are off, `Mix` hears of it in C."""
+    body = f"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, {lanes}; @!%p1 bra E; st.global.u32 [%at], %r1; E:"
+    found = run(kernel(body), np.zeros(1024, np.uint32), instruments=(Mix(),))
+    return int(found.results["mix"].thread_instructions)
+
+
+def test_a_part_comes_behind_what_it_calls_and_rings_come_together() -> None:
+    order = ("bulk", "mbarriers", "records", "sent", "clocks", "clusters")
+    names = dict(zip(parts(*order), order, strict=True))
+    units = [sorted(names[part] for part in unit) for unit in _units(list(names))]
+    assert units == [["records"], ["sent"], ["clocks", "clusters"], ["bulk", "mbarriers"]]
+
+
+def test_a_part_is_compiled_once_for_all_kernels_and_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = parts("sent", "records")
+    first, second = Host(), Host()
+    keys = first.parts.made([*code, "; text", code[0]])
+    monkeypatch.setattr(Host, "compile", None)
+    assert len(keys) == 2 and first.parts.made(code) == keys
+    assert second.parts.made(code[::-1]) == keys
+    assert first.parts.found(keys[:1]) == first.parts.found(keys)[:1]
+
+
+def test_quick_code_of_two_kernels_has_one_copy(another: Callable[[], Host], monkeypatch: pytest.MonkeyPatch) -> None:
+    another()
+    made, compile_ = [], Host.compile
+
+    def compile(self: Host, ir: str | bytes, handlers: Any = (), **options: Any) -> bytes:
+        made.extend(part for part in (ir, *handlers) if isinstance(part, bytes))
+        return compile_(self, ir, handlers, **options)
+
+    monkeypatch.setattr(Host, "compile", compile)
+    assert counted(9) == counted(7) + 2
+    assert made.count(bitcode(INSTRUMENTS / "mix.c")) == 1
+
+
+def test_a_kernel_whose_part_is_gone_is_made_again(another: Callable[[], Host], folder: Path) -> None:
+    keys = another().parts.made([bitcode(INSTRUMENTS / "mix.c")])
+    five = counted(5)
+    for key in keys:
+        (folder / f"{key}.bin").unlink()
+    assert another().parts.found(keys) is None
+    assert counted(5) == five
+    assert all((folder / f"{key}.bin").exists() for key in keys)
