@@ -1,10 +1,12 @@
 // What each warp ran, in its order: straight lines, and what it did to mbarriers and by bulk copies.
 
 #include "recording.h"
+#include "simt/runtime/tensor_shapes.h"
 
 enum {
     OUTSIDE = -1,   // no mbarrier
-    WORDS_EACH = 3  // of what one mbarrier or copy is recorded as
+    WORDS_EACH = 3, // of what one mbarrier or copy is recorded as
+    TW_LINES_SHIFT = 16,
 };
 
 // A block's number in its cluster.
@@ -80,6 +82,36 @@ void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint6
         room[++words] = barriers ? place_of(slot, barriers[lane]) : (uint64_t)OUTSIDE;
         room[++words] = sizes[lane];
         room[++words] = 1;
+    }
+    tw_keep(warp_of(launch, slot, warp), row, state, room, words);
+}
+
+// For each lane's product in tensor memory, as `Does.MULTIPLIES` has it.
+void tw_roles_multiply(TW_WHERE, uint32_t mask, const struct tw_tensor_operands *operands, uint32_t kind, uint32_t does)
+{
+    (void)kind;
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t instruction = (uint32_t)operands->instruction[tw_first_lane(left)];
+        const uint32_t rows = tw_product_rows(instruction), columns = tw_product_columns(instruction);
+        const uint32_t blocks = does & TW_TENSOR_PAIR ? 2 : 1, of_a = does & TW_TENSOR_A_HELD ? 0 : rows / blocks;
+        room[++words] = (uint64_t)OUTSIDE;
+        room[++words] = columns / tw_product_parts(rows, does) | of_a << TW_LINES_SHIFT;
+        room[++words] = columns / blocks * (tw_product_line_bytes(does) / TW_DEPTH_BYTES);
+    }
+    tw_keep(warp_of(launch, slot, warp), row, state, room, words);
+}
+
+// For each lane's copy to tensor memory: its lines, and their bytes.
+void tw_roles_fill(TW_WHERE, uint32_t mask, const uint32_t *addresses, const uint64_t *matrices, uint32_t lines,
+                   uint32_t bytes)
+{
+    (void)addresses, (void)matrices;
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        room[++words] = (uint64_t)OUTSIDE;
+        room[++words] = lines;
+        room[++words] = bytes;
     }
     tw_keep(warp_of(launch, slot, warp), row, state, room, words);
 }

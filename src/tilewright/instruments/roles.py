@@ -26,6 +26,8 @@ _RUN = CFunction("tw_roles_run", EventKind.RUN, _PARTS)
 _CHANGE = CFunction("tw_roles_change", EventKind.MBARRIER, _PARTS)
 _TEST = CFunction("tw_roles_test", EventKind.MBARRIER, _PARTS)
 _COPY = CFunction("tw_roles_copy", EventKind.BULK, _PARTS)
+_MULTIPLY = CFunction("tw_roles_multiply", EventKind.TENSOR_PRODUCT, _PARTS)
+_FILL = CFunction("tw_roles_fill", EventKind.TENSOR_COPY, _PARTS)
 _FORM = header(Path(requests.__file__).with_name("requests.h")).numbers
 _SITE_SHIFT, _WARP_SHIFT = _FORM["TW_REQUEST_SITE_SHIFT"], _FORM["TW_REQUEST_WARP_SHIFT"]
 #: Most memory for what is recorded.
@@ -47,6 +49,11 @@ class Does(enum.IntEnum):
     STORES = 6  #: `number` bytes to global memory.
     DELIVERS = 7  #: The bytes of the previous copy, a multicast, in one more block.
     OTHER = 8
+    #: In tensor memory: `number` columns of D, plus 2^16 times the lines of A that a block reads of shared memory; of B
+    #: `lanes` lines. A line is 32 bytes along k.
+    MULTIPLIES = 9
+    FILLS = 10  #: Tensor memory with `number` lines of `lanes` bytes.
+    COMMITS = 11  #: Arrives when the thread's products and copies so far are complete.
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,15 @@ class Roles(Instrument):
         self._memory: npt.NDArray[np.uint64] | None = None
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
-        """Straight lines, mbarriers and bulk copies."""
+        """Straight lines, mbarriers, bulk copies, and products in tensor memory."""
         if site.kind is EventKind.RUN:
             return _RUN.handler("tw.roles.run", ())
         if site.kind is EventKind.BULK:
             return _COPY.handler("tw.roles.copy", ())
+        if site.kind is EventKind.TENSOR_PRODUCT:
+            return _MULTIPLY.handler("tw.roles.multiply", ())
+        if site.kind is EventKind.TENSOR_COPY:
+            return _FILL.handler("tw.roles.fill", ())
         if site.kind is not EventKind.MBARRIER or _does(site) is Does.OTHER:
             return None
         if _does(site) is not Does.WAITS:
@@ -152,12 +163,16 @@ def _does(site: Site) -> Does:
     form = table().find(site.opcode)
     if form is None:
         return Does.OTHER
+    if site.kind is EventKind.TENSOR_PRODUCT:
+        return Does.MULTIPLIES
+    if site.kind is EventKind.TENSOR_COPY:
+        return Does.FILLS
     if site.kind is EventKind.BULK:
         return Does.STORES if form.has("bulk_group") else Does.COPIES
     if form.has("test_wait") or form.has("try_wait"):
         return Does.WAITS
     if form.has("commit"):
-        return Does.ARRIVES
+        return Does.COMMITS
     if form.has("arrive") or form.has("arrive_drop"):
         return Does.ARRIVES_EXPECTING if form.has("expect_tx") else Does.ARRIVES
     return Does.MAKES if form.has("init") else Does.EXPECTS if form.has("expect_tx") else Does.OTHER
@@ -192,6 +207,9 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     for number, times in ran.items():
         for line, _, _ in sites[number].steps:
             executed[line] = max(executed[line], times)
+    for site in sites:  # the machine code of these branches around them where no lane is active
+        if site.kind in (EventKind.TENSOR_PRODUCT, EventKind.TENSOR_COPY):
+            executed[site.ptx_line] = len(deeds.get(site.ptx_line, ()))
     return Role((warp,), executed, {line: tuple(of_line) for line, of_line in deeds.items() if of_line})
 
 

@@ -196,7 +196,7 @@ void tw_tensor_memory_product(TW_WHERE, uint32_t mask, const struct tw_tensor_op
             read_units(&me, units, offsets, TW_BY_PRODUCT);
         }
         if (does & TW_TENSOR_A_HELD)
-            read_cells(&me, rows == 64 ? lower : all, (uint32_t)operands->a[lane] & 0xffff, TW_LINE_BYTES / 4, true);
+            read_cells(&me, rows == 64 ? lower : all, (uint32_t)operands->a[lane] & 0xffff, TW_DEPTH_BYTES / 4, true);
         if (tw_product_is_scaled(kind)) {
             read_cells(&me, all, (uint32_t)operands->a_scales[lane] & 0xffff, (rows + 31) / 32, true);
             read_cells(&me, all, (uint32_t)operands->b_scales[lane] & 0xffff, (columns + 31) / 32, true);

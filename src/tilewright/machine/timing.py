@@ -27,7 +27,10 @@ class Timing:
     special_result: int  #: From issue until a special unit's result can be used.
     special_read: int  #: From issue until its operands are read.
     float64_product: int  #: From issue until a tensor core's product of float64 can be used.
-    product: int  #: From the end of a warpgroup's product until those who wait for it go on.
+    product: int  #: From the end of a warpgroup's product, or one in tensor memory, until those who wait for it go on.
+    pair: int  #: That a product of two blocks ends later.
+    columns: int  #: Of a move between registers and tensor memory, beside its pipe's clocks.
+    column_registers: int  #: Registers of a warp that a partition moves to or from tensor memory a clock.
     bulk: int  #: From the order of a bulk copy until it asks memory.
     remote: int  #: To the shared memory of another block of the cluster, one way.
     mma_share: float  #: Of the tensor cores' rate that products of a warp's registers reach.

@@ -33,6 +33,8 @@ NONE = 1e-6  #: Smaller values count as no flow.
 END = -1
 #: Largest share of the work of warps that count as idle.
 _IDLE = 0.1
+#: A branch back for the next of the lanes that give orders to tensor memory. A path has the orders of all at once.
+_LANES = ".U.ANY"
 _LEAVES = ("branch", "call", "exit", "return")
 
 
@@ -84,6 +86,8 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
         last = code[end - 1]
         flow = opcodes.row(last.name).flow
         leaves = flow in ("exit", "return") or (flow in _LEAVES and last.target is not None)
+        if flow == "branch" and last.opcode.endswith(_LANES) and last.target is not None and at[last.target] <= number:
+            leaves = False
         if flow == "return":
             yield from ((number, at[back]) for back in _returns(code, end - 1) if back in at)
         elif leaves:

@@ -2,6 +2,7 @@
 
 #include "asynchronous.h"
 #include "barriers.h"
+#include "orders.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -80,6 +81,10 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
         *cause = TW_SM_WAITED_PIPE;
     }
     if (next->kind == TW_SM_PRODUCT && partition->asked - partition->started == TW_SM_PRODUCTS && at < FAR) {
+        at = FAR;
+        *cause = TW_SM_WAITED_PIPE;
+    }
+    if (next->kind == TW_SM_ORDER && is_full_of_orders(sm) && at < FAR) {
         at = FAR;
         *cause = TW_SM_WAITED_PIPE;
     }
@@ -260,6 +265,10 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_PRODUCT:
         ask_product(partition, warp, number, (uint64_t)(code - sm->code), code->ends);
         break;
+    case TW_SM_ORDER:
+        count(warp, code->frees, (double)(sm->clock + code->read_clocks), TW_SM_WAITED_QUEUE);
+        give_order(sm, warp, code);
+        break;
     default:
         read_registers(sm, partition, code, number);
     }
@@ -276,6 +285,7 @@ static void step(struct tw_sm *sm)
 {
     arrive(sm);
     multiply(sm);
+    carry_out(sm);
     for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
         struct tw_sm_partition *partition = &sm->partitions[n];
         struct tw_sm_warp *warp = choose(sm, n);
@@ -291,6 +301,10 @@ static void step(struct tw_sm *sm)
 static uint64_t next_clock(const struct tw_sm *sm)
 {
     uint64_t first = next_happening(sm);
+    if (sm->begun < sm->ordered) {
+        uint64_t order = next_order(sm);
+        first = order < first ? order : first;
+    }
     for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
         if (sm->partitions[n].next < first)
             first = sm->partitions[n].next;

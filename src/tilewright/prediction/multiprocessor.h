@@ -9,7 +9,8 @@ enum {
         // Kinds of instructions: latency known to the compiler; a special unit; shared memory; a load from global or
         // local memory; a store or an atomic there; an asynchronous copy from there to shared memory; the block's
         // barrier; the end of a group of copies; a wait for groups; a product of a warpgroup's warp; a wait for groups
-        // of these; an operation on an mbarrier, or a bulk copy; the two halves of the cluster's barrier.
+        // of these; an operation on an mbarrier, or a bulk copy; the two halves of the cluster's barrier; an order to
+        // tensor memory: a product there, a copy to it, or a commit.
     TW_SM_FIXED = 0,
     TW_SM_SPECIAL = 1,
     TW_SM_SHARED = 2,
@@ -24,6 +25,7 @@ enum {
     TW_SM_DEED = 11,
     TW_SM_CLUSTER_ARRIVE = 12,
     TW_SM_CLUSTER_WAIT = 13,
+    TW_SM_ORDER = 14,
 
         // Kinds of deeds: `instruments/roles.py` defines the numbers.
     TW_SM_MAKES = 0,
@@ -35,6 +37,9 @@ enum {
     TW_SM_STORES = 6,
     TW_SM_DELIVERS = 7,
     TW_SM_NOTHING = 8,
+    TW_SM_MULTIPLIES = 9,
+    TW_SM_FILLS = 10,
+    TW_SM_COMMITS = 11,
 
         // What a partition's clocks were spent on: an instruction, or what the next ready warp had waited for.
     TW_SM_ISSUED = 0,
@@ -51,7 +56,7 @@ enum {
     TW_SM_WAITED_MBARRIER = 11,  // an mbarrier's phase
     TW_SM_CAUSES = 12,
 
-    TW_SM_PIPES = 9,     // of a partition
+    TW_SM_PIPES = 10,    // of a partition
     TW_SM_TENSOR = 8,    // the pipe of tensor cores
     TW_SM_GROUPS = 16,   // most groups of copies that a warp waits for one by one
     TW_SM_OPERANDS = 3,  // of an instruction
@@ -61,6 +66,10 @@ enum {
     TW_SM_QUEUE = 8,     // most memory instructions that a partition's queue has places for
     TW_SM_PRODUCTS = 16, // that wait for a partition's tensor cores
     TW_SM_ARRIVALS = 4096, // arrivals at mbarriers in flight
+    TW_SM_ORDERS = 128,  // to tensor memory that wait
+    TW_SM_ORDERS_EACH = 32,  // of an instruction, at most
+    TW_SM_LINE_BYTES = 32,   // that a product in tensor memory reads along k
+    TW_SM_LINES_SHIFT = 16,
     TW_SM_PIECE_BYTES = 1024, // of a bulk copy, written to shared memory at once
 };
 
@@ -85,6 +94,8 @@ struct tw_sm_instruction {
     double miss_clocks;  // from the request to a result from outside the first level
     uint32_t ends;   // the group of a product
     uint32_t warps;  // of a barrier for a part of the block
+    uint32_t pair;   // 1: an order to the tensor memory of two blocks
+    double column_clocks;  // of a product in tensor memory, for a column of D
 };
 
 // What an instruction does to an mbarrier, in the order of a warp's path.
@@ -126,6 +137,12 @@ struct tw_sm_product {
     uint64_t warp;
     uint64_t code;
     uint64_t group;
+};
+
+struct tw_sm_order {
+    const struct tw_sm_deed *deed;
+    uint64_t code;
+    uint64_t warp;
 };
 
 struct tw_sm_warp {
@@ -199,6 +216,7 @@ struct tw_sm {
     uint64_t product_clocks;  // from a product's end until waiting warps continue
     uint64_t copy_clocks;     // from a bulk copy's issue to its memory request
     uint64_t remote_clocks;   // to another multiprocessor of the cluster
+    uint64_t pair_clocks;     // that a product of two blocks ends later than one of a block
     double data_bytes_per_clock;
     double l2_sectors_per_clock;
     double dram_sectors_per_clock;
@@ -210,6 +228,10 @@ struct tw_sm {
     double busy[6];   // clocks in which they worked; tensor cores count a quarter each
     uint64_t clocks[TW_SM_CAUSES];  // of all partitions
     double flights[3];  // waits for copies; copies (groups, or phases with bytes) in flight then, and their maximum
+    struct tw_sm_order orders[TW_SM_ORDERS];  // to tensor memory, in order
+    uint64_t ordered;  // so far, and those that started
+    uint64_t begun;
+    double complete;   // the end of the last one that started
     struct tw_sm_partition partitions[TW_SM_PARTITIONS];
 };
 

@@ -16,6 +16,10 @@
 - **Tensor cores** take one matrix product of a warp at a time. The compiler's stall counts say when its result is
   ready, except for float64. Products of a warpgroup wait in a queue of each partition, a quarter in each, and read
   shared memory while they run; a warp waits where it waits for a group of products.
+- **Tensor memory.** A thread's products, its copies to tensor memory and its commits wait in one queue of the
+  multiprocessor. A product occupies all tensor cores for as long as its columns of 128 rows need, or as long as its
+  operands need to be read from shared memory; of a pair of blocks, those of both. Registers move to and from tensor
+  memory through a pipe of each partition.
 - **Bulk copies** come from the second level or from memory, as loads do, and are written to shared memory 1 KiB at a
   time. An mbarrier counts arrivals and bytes as they come; a warp that waits for its phase continues when it completes.
 - **Blocks.** When a block's last warp has ended, the next block takes its place.
@@ -197,7 +201,7 @@ def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, 
         "queue_places": times.queue_places, "lead_clocks": times.lead, "address_clocks": times.address,
         "leave_clocks": times.leave, "request_clocks": times.request, "barrier_clocks": times.barrier,
         "start_clocks": times.start, "product_clocks": times.product, "copy_clocks": times.bulk,
-        "remote_clocks": times.remote,
+        "remote_clocks": times.remote, "pair_clocks": times.pair,
         "data_bytes_per_clock": gpu.shared_bytes_per_clock,
         "l2_sectors_per_clock": l2, "dram_sectors_per_clock": a_clock / active,
     }  # fmt: skip
@@ -224,6 +228,9 @@ def lower(
         record["sets"], record["frees"], record["waits"], record["reuse"] = one.sets, one.frees, one.waits, one.reuse
         site = sites.get(one.ptx_line, Requests(0.0))
         row = opcodes.row(one.name)
+        if row.pipe == "orders":
+            _order(record, one, gpu)
+            continue
         if row.deed:
             _deed(record, one, site, gpu, clock_mhz, far)
             continue
@@ -239,9 +246,8 @@ def lower(
             _product(record, one, taken, times)
         elif row.group:
             _group(record, one, groups)
-        elif row.pipe == "special" and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
-            record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
-            record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
+        elif row.pipe in ("special", "tensor memory") and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
+            _special(record, row.pipe, taken, times)
         elif row.flow == "barrier" and ".SYNC" in one.opcode:
             record["kind"], record["warps"] = _NUMBERS["TW_SM_BARRIER"], _part(one, block_warps)
         elif one.name in _CLUSTER:
@@ -249,6 +255,14 @@ def lower(
         else:
             record["operands"] = _registers(one)
     return records
+
+
+def _special(record: Any, pipe: str, taken: pipes.Taken, times: Timing) -> None:
+    """An instruction whose result and operands free counters: of a special unit, or a move of tensor memory."""
+    moves = pipe == "tensor memory"
+    record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
+    record["result_clocks"] = taken.interval + times.columns if moves else times.special_result
+    record["read_clocks"] = taken.interval if moves else times.special_read
 
 
 def _part(one: Instruction, block_warps: int) -> int:
@@ -308,6 +322,14 @@ def _group_product(record: Any, one: Instruction, gpu: Gpu) -> None:
     read = pipes.operand_bytes(one.opcode, a_in_memory=not _REGISTER.match(one.operands[1]))
     record["wavefronts"] = read / gpu.shared_bytes_per_clock
     record["ends"] = any(operand.startswith("gsb") for operand in one.operands)
+
+
+def _order(record: Any, one: Instruction, gpu: Gpu) -> None:
+    """An order to tensor memory, which begins when its turn comes."""
+    record["kind"] = _NUMBERS["TW_SM_ORDER"]
+    record["read_clocks"], record["pair"] = timing(gpu).special_read, "2CTA" in one.opcode.split(".")
+    if opcodes.row(one.name).elements:
+        record["column_clocks"] = pipes.column_clocks(one.opcode, gpu)
 
 
 def _deed(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int, far: float) -> None:

@@ -19,12 +19,13 @@ from tilewright.machine.timing import timing
 from tilewright.prediction import opcodes
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
-MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR = range(9)
+MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR, COLUMNS = range(10)
 _LANES = 16
 #: The numbers by the names of `opcodes.toml`.
 _NUMBERS = {
     "float32": MULTIPLY, "multiply": MULTIPLY, "integer": INTEGER, "float64": DOUBLE, "special": SPECIAL,
     "uniform": UNIFORM, "branch": BRANCH, "float16": HALF, "tensor": TENSOR, "asynchronous tensor": TENSOR,
+    "tensor memory": COLUMNS,
 }  # fmt: skip
 
 
@@ -41,6 +42,12 @@ _SHAPE = re.compile(r"(16|8)x?8x?(\d+)")
 #: Rows, columns and depth of a warpgroup's product: 64x256x16. Each of its four warps has a quarter of the rows.
 _GROUP_SHAPE = re.compile(r"64x(\d+)x(\d+)")
 _GROUP_ROWS, _DEPTH_BYTES = 16, 32
+#: Moves to and from tensor memory: how often, and registers each time by lanes and bits.
+_TIMES = re.compile(r"x\d+")
+_REGISTERS = {"16dp128bit": 2, "16dp256bit": 4}
+_LANES_OF_TENSOR_MEMORY = 128
+#: Bits of an element.
+_BITS = {"f16": 16, "f8": 8, "s8": 8, "f4": 4}
 #: Instructions with several products: each quarter of the warp has one.
 _SEVERAL = {("HMMA", "884"): 4}
 #: Element formats by modifier, if they differ from the opcode's row.
@@ -88,18 +95,47 @@ def operand_bytes(opcode: str, *, a_in_memory: bool) -> float:
     return (_GROUP_ROWS * a_in_memory + columns / 4) * _DEPTH_BYTES
 
 
+def moved_registers(opcode: str) -> int:
+    """Registers of a lane that move to or from tensor memory.
+
+    >>> moved_registers("LDTM.x32"), moved_registers("STTM.16dp256bit.x4")
+    (32, 16)
+    """
+    words = opcode.split(".")
+    times = next((int(word[1:]) for word in words if _TIMES.fullmatch(word)), 1)
+    return times * next((_REGISTERS[word] for word in words if word in _REGISTERS), 1)
+
+
+def column_clocks(opcode: str, gpu: Gpu) -> float:
+    """Clocks that a product in tensor memory takes for a column of D: 128 rows, 32 bytes deep.
+
+    Source: SemiAnalysisAI/microbench-blackwell, umma_throughput: 64.2 clocks for 128 columns of every format on a B200.
+
+    >>> from tilewright.machine.gpu import gpu
+    >>> column_clocks("UTCHMMA", gpu("b200")), column_clocks("UTCQMMA", gpu("b200"))
+    (0.5, 0.5)
+    """
+    elements = opcodes.row(opcode.partition(".")[0]).elements
+    return _LANES_OF_TENSOR_MEMORY * _DEPTH_BYTES * 8 / _BITS[elements] / _rate(opcode, elements, gpu)
+
+
+def _rate(opcode: str, elements: str, gpu: Gpu) -> int:
+    """Multiply-adds a clock of a multiprocessor."""
+    if found := gpu.tensor_per_clock.get(elements, 0):
+        return found
+    raise CompileError(
+        f"a predicted kernel must use formats whose rate is known on {gpu.name} (got {opcode}, of {elements}); "
+        "predict it for another GPU"
+    )
+
+
 def _tensor_clocks(opcode: str, gpu: Gpu) -> int:
     """Clocks for which a partition's tensor cores take a matrix product."""
     name, *modifiers = opcode.split(".")
     elements = next((_ELEMENTS[one] for one in modifiers if one in _ELEMENTS), opcodes.row(name).elements)
     # for float64 the rate covers all products
     share = 1.0 if elements == "f64" or group_shape(opcode) else timing(gpu).mma_share
-    a_clock = gpu.tensor_per_clock.get(elements, 0) / gpu.schedulers * share
-    if not a_clock:
-        raise CompileError(
-            f"a predicted kernel must use formats whose rate is known on {gpu.name} (got {opcode}, of {elements}); "
-            "predict it for another GPU"
-        )
+    a_clock = _rate(opcode, elements, gpu) / gpu.schedulers * share
     if "F32" in modifiers or elements in ("bf16", "tf32"):
         a_clock *= gpu.tensor_float32_share
     return max(1, round(multiply_adds(opcode) / a_clock))
@@ -122,11 +158,15 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
     pipe = opcodes.row(name).pipe
     if pipe == "memory":
         return Taken(0, 1)
+    if pipe == "orders":  # they queue, and the warp continues
+        return Taken(0, 1)
     if pipe not in _NUMBERS:
         raise CompileError(
-            f"a predicted kernel must use no tensor memory, textures or bulk reductions (got {name}, of {pipe}): the "
-            "model does not know their times; predict one without"
+            f"a predicted kernel must use no textures, bulk reductions or tensor instructions without a published rate "
+            f"(got {name}, of {pipe}): the model does not know their times; predict one without"
         )
+    if pipe == "tensor memory":
+        return Taken(1 << COLUMNS, max(1, round(moved_registers(opcode) / timing(gpu).column_registers)))
     if pipe == "asynchronous tensor":  # it queues, and the warp continues
         return Taken(0, _tensor_clocks(opcode, gpu))
     if pipe == "tensor":

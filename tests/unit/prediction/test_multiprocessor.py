@@ -147,5 +147,5 @@ def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
 
 
 def test_what_the_model_knows_nothing_of_is_refused() -> None:
-    with pytest.raises(Exception, match="no tensor memory"):
-        clocks([one("UTCHMMA", "gdesc[UR4]", "gdesc[UR6]", "tmem[UR8]")])
+    with pytest.raises(Exception, match="no textures"):
+        clocks([one("UTCSHIFT", "tmem[UR8]")])

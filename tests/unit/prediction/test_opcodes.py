@@ -49,7 +49,7 @@ def test_what_has_no_row_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("UTCHMMA", "tensor memory"), ("UTMAREDG", "bulk reductions"), ("TEX", "textures")]
+    ("name", "what"), [("OMMA", "tensor cores"), ("UTMAREDG", "bulk reductions"), ("TEX", "textures")]
 )
 def test_what_the_model_knows_nothing_of_is_refused_by_name(name: str, what: str) -> None:
     with pytest.raises(Exception, match=f"got {name}, of {what}"):
@@ -59,5 +59,5 @@ def test_what_the_model_knows_nothing_of_is_refused_by_name(name: str, what: str
 def test_every_row_has_a_pipe_or_is_refused() -> None:
     rows = opcodes._rows()
     pipe_less = {row.pipe for row in rows.values()} - {*pipes._NUMBERS, "memory"}
-    assert pipe_less == {"tensor memory", "bulk reductions", "textures"}
+    assert pipe_less == {"orders", "tensor cores", "bulk reductions", "textures"}
     assert all((row.pipe == "memory") == bool(row.access) for row in rows.values())

@@ -271,7 +271,7 @@ def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
     for name, (space, offset) in facts.layout.places.items():
         if space == "shared":
             inside[offset : offset + facts.layout.sizes.get(name, 0)] = True
-    start = align_up(facts.layout.shared_bytes, 16)
+    start = facts.layout.dynamic_start
     inside[start : start + facts.dynamic_shared_bytes] = True
     count = -(-facts.shared_bytes // cell_bytes)
     padded = np.zeros(count * cell_bytes, bool)

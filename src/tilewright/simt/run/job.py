@@ -98,7 +98,7 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
             f"{launch.name}: local memory of a thread must be at most {gpu.launch.local_per_thread_bytes:,} bytes "
             f"(got {layout.local_bytes:,}); put large arrays in global memory"
         )
-    return align_up(layout.shared_bytes, 16) + dynamic if dynamic else layout.shared_bytes
+    return layout.dynamic_start + dynamic if dynamic else layout.shared_bytes
 
 
 def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:

@@ -335,7 +335,7 @@ class Alone:
         """Whether blocks may run without the others: no block waits for another or prints."""
         job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
         waits = self.launch.cooperative or math.prod(job.launch.cluster or ()) > 1
-        return not (waits or job.ready.translation.spins or job.ready.translation.prints)
+        return not (waits or job.ready.translation.waits_for_blocks or job.ready.translation.prints)
 
     def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
         """Run blocks.

@@ -45,8 +45,8 @@ static inline bool element_of(uint32_t kind, uint32_t number, struct element *fo
 // Elements of 6 or 4 bits become bytes: the lower bits of one, or those amid it.
 static inline void widen(uint8_t *line, uint32_t bits)
 {
-    uint8_t found[TW_LINE_BYTES] __attribute__((aligned(64)));
-    for (uint32_t i = 0; i < TW_LINE_BYTES; i++) {
+    uint8_t found[TW_DEPTH_BYTES] __attribute__((aligned(64)));
+    for (uint32_t i = 0; i < TW_DEPTH_BYTES; i++) {
         const uint8_t *unit = line + i / TW_UNIT_BYTES * TW_UNIT_BYTES;
         const uint32_t at = i % TW_UNIT_BYTES * bits;
         uint16_t pair;

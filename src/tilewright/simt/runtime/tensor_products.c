@@ -13,7 +13,7 @@
 #include "tensor_shapes.h"
 
 enum {
-    LINE_BYTES = TW_LINE_BYTES,
+    LINE_BYTES = TW_DEPTH_BYTES,
     LINES_MOST = 256,
     ROWS_MOST = 128,  // of a block
     TILE_ROWS = 16,

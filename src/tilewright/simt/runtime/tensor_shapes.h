@@ -10,7 +10,7 @@
 #include "lanes.h"
 #include "records.h"
 
-enum { TW_LINE_BYTES = 32 };  // that a product reads along k
+enum { TW_DEPTH_BYTES = 32 };  // that a product reads along k
 
 // What a thread names, a number of each lane. Of a product without scales `a_scales` and `b_scales` are not set.
 struct tw_tensor_operands {
@@ -49,7 +49,7 @@ static inline bool tw_product_is_scaled(uint32_t kind)
 // Bytes of a column of B: of a sparse A half of each row is there.
 static inline uint32_t tw_product_line_bytes(uint32_t does)
 {
-    return does & TW_TENSOR_SPARSE ? 2 * TW_LINE_BYTES : TW_LINE_BYTES;
+    return does & TW_TENSOR_SPARSE ? 2 * TW_DEPTH_BYTES : TW_DEPTH_BYTES;
 }
 
 // Columns of tensor memory with metadata of one product: a bit for each k, or two of tf32, of whose lines two share a cell.
@@ -88,8 +88,8 @@ static inline uint32_t tw_product_units(const struct tw_tensor_operands *operand
     const uint32_t instruction = (uint32_t)operands->instruction[lane], bits = tw_product_bits(kind);
     const uint32_t rows = does & TW_TENSOR_A_HELD ? 0 : tw_product_rows(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
     const uint32_t columns = tw_product_columns(instruction) >> ((does & TW_TENSOR_PAIR) != 0);
-    const uint32_t of_a = rows * TW_LINE_BYTES / TW_UNIT_BYTES, sparse = (does & TW_TENSOR_SPARSE) != 0;
-    const uint32_t all = of_a + (columns * TW_LINE_BYTES / TW_UNIT_BYTES << sparse);
+    const uint32_t of_a = rows * TW_DEPTH_BYTES / TW_UNIT_BYTES, sparse = (does & TW_TENSOR_SPARSE) != 0;
+    const uint32_t all = of_a + (columns * TW_DEPTH_BYTES / TW_UNIT_BYTES << sparse);
     const uint32_t first = part * TW_LANES;
     for (uint32_t i = 0; i < TW_LANES; i++) {
         const bool is_b = first + i >= of_a;

@@ -95,6 +95,8 @@ class Graph:
     back_edges: set[tuple[int, int]]
     #: loop headers whose loop reads memory that other threads may write while it spins
     spin_headers: set[int]
+    #: whether some loop reads what threads of other blocks may write
+    waits_for_blocks: bool = False
     #: loop headers whose loop tests mbarriers
     await_headers: set[int] = field(default_factory=set)
     #: registers whose value is also copied to another register, with that register
@@ -196,6 +198,7 @@ def build(function: tree.Function, path: str) -> Graph:
     graph = Graph(function.name, kept, function.registers, back, set())
     find_liveness(graph)
     graph.spin_headers = {header for tail, header in back if _spins(graph, tail, header)}
+    graph.waits_for_blocks = any(_spins(graph, tail, header, own=False) for tail, header in back)
     graph.await_headers = {header for tail, header in back if _awaits(graph, tail, header)}
     return graph
 
@@ -392,13 +395,18 @@ def find_liveness(graph: Graph) -> None:
                 changed = True
 
 
-def _spins(graph: Graph, tail: int, header: int) -> bool:
-    """Whether the loop of a back edge holds an instruction through which another thread could end it."""
+def _spins(graph: Graph, tail: int, header: int, *, own: bool = True) -> bool:
+    """Whether the loop of a back edge holds an instruction through which another thread could end it.
+
+    Without `own`, a thread of another block: not by an mbarrier or shared memory of the own block.
+    """
     waits = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"}
     # After a fence a plain load sees other threads' writes; the effects of a call are unknown here.
     for block in graph.blocks[header : tail + 1]:
         for op in block.ops:
             row = op.form.row
+            if not own and (row.kind in ("await", "mbarrier") or ".shared" in op.instruction.modifiers):
+                continue
             asks = row.access == "atomic" and row.writes
             orders = row.kind == "fence" and ".proxy" not in op.instruction.modifiers  # orders accesses between threads
             if asks or orders or row.role in (Role.SLEEP, Role.CALL):

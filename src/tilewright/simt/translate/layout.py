@@ -34,7 +34,7 @@ class Layout:
 
     #: Variable -> (space, offset); space is "shared", "local", "param" or "module".
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
-    shared_bytes: int = 0  #: Static shared memory; dynamic shared memory starts here, rounded up to 16.
+    shared_bytes: int = 0  #: Static shared memory.
     local_bytes: int = 0  #: Local memory of a thread.
     param_bytes: int = 0
     module_bytes: int = 0
@@ -49,6 +49,12 @@ class Layout:
     #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     sizes: dict[str, int] = field(default_factory=dict)
     has_tensor_memory: bool = False  #: Whether a block needs tensor memory.
+    dynamic_alignment: int = 16  #: Dynamic shared memory starts after static shared memory, at a multiple of this.
+
+    @property
+    def dynamic_start(self) -> int:
+        """Offset of dynamic shared memory."""
+        return align_up(self.shared_bytes, self.dynamic_alignment)
 
     @property
     def params(self) -> dict[str, int]:
@@ -78,6 +84,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
     for variable in shared:
         if variable.is_extern or variable.count == 0:
             dynamic.append(variable.name)
+            layout.dynamic_alignment = max(layout.dynamic_alignment, variable.alignment)
             continue
         offset = align_up(layout.shared_bytes, variable.alignment)
         layout.places[variable.name] = ("shared", offset)
@@ -85,7 +92,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
         layout.shared_bytes = offset + variable.size + gap
         layout.shared_gap_bytes += gap
     for name in dynamic:
-        layout.places[name] = ("shared", align_up(layout.shared_bytes, 16))
+        layout.places[name] = ("shared", layout.dynamic_start)
     for variable in entry.variables:
         if variable.space in ("local", "param"):
             offset = align_up(layout.local_bytes, variable.alignment)

@@ -41,7 +41,8 @@ class Translation:
     #: Size of a warp record, and the number of its barrier points with counted arrivals.
     warp_bytes: int
     points: int
-    spins: bool  #: Whether some loop waits for other threads.
+    spins: bool  #: Whether some loop waits for other threads,
+    waits_for_blocks: bool  #: and for threads of other blocks.
     prints: bool  #: Whether it calls vprintf.
     sites: list[Site]
     counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
@@ -154,6 +155,7 @@ def _translate(
         warp_bytes=flow.warp_bytes,
         points=len(flow.points),
         spins=bool(main.graph.spin_headers),
+        waits_for_blocks=main.graph.waits_for_blocks,
         prints=main.prints,
         sites=main.sites,
         counter_rows=main.counter_rows,

@@ -177,6 +177,17 @@ def test_static_and_dynamic_shared_memory():
     assert got.tolist() == wanted
 
 
+def test_dynamic_shared_memory_begins_where_its_declaration_wants():
+    """The vendor's assembler puts it 1024 bytes behind 60 static ones."""
+    got = words(
+        """mov.u32 %r1, dyn; mov.u32 %r2, a; sub.u32 %r3, %r1, %r2; st.shared.u32 [%r1+252], %r3;
+        ld.shared.u32 %r4, [dyn+252]; st.global.u32 [%at], %r4;""",
+        1, block=1, shared_bytes=256,
+        module=".extern .shared .align 1024 .b8 dyn[];", declarations=".shared .align 4 .b8 a[60];",
+    )  # fmt: skip
+    assert got.tolist() == [1024]
+
+
 def test_shared_memory_belongs_to_one_block_and_does_not_survive_it():
     got = words(
         """setp.ne.u32 %p1, %tid, 0; @%p1 bra W; ld.shared.u32 %r1, [s]; add.u32 %r2, %block, 5; st.shared.u32 [s], %r2;
