@@ -17,6 +17,7 @@ KERNEL = Translation(
     warp_bytes=256,
     points=2,
     spins=True,
+    waits_for_blocks=False,
     prints=False,
     sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
     counter_rows=[[0], []],
