@@ -6,12 +6,13 @@ reads no data.
 
 from __future__ import annotations
 
-import bisect
-import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.sizes import duration_text, size_text
@@ -177,7 +178,7 @@ class BlockPlan:
     @property
     def strip_rows(self) -> int:
         """Rows of a tile that are finished and written at a time."""
-        return strip_rows(self.sizes, self.columns)
+        return int(strip_rows(self.sizes, self.columns))
 
     def part(self, axis: int, index: int) -> slice:
         """The range of a tile or panel along m, n or k (0, 1, 2)."""
@@ -247,47 +248,55 @@ def _megabytes(count: int) -> str:
     return f"{count / 10**6:,.3f}".rstrip("0").rstrip(".") + " MB"
 
 
+class Shapes(NamedTuple):
+    """Many plans, as columns of numbers."""
+
+    rows: Any
+    columns: Any
+    depth: Any
+    tiles: Any
+    by_columns: Any
+
+
 def _quickest(
     sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
 ) -> BlockPlan | None:
     """Of the plans that fit, the one that loses least if rates are wrong; None if none fits."""
-    fitting = functools.partial(_fitting, sizes, memory_bytes, rates, tile)
-    plans = list(fitting(least_tiles)) or list(fitting(1))
-    loss = _most_lost(plans, rates)
-    soon = _ABOUT * min(loss, default=0.0)
-    good = (x for x, lost in zip(plans, loss, strict=True) if lost <= soon)
-    return min(good, key=lambda x: (x.read_bytes, x.seconds, -x.depth), default=None)
+    shapes = _fitting(sizes, memory_bytes, tile, least_tiles)
+    if not shapes.rows.size:
+        shapes = _fitting(sizes, memory_bytes, tile, 1)
+    if not shapes.rows.size:
+        return None
+    read = _read_bytes(sizes, shapes)
+    loss = _most_lost(sizes, shapes, read, rates)
+    good = np.flatnonzero(loss <= _ABOUT * loss.min())
+    order = np.lexsort((-shapes.depth[good], _seconds(sizes, shapes, read, rates)[good], read[good]))
+    rows, columns, depth, tiles, by_columns = (int(x[good[order[0]]]) for x in shapes)
+    return _made(sizes, (rows, columns, depth), tiles, by_columns=bool(by_columns), rates=rates)
 
 
-def _most_lost(plans: Sequence[BlockPlan], rates: Rates) -> list[float]:
+def _most_lost(sizes: Sizes, shapes: Shapes, read: Any, rates: Rates) -> Any:
     """For each plan the worst ratio of its time to the fastest plan's, over the rates that storage may have.
 
     Plans for one rate alone took 2.8 times the best time if the rate was three times too high.
     """
-    most = [1.0] * len(plans)
-    for off in _OFF:
-        real = replace(rates, read_bytes=off * rates.read_bytes, write_bytes=off * rates.write_bytes)
-        seconds = [_seconds(x.sizes, x.shape, x.read_bytes, x.written_bytes, x.tiles_held, real) for x in plans]
-        least = min(seconds, default=0.0)
-        most = [max(x, y / least) for x, y in zip(most, seconds, strict=True)]
-    return most
+    each = (replace(rates, read_bytes=x * rates.read_bytes, write_bytes=x * rates.write_bytes) for x in _OFF)
+    times = [_seconds(sizes, shapes, read, real) for real in each]
+    return np.max([x / x.min() for x in times], axis=0)
 
 
-def _fitting(
-    sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
-) -> Iterator[BlockPlan]:
-    """Plans that fit: for each number of rows and each depth the one with most columns."""
-    every_row, every_column, every_depth = _sizes_of(sizes, tile)
+def _fitting(sizes: Sizes, memory_bytes: int, tile: tuple[int, int] | None, least_tiles: int) -> Shapes:
+    """Plans that fit: for each number of rows and each depth the one with most columns, both ways through C."""
+    every_row, every_column, every_depth = (np.array(x, float) for x in _sizes_of(sizes, tile))
     m, n, _ = sizes.extents
-    for rows, depth, tiles in itertools.product(every_row, every_depth, (1, 2)):
-        fits = functools.partial(_held, sizes, rows, depth=depth, tiles=tiles)
-        across = -(-least_tiles // (-(-m // rows) * sizes.batch))
-        few = bisect.bisect_right(every_column, -(-n // across))
-        count = bisect.bisect_right(every_column, memory_bytes, 0, few, key=fits)
-        if count:
-            columns = every_column[count - 1]
-            for by_columns in (False, True):
-                yield _made(sizes, (rows, columns, depth), tiles, by_columns=by_columns, rates=rates)
+    grid = (x.ravel() for x in np.meshgrid(every_row, every_depth, (1, 2), indexing="ij"))
+    rows, depth, tiles = (x[:, None] for x in grid)
+    across = -(-least_tiles // (-(-m // rows) * sizes.batch))
+    fits = (_held(sizes, rows, every_column, depth, tiles) <= memory_bytes) & (every_column <= -(-n // across))
+    columns = every_column[fits.shape[1] - 1 - fits[:, ::-1].argmax(1)]
+    chosen = np.repeat(np.flatnonzero(fits.any(1)), 2)
+    by_columns = np.arange(chosen.size) % 2 == 1
+    return Shapes(rows[chosen, 0], columns[chosen], depth[chosen, 0], tiles[chosen, 0], by_columns)
 
 
 def _sizes_of(sizes: Sizes, tile: tuple[int, int] | None) -> tuple[list[int], list[int], list[int]]:
@@ -312,19 +321,19 @@ def _sizes(extent: int, chunks: tuple[int, int], least: int) -> list[int]:
     return sorted({min(extent, -(-int(x) // unit) * unit) for x in (*steps, *even) if x >= low} | {extent})
 
 
-def strip_rows(sizes: Sizes, columns: int) -> int:
+def strip_rows(sizes: Sizes, columns: Any) -> Any:
     """Rows of C of `columns` elements that are written at a time: whole chunks.
 
-    >>> strip_rows(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 4096)
+    >>> int(strip_rows(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 4096))
     128
     """
     chunk = min(sizes.chunks[2][0], sizes.extents[0])
-    fitting = STRIP_BYTES // max(1, columns * sizes.out_bytes)
-    return min(max(1, fitting // chunk) * chunk, sizes.extents[0])
+    many = STRIP_BYTES // np.maximum(1, columns * sizes.out_bytes)
+    return np.minimum(np.maximum(1, many // chunk) * chunk, sizes.extents[0])
 
 
-def _held(sizes: Sizes, rows: int, columns: int, depth: int, tiles: int) -> int:
-    """Peak bytes in memory."""
+def _held(sizes: Sizes, rows: Any, columns: Any, depth: Any, tiles: Any) -> Any:
+    """Peak bytes in memory, of a plan or of many."""
     panels = [
         0 if lies else side * depth * size
         for side, size, lies in zip((rows, columns), sizes.operand_bytes, sizes.resident, strict=True)
@@ -336,38 +345,52 @@ def _held(sizes: Sizes, rows: int, columns: int, depth: int, tiles: int) -> int:
 
 def _made(sizes: Sizes, shape: tuple[int, int, int], tiles: int, *, by_columns: bool, rates: Rates) -> BlockPlan:
     """The plan of these rows, columns and depth."""
-    held = _held(sizes, *shape, tiles)
-    read = _read_bytes(sizes, *shape, by_columns=by_columns)
-    written = math.prod(sizes.extents[:2]) * sizes.batch * sizes.out_bytes
-    seconds = _seconds(sizes, shape, read, written, tiles, rates)
-    return BlockPlan(sizes, *shape, tiles, by_columns, held, read, written, _least_bytes(sizes, held), seconds, rates)
+    one = Shapes(*(np.array([x]) for x in (*shape, tiles, by_columns)))
+    held, read = int(_held(sizes, *shape, tiles)), _read_bytes(sizes, one)
+    written, least = _written_bytes(sizes), _least_bytes(sizes, held)
+    took = float(_seconds(sizes, one, read, rates)[0])
+    return BlockPlan(sizes, *shape, tiles, by_columns, held, int(read[0]), written, least, took, rates)
 
 
-def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns: bool) -> int:
+def _written_bytes(sizes: Sizes) -> int:
+    return math.prod(sizes.extents[:2]) * sizes.batch * sizes.out_bytes
+
+
+def _read_bytes(sizes: Sizes, shapes: Shapes) -> Any:
     """Bytes that the panels read (an upper bound for workers): :data:`PANELS` of each operand stay in memory."""
     m, n, k = sizes.extents
+    rows, columns, depth, _, by_columns = shapes
     (a_rows, a_columns), (b_rows, b_columns), _ = sizes.chunks
-    if 0 in (m, n, k):
-        return 0
     a = _covered(m, rows, a_rows) * _covered(k, depth, a_columns) * sizes.operand_bytes[0]
     b = _covered(k, depth, b_rows) * _covered(n, columns, b_columns) * sizes.operand_bytes[1]
     down, across = -(-m // rows), -(-n // columns)
-    if -(-k // depth) > PANELS or sizes.workers:  # a worker that starts, or replaces a dead one, has no panels
-        a, b = a * across, b * down
-    elif by_columns:  # all panels of a column of B stay while A's stream through, and A's stay at the turn
-        a = a * across - (across - 1) * (m - (down - 1) * rows) * k * sizes.operand_bytes[0]
-    else:
-        b = b * down - (down - 1) * (n - (across - 1) * columns) * k * sizes.operand_bytes[1]
-    return sizes.batch * sum(0 if lies else x for x, lies in zip((a, b), sizes.resident, strict=True))
+    if sizes.workers:  # a worker that starts, or replaces a dead one, has no panels
+        by_columns = stay = np.False_
+    else:  # all panels along a column of C (of B), or along a row (of A), stay while the others stream through
+        stay = -(-k // np.maximum(depth, 1)) <= PANELS
+    kept_a = (m - (down - 1) * rows) * k * sizes.operand_bytes[0]  # what streams through stays at the turn
+    kept_b = (n - (across - 1) * columns) * k * sizes.operand_bytes[1]
+    a *= np.where(stay & ~by_columns, 1, across)
+    b *= np.where(stay & by_columns, 1, down)
+    a -= (stay & by_columns) * (across - 1) * kept_a
+    b -= (stay & ~by_columns) * (down - 1) * kept_b
+    return sizes.batch * sum(0 * x if lies else x for x, lies in zip((a, b), sizes.resident, strict=True))
 
 
-def _covered(extent: int, step: int, chunk: int) -> int:
-    """How much of an extent is read by parts of `step`, each with whole chunks.
+def _covered(extent: int, steps: Any, chunk: int) -> Any:
+    """How much of an extent is read by parts of `steps`, each with whole chunks.
 
-    >>> _covered(100, 30, 1), _covered(100, 30, 20), _covered(100, 40, 20)
-    (100, 140, 100)
+    >>> _covered(100, np.array([30.0, 30]), 1), _covered(100, np.array([30.0, 40]), 20)
+    (array([100., 100.]), array([140., 100.]))
     """
-    if chunk <= 1 or step % chunk == 0 or step >= extent:
+    if chunk <= 1:
+        return np.full(steps.shape, float(extent))
+    different, at = np.unique(steps, return_inverse=True)
+    return np.array([_covered_by(extent, int(x), chunk) for x in different], float)[at]
+
+
+def _covered_by(extent: int, step: int, chunk: int) -> int:
+    if step % chunk == 0 or step >= extent:
         return extent
     return sum(
         min(-(-min(start + step, extent) // chunk) * chunk, extent) - start // chunk * chunk
@@ -384,20 +407,18 @@ def _least_bytes(sizes: Sizes, held: int) -> int:
     return sizes.batch * max(once, size * int(2 * m * n * k / math.sqrt(elements) - 2 * elements))
 
 
-def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int, tiles: int, rates: Rates) -> float:
+def _seconds(sizes: Sizes, shapes: Shapes, read: Any, rates: Rates) -> Any:
     """The time: steps overlap reads, and with two tiles in memory writes overlap both, except the last.
 
     Workers share the storage.
     """
-    down, across, panels = (
-        max(1, -(-extent // max(step, 1))) for extent, step in zip(sizes.extents, shape, strict=True)
-    )
+    of_extents = zip(sizes.extents, shapes[:3], strict=True)
+    down, across, panels = (np.maximum(1, -(-extent // np.maximum(step, 1))) for extent, step in of_extents)
     count = down * across * sizes.batch
     one = sizes.flops / rates.flops / count + _TILE_SECONDS + panels * _STEP_SECONDS
     steps = one * -(-count // max(1, sizes.workers))  # a worker with one tile less waits for the others
     if sizes.workers:  # one process assigns and notes the tiles of all
-        steps = max(steps, count * _TILE_SECONDS)
-    reads, writes = read / rates.read_bytes, written / rates.write_bytes
-    if tiles == 1:
-        return max(steps, reads) + writes
-    return max(steps, reads + writes * (1 - 1 / count)) + writes / count
+        steps = np.maximum(steps, count * _TILE_SECONDS)
+    reads, writes = read / rates.read_bytes, _written_bytes(sizes) / rates.write_bytes
+    overlapped = np.maximum(steps, reads + writes * (1 - 1 / count)) + writes / count
+    return np.where(shapes.tiles == 1, np.maximum(steps, reads) + writes, overlapped)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.blocks.planning import PANELS, BlockPlan, Rates, Sizes, _fitting, _seconds, plan
+from tilewright.blocks.planning import PANELS, BlockPlan, Rates, Shapes, Sizes, _fitting, _read_bytes, _seconds, plan
 from tilewright.errors import ArgumentValueError
 
 EXTENTS = st.integers(1, 3000)
@@ -54,6 +56,12 @@ def test_tiles_follow_each_other_side_by_side() -> None:
     assert found.tiles > 4
     for (_, row, column), (_, next_row, next_column) in itertools.pairwise(tiles):
         assert abs(row - next_row) + abs(column - next_column) == 1
+
+
+def test_tiles_go_down_columns_where_that_reads_less() -> None:
+    found = plan(Sizes((3000, 3000, 900), (4, 4), 4, 4), 16 << 20)
+    row_by_row = dataclasses.replace(found, by_columns=False)
+    assert found.by_columns and sum(read_by_parts(found, 1)) == found.read_bytes < sum(read_by_parts(row_by_row, 1))
 
 
 @pytest.mark.parametrize("memory_mib", [64, 512, 2048])
@@ -135,12 +143,12 @@ def test_storage_that_is_not_as_quick_as_it_seemed_costs_little(flops: float, st
     def planned(read: float) -> BlockPlan:
         return plan(sizes, 16 << 20, Rates(flops, read, read))
 
-    def seconds(shape: BlockPlan) -> float:
-        return _seconds(sizes, shape.shape, shape.read_bytes, shape.written_bytes, shape.tiles_held, real)
+    def seconds(shapes: Shapes, read: Any) -> Any:
+        return _seconds(sizes, shapes, read, Rates(flops, off * storage, off * storage))
 
-    real = Rates(flops, off * storage, off * storage)
-    best = min(seconds(x) for x in _fitting(sizes, 16 << 20, real, None, 1))
-    assert seconds(planned(storage)) < 1.2 * best
+    every, found = _fitting(sizes, 16 << 20, None, 1), planned(storage)
+    one = Shapes(*(np.array([x]) for x in (*found.shape, found.tiles_held, found.by_columns)))
+    assert seconds(one, found.read_bytes) < 1.2 * seconds(every, _read_bytes(sizes, every)).min()
 
 
 def test_workers_share_steps_and_storage() -> None:

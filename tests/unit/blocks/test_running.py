@@ -78,7 +78,7 @@ class Failing(Sums):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError("full")])
 def test_finished_tiles_are_not_done_again(tmp_path: Path, error: BaseException) -> None:
-    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
+    found, (a, b, c) = case((150, 150, 1030), 1_400_000)
     steps = found.tiles * found.grid[2]
     assert found.tiles >= 4
     expected = a.array @ b.array

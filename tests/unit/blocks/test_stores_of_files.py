@@ -82,10 +82,10 @@ KINDS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "zarr, plain": lambda array, folder: in_zarr(array, folder, compressors=None),
     "zarr 2, plain": lambda array, folder: in_zarr(array, folder, compressors=None, zarr_format=2, filters=None),
     "zarr, shards": sharded,
-    "zarr, in memory": lambda array, folder: zarr.array(array, chunks=(2,) * array.ndim),
+    "zarr, in memory": lambda array, folder: zarr.array(array, chunks=(7,) * array.ndim),
     "hdf5": in_hdf5,
     "hdf5, chunks": lambda array, folder: in_hdf5(
-        array, folder, chunks=tuple(min(n, 2) for n in array.shape), compression="gzip"
+        array, folder, chunks=tuple(min(n, 7) for n in array.shape), compression="gzip"
     ),
     "hdf5, open": lambda array, folder: h5py.File(in_hdf5(array, folder).partition(":")[0], "r+")["group/a"],
 }

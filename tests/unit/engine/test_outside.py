@@ -259,17 +259,23 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Array, Array]:
+    """A folder with two operands, as files of each kind, and the operands."""
+    random, folder = np.random.default_rng(2), tmp_path_factory.mktemp("large")
+    a, b = (random.integers(-8, 8, x, np.int8).astype(np.float32) for x in ((5000, 1500), (1500, 5000)))
+    with h5py.File(folder / "x.h5", "w") as file:
+        for name, x in (("a", a), ("b", b)):
+            saved(folder, name, x)
+            file.create_dataset(name, data=x, chunks=(333, 512), compression="gzip", compression_opts=1)
+    return folder, a, b
+
+
 @pytest.mark.parametrize("kind", ["npy", "packed chunks", "turned map", "zarr"])
-def test_the_process_takes_no_more_than_stated(tmp_path: Path, kind: str) -> None:
-    random = np.random.default_rng(2)
-    arrays = random.standard_normal((4000, 3000), np.float32), random.standard_normal((3000, 5000), np.float32)
-    paths = [str(saved(tmp_path, name, x)) for name, x in zip("ab", arrays, strict=True)]
-    if kind == "packed chunks":
-        with h5py.File(tmp_path / "x.h5", "w") as file:
-            for name, x in zip("ab", arrays, strict=True):
-                file.create_dataset(name, data=x, chunks=(333, 512), compression="gzip", compression_opts=1)
-        paths = [f"{tmp_path}/x.h5:/{name}" for name in "ab"]
-    total = sum(x.nbytes for x in arrays) + 4000 * 5000 * 4
+def test_the_process_takes_no_more_than_stated(tmp_path: Path, large: tuple[Path, Array, Array], kind: str) -> None:
+    folder, *arrays = large
+    paths = [f"{folder}/x.h5:/{x}" if kind == "packed chunks" else f"{folder}/{x}.npy" for x in "ab"]
+    total = sum(x.nbytes for x in arrays) + 5000 * 5000 * 4
     memory = {"npy": 250 << 20, "packed chunks": 230_000_000, "turned map": 215_000_000, "zarr": 215_000_000}[kind]
     c = tmp_path / ("c.zarr" if kind == "zarr" else "c.npy")
     command = [sys.executable, "-c", HELD, *paths, str(c), str(memory), kind]
@@ -277,9 +283,9 @@ def test_the_process_takes_no_more_than_stated(tmp_path: Path, kind: str) -> Non
     assert done.returncode == 0, done.stderr
     assert 1024 * int(done.stdout) <= memory
     assert total > 0.6 * memory
-    turned = slice(None, None, -1 if kind == "turned map" else 1)
-    found = zarr.open(c, mode="r")[:] if kind == "zarr" else np.load(c)
-    assert np.array_equal(found, tw.matmul(*(x[:, turned] for x in arrays)))
+    a, b = (x[:, ::-1] if kind == "turned map" else x for x in arrays)
+    found, some = zarr.open(c, mode="r")[:] if kind == "zarr" else np.load(c), slice(0, None, 61)  # of every tile
+    assert np.array_equal(found[some], tw.matmul(a[some], b))
 
 
 def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:

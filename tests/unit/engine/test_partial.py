@@ -346,7 +346,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
 
 
 #: Long and thin products, of which `make test` tries every second case each: their operands take a while to convert.
-THIN = ((5, 200_000, 70), (200_000, 3, 70))
+THIN = ((5, 100_000, 70), (100_000, 3, 70))
 
 
 @pytest.mark.parametrize(("case", "shape"), [
