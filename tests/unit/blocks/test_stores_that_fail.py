@@ -146,9 +146,8 @@ except OSError as error:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("limit", "field"), [("AS", "VmSize"), ("DATA", "VmData")])
 @pytest.mark.parametrize("opens", ["{path!r}", "np.load({path!r}, mmap_mode='r')"], ids=["path", "map"])
-def test_a_panel_needs_the_memory_of_a_panel(tmp_path: Path, limit: str, field: str, opens: str) -> None:
+def test_a_panel_needs_the_memory_of_a_panel(tmp_path: Path, opens: str) -> None:
     """Of a file of 1 GiB, 64 MiB above what the process has; a map's addresses are the caller's."""
     path = tmp_path / "x.npy"
     created(path, (16384, 16384), "float32", chunks_hint=(1, 1)).close()
@@ -164,8 +163,9 @@ from tilewright.blocks.stores import opened
 value = {opens.format(path=str(path))}
 store = opened(value, "a")
 fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-used = int(fields[{field!r}].split()[0]) << 10
-resource.setrlimit(resource.RLIMIT_{limit}, (used + (64 << 20),) * 2)
+for limit, field in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+    used = int(fields[field].split()[0]) << 10
+    resource.setrlimit(limit, (used + (64 << 20),) * 2)
 before = int(fields["VmHWM"].split()[0])
 panel = np.zeros((8192, 1024), np.float32)
 for first in range(0, 16384, 1024):

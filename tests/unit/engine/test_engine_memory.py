@@ -149,7 +149,7 @@ from pathlib import Path
 import numpy as np
 import tilewright as tw
 
-N = 1400
+N = 1000
 
 
 def views(n, dtype):

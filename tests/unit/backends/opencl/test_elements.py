@@ -115,30 +115,35 @@ def test_primitives_give_numpys_bits(device: OpenclDevice, kind: str) -> None:
             assert same_bits(part, expression.evaluate(*given)), name
 
 
-def casts(source: str, targets: list[str], wide: str) -> tuple[Expression, list[Expression]]:
-    """Casts to all targets in one program, which an operand chooses from, and on to what holds them all; and each."""
-    builder, alone = Builder(), []
-    x, which = (builder.add("parameter", (), kind, name) for kind, name in ((source, "x0"), ("uint8", "x1")))
+def casts(cases: list[tuple[str, str]], wide: str) -> Expression:
+    """Casts of sources to targets in one program, which the last operand chooses from, and on to what holds them."""
+    builder, sources = Builder(), sorted({source for source, _ in cases})
+    places = {x: builder.add("parameter", (), x, f"x{i}") for i, x in enumerate(sources)}
+    which = builder.add("parameter", (), "uint8", f"x{len(sources)}")
     found = builder.add("constant", (), wide, (0.0).hex() if letter(wide) == "f" else "0")
-    for i, target in enumerate(targets):
-        value = builder.add("cast", (builder.add("cast", (x,), target),), wide)
+    for i, (source, target) in enumerate(cases):
+        value = builder.add("cast", (builder.add("cast", (places[source],), target),), wide)
         here = builder.add("equal", (which, builder.add("constant", (), "uint8", str(i))), "bool")
         found = builder.add("where", (here, value, found), wide)
-        alone.append(step("cast", [source], target))
-    return builder.finished(found, 2), alone
+    return builder.finished(found, len(sources) + 1)
 
 
 @pytest.mark.parametrize("wide", ["float64", "int64"])
-@pytest.mark.parametrize("source", _ALL)
-def test_a_cast_gives_numpys_bits(device: OpenclDevice, source: str, wide: str) -> None:
-    values = specials(source)
-    targets = [x for x in _ALL if x != source and (letter(x) == "f") == (wide == "float64")]
-    together, alone = casts(source, targets, wide)
-    which = np.repeat(np.arange(len(targets), dtype=np.uint8), len(values))
-    found = computed(device, together, [np.tile(values, len(targets)), which])
-    for target, part, expression in zip(targets, np.split(found, len(targets)), alone, strict=True):
-        widened = step("cast", [target], wide).evaluate(expression.evaluate(values))
-        assert same_bits(part, widened), (source, target)
+@pytest.mark.parametrize("sources", [_ALL[::3], _ALL[1::3], _ALL[2::3]], ids="-".join)
+def test_casts_give_numpys_bits(device: OpenclDevice, sources: tuple[str, ...], wide: str) -> None:
+    targets = [x for x in _ALL if (letter(x) == "f") == (wide == "float64")]
+    cases = [(x, y) for x in sources for y in targets if x != y]
+    values = {x: specials(x) for x in sources}
+    columns = [
+        np.concatenate([values[x] if x == one else np.zeros(len(values[x]), values[one].dtype) for x, _ in cases])
+        for one in sorted(sources)
+    ]
+    sizes = [len(values[x]) for x, _ in cases]
+    which = np.repeat(np.arange(len(cases), dtype=np.uint8), sizes)
+    found = computed(device, casts(cases, wide), [*columns, which])
+    for (source, target), part in zip(cases, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
+        narrow = step("cast", [source], target).evaluate(values[source])
+        assert same_bits(part, step("cast", [target], wide).evaluate(narrow)), (source, target)
 
 
 @pytest.mark.volume
