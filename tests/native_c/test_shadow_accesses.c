@@ -26,7 +26,7 @@ static struct {
     uint32_t bytes;
     uint32_t how;
     uint32_t element;
-    uint32_t heard;
+    uint32_t order_bits;
     const void *values;
 } turns_of[MOST];
 static uint32_t turns_made;
@@ -72,18 +72,18 @@ static void judged(int judge, TW_ACCESSES)
     memcpy(turns_of[turns_made].addresses, addresses, sizeof turns_of->addresses);
     turns_of[turns_made].judge = judge, turns_of[turns_made].row = row, turns_of[turns_made].mask = mask;
     turns_of[turns_made].bytes = bytes, turns_of[turns_made].how = how, turns_of[turns_made].element = element;
-    turns_of[turns_made].values = values, turns_of[turns_made].heard = heard;
+    turns_of[turns_made].values = values, turns_of[turns_made].order_bits = order_bits;
     turns_made++;
 }
 
 void tw_shadow_turns_shared(TW_ACCESSES)
 {
-    judged(SHARED_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, heard);
+    judged(SHARED_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, order_bits);
 }
 
 void tw_shadow_turns_global(TW_ACCESSES)
 {
-    judged(GLOBAL_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, heard);
+    judged(GLOBAL_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, order_bits);
 }
 
 typedef void handler(TW_AFFINE);
@@ -118,7 +118,7 @@ static void check_turns(int judge, uint32_t mask, uint32_t how)
     CHECK(turns_made == 2);
     for (uint32_t i = 0; i < 2; i++) {
         CHECK(turns_of[i].judge == judge && turns_of[i].row == 7 + i && turns_of[i].mask == mask);
-        CHECK(turns_of[i].how == how && turns_of[i].values == values_of && turns_of[i].heard == 0);
+        CHECK(turns_of[i].how == how && turns_of[i].values == values_of && turns_of[i].order_bits == 0);
         CHECK(turns_of[i].bytes == (uint64_t)members_of[i].bytes);
         CHECK(turns_of[i].element == (uint64_t)members_of[i].element_bytes);
         for (uint32_t lane = 0; lane < TW_LANES; lane++)

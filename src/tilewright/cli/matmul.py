@@ -119,7 +119,7 @@ def matmul(
     if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
         _by_blocks(a, b, output, memory, dask, asked, force=force, json=json, only_plan=plan)
     else:
-        _at_once(a, b, output, kernel, simulated, asked, force=force)
+        _in_memory(a, b, output, kernel, simulated, asked, force=force)
 
 
 def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
@@ -144,7 +144,7 @@ def _fit(paths: Sequence[Path]) -> bool:
     return room is None or sum(path.stat().st_size for path in paths[:2] if path.is_file()) < room / 4
 
 
-def _at_once(
+def _in_memory(
     a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, asked: Request, *, force: bool
 ) -> None:
     """Read both, multiply, write."""

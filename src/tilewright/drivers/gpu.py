@@ -263,7 +263,7 @@ class SimulatedGpu:
         return any(observer.host_races for observer in self.observers)
 
     @property
-    def streams_at_once(self) -> bool:
+    def concurrent_streams(self) -> bool:
         """Whether some streams do not wait for each other."""
         made = [stream for handle, stream in self.streams.items() if handle not in DEFAULT_STREAMS]
         return len(made) > 1 or any(stream.independent for stream in made)

@@ -206,8 +206,8 @@ class Launcher:
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """The memory of a launch that the host or other streams use too; None if no observer needs it."""
-        at_once = self._streams_known and self.gpu.streams_at_once
-        places = self.gpu.memory.allocations() if at_once else self.gpu.host_visible.items()
+        concurrent = self._streams_known and self.gpu.concurrent_streams
+        places = self.gpu.memory.allocations() if concurrent else self.gpu.host_visible.items()
         used = [
             (address, observer.used(run, address, size))
             for observer in self.gpu.observers
@@ -218,7 +218,7 @@ class Launcher:
         reads, writes = (tuple(s for at, both in used for s in UsedBytes.of(at, both[i])) for i in (0, 1))
         if not (reads or writes):
             return None
-        launch = about if at_once else None
+        launch = about if concurrent else None
         return Task(f"`{about.name}`", about.name, about.source_line, reads, writes, launch=launch)
 
     def _compared(self, stream: int, task: Task) -> None:

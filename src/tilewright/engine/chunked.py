@@ -34,7 +34,7 @@ _AT_ONCE = 4
 _ENOUGH = 1 << 29
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """A range of k within one chunk of A and one chunk of B."""
 
     a: int  #: Index of A's chunk along k.
@@ -48,40 +48,40 @@ class Stretch(NamedTuple):
         return int(self.in_a.stop - self.in_a.start)
 
 
-def stretches(a: Chunks, b: Chunks) -> list[Stretch]:
+def segments(a: Chunks, b: Chunks) -> list[Segment]:
     """Cut k where a chunk of either operand ends.
 
-    >>> [(s.a, s.b, s.depth) for s in stretches((4, 2), (3, 3))]
+    >>> [(s.a, s.b, s.depth) for s in segments((4, 2), (3, 3))]
     [(0, 0, 3), (0, 1, 1), (1, 1, 2)]
     """
     begins = [[0, *itertools.accumulate(x)] for x in (a, b)]
     found, start = [], 0
     for stop in sorted({*begins[0], *begins[1]} - {0}):
         i, j = (bisect.bisect_right(x, start) - 1 for x in begins)
-        found.append(Stretch(i, j, *(slice(start - x, stop - x) for x in (begins[0][i], begins[1][j]))))
+        found.append(Segment(i, j, *(slice(start - x, stop - x) for x in (begins[0][i], begins[1][j]))))
         start = stop
-    return found or [Stretch(0, 0, slice(0, 0), slice(0, 0))]
+    return found or [Segment(0, 0, slice(0, 0), slice(0, 0))]
 
 
 def steps(
-    found: Sequence[Stretch], work: int, bytes_given: int, most_bytes: int, enough: int = _ENOUGH
-) -> tuple[tuple[Stretch, ...], ...]:
-    """Join neighbouring stretches into steps of at least `enough` work, as far as `most_bytes` allows.
+    found: Sequence[Segment], work: int, bytes_given: int, most_bytes: int, enough: int = _ENOUGH
+) -> tuple[tuple[Segment, ...], ...]:
+    """Join neighbouring segments into steps of at least `enough` work, as far as `most_bytes` allows.
 
     `work` and `bytes_given` are those of one column of A with one row of B.
 
-    >>> cut = stretches((2,) * 6, (2,) * 6)
+    >>> cut = segments((2,) * 6, (2,) * 6)
     >>> [len(x) for x in steps(cut, 1, 10, 50)], [len(x) for x in steps(cut, 1, 0, 50, enough=6)]
     ([2, 2, 2], [3, 3])
     """
-    made: list[list[Stretch]] = []
+    made: list[list[Segment]] = []
     depth = 0
-    for stretch in found:
-        if not made or depth * work >= enough or (depth + stretch.depth) * bytes_given > most_bytes:
+    for segment in found:
+        if not made or depth * work >= enough or (depth + segment.depth) * bytes_given > most_bytes:
             made.append([])
             depth = 0
-        made[-1].append(stretch)
-        depth += stretch.depth
+        made[-1].append(segment)
+        depth += segment.depth
     return tuple(map(tuple, made))
 
 
@@ -118,7 +118,7 @@ class Operand:
 
 
 class _Values:
-    """The values that a step multiplies: given ones, and ones that it computes, some stretches in advance."""
+    """The values that a step multiplies: given ones, and ones that it computes, some segments in advance."""
 
     def __init__(
         self, tasks: Mapping[Key, Any], given: Mapping[Key, Any], wanted: list[list[Key]], threads: int
@@ -129,7 +129,7 @@ class _Values:
         self.found: dict[Key, Any] = {}
 
     def turn(self, number: int) -> None:
-        """Start a stretch: drop values that are no longer needed and compute those that are."""
+        """Start a segment: drop values that are no longer needed and compute those that are."""
         soon = list(dict.fromkeys(itertools.chain(*self.wanted[number : number + 1 + self.ahead])))
         self.found = {key: self.found[key] for key in soon if key in self.found}
         for key in soon:
@@ -137,7 +137,7 @@ class _Values:
                 self.found[key] = self._made(key) if self.threads is None else self.threads.submit(self._made, key)
 
     def __getitem__(self, key: Key) -> Any:
-        """A value of this stretch."""
+        """A value of this segment."""
         if key in self.given:
             return self.given[key]
         found = self.found[key]
@@ -161,7 +161,7 @@ class Product:
     b: Operand
     shape: Shape  #: Of C.
     chunks: tuple[Chunks, ...]  #: Of C, which has one row or one column if an operand is a vector.
-    steps: tuple[tuple[Stretch, ...], ...]
+    steps: tuple[tuple[Segment, ...], ...]
     asked: Request
     #: Key -> the function that computes this value within a step from the values of its `dependencies`. All other
     #: values are computed earlier and given to the step.
@@ -176,8 +176,8 @@ class Product:
         """Keys of the values that :meth:`made` is given for a step, beside the sums."""
         return list(dict.fromkeys(x for s in self.steps[step] for x in self._wanted(at, s) if x not in self.tasks))
 
-    def _wanted(self, at: tuple[int, ...], stretch: Stretch) -> list[Key]:
-        """Keys of the values that a stretch needs, each after those that it is computed from."""
+    def _wanted(self, at: tuple[int, ...], segment: Segment) -> list[Key]:
+        """Keys of the values that a segment needs, each after those that it is computed from."""
         found: dict[Key, None] = {}
 
         def add(key: Key) -> None:
@@ -188,8 +188,8 @@ class Product:
                     add(x)
             found[key] = None
 
-        add(self.a.key(at, stretch.a))
-        add(self.b.key(at, stretch.b))
+        add(self.a.key(at, segment.a))
+        add(self.b.key(at, segment.b))
         return list(found)
 
     def made(self, at: tuple[int, ...], step: int, before: Array | None, given: Sequence[Any]) -> Any:
@@ -202,25 +202,25 @@ class Product:
         first = before is None
         try:
             if partial.splits_k:
-                for number, stretch in enumerate(self.steps[step]):
+                for number, segment in enumerate(self.steps[step]):
                     values.turn(number)
-                    partial.add(*self._panels(at, stretch, values), sums, first=first and number == 0)
+                    partial.add(*self._panels(at, segment, values), sums, first=first and number == 0)
             else:  # the one step has all of k
                 panels = []
-                for number, stretch in enumerate(self.steps[step]):
+                for number, segment in enumerate(self.steps[step]):
                     values.turn(number)
-                    panels.append(self._panels(at, stretch, values))
+                    panels.append(self._panels(at, segment, values))
                 left, right = zip(*panels, strict=True)
                 partial.add(np.concatenate(left, -1), np.concatenate(right, -2), sums, first=True)
         finally:
             values.close()
         return sums if step < len(self.steps) - 1 else self._finished(at, sums, partial)
 
-    def _panels(self, at: tuple[int, ...], stretch: Stretch, values: _Values) -> tuple[Array, Array]:
-        """The parts of A and B that a stretch multiplies."""
-        a, b = self.a.key(at, stretch.a), self.b.key(at, stretch.b)
+    def _panels(self, at: tuple[int, ...], segment: Segment, values: _Values) -> tuple[Array, Array]:
+        """The parts of A and B that a segment multiplies."""
+        a, b = self.a.key(at, segment.a), self.b.key(at, segment.b)
         left, right = self.a.matrices(a, values[a]), self.b.matrices(b, values[b])
-        return left[..., stretch.in_a], right[..., stretch.in_b, :]
+        return left[..., segment.in_a], right[..., segment.in_b, :]
 
     def _finished(self, at: tuple[int, ...], sums: Array, partial: Partial) -> Any:
         c = sums

@@ -45,7 +45,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     if isinstance(out, tuple) and len(out) == 1:  # numpy.matmul takes a tuple of one too
         out = out[0]
     known = _known(asked, row) if row.interface else None
-    found = None if known is None else row.load().at_once(a, b, out, *known)
+    found = None if known is None else row.load().known_product(a, b, out, *known)
     return _by_rules(a, b, out, asked, row) if found is None else found
 
 
@@ -73,9 +73,9 @@ def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
     return target
 
 
-def at_once(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
+def known_product(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
     """The product of arrays that are on a device and whose layouts were multiplied before; None for any others."""
-    return row.load().at_once(a, b, out, _plain(row, order)) if row.interface else None
+    return row.load().known_product(a, b, out, _plain(row, order)) if row.interface else None
 
 
 @functools.lru_cache(maxsize=64)

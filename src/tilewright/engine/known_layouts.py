@@ -24,7 +24,7 @@ _SAME = "lLqQ"  # dtypes that NumPy keeps apart although they compare and hash a
 _ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
 
 
-def at_once(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order: Order) -> Any:
+def known_product(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order: Order) -> Any:
     """The product of plain arrays whose layout has been multiplied before; None if more rules apply."""
     count = _limit().count if threads is None else thread_count(threads)
     into = None if out is None else _separate(out, a, b)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tilewright.backends.inventory import Row, for_plans, owner
 from tilewright.engine import device_arrays, operands, outside
 from tilewright.engine.fusing import Arguments, Epilogue, Kept
-from tilewright.engine.known_layouts import at_once, thread_count
+from tilewright.engine.known_layouts import known_product, thread_count
 from tilewright.engine.libraries import Frame, Tensor, of_operands
 from tilewright.engine.planning import Plan, planned
 from tilewright.engine.promotion import ORDERS, Casting, Order, as_dtype, check_order
@@ -222,9 +222,9 @@ def matmul(
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
             found = None
             if of_numpy:
-                found = at_once(a, b, out, dtype, threads, order)
+                found = known_product(a, b, out, dtype, threads, order)
             elif row is not None and dtype is None and order in ORDERS:
-                found = device_arrays.at_once(a, b, out, order, row)
+                found = device_arrays.known_product(a, b, out, order, row)
             if found is not None:
                 return found
     given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
@@ -248,7 +248,7 @@ def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, ro
     own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)
     converted = left is not a or right is not b
     if converted and given is own is None and asked.is_plain:
-        quick = at_once(left, right, None, asked.dtype, asked.threads, asked.order)
+        quick = known_product(left, right, None, asked.dtype, asked.threads, asked.order)
         if quick is not None:
             return quick if wrap is None else wrap(quick)
     if own is not None:

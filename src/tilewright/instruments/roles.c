@@ -86,7 +86,7 @@ void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint6
     tw_keep(warp_of(launch, slot, warp), row, state, room, words);
 }
 
-// For each lane's product in tensor memory, as `Does.MULTIPLIES` has it.
+// For each lane's product in tensor memory, as `Op.MULTIPLY` has it.
 void tw_roles_multiply(TW_WHERE, uint32_t mask, const struct tw_tensor_operands *operands, uint32_t kind, uint32_t does)
 {
     (void)kind;

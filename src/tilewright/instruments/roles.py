@@ -37,30 +37,30 @@ _WORDS_EACH = 3
 NOWHERE = (1 << 64) - 1
 
 
-class Does(enum.IntEnum):
-    """What an instruction does to an mbarrier, or beside it."""
+class Op(enum.IntEnum):
+    """The kind of an operation, and what its `number` means."""
 
-    MAKES = 0  #: `number` arrivals a phase.
-    ARRIVES = 1  #: `number` times.
-    EXPECTS = 2  #: `number` bytes, without an arrival.
-    ARRIVES_EXPECTING = 3  #: `number` bytes, with `lanes` arrivals.
-    WAITS = 4  #: For the phase of parity `number`.
-    COPIES = 5  #: `number` bytes, which complete at the mbarrier.
-    STORES = 6  #: `number` bytes to global memory.
-    DELIVERS = 7  #: The bytes of the previous copy, a multicast, in one more block.
+    INIT = 0  #: An mbarrier of `number` arrivals per phase.
+    ARRIVE = 1  #: `number` arrivals.
+    EXPECT = 2  #: `number` bytes, without an arrival.
+    ARRIVE_EXPECT = 3  #: `number` bytes, with `lanes` arrivals.
+    WAIT = 4  #: Wait for the phase of parity `number`.
+    COPY = 5  #: Copy of `number` bytes, which completes at the mbarrier.
+    STORE = 6  #: Bulk copy of `number` bytes to global memory.
+    DELIVER = 7  #: The bytes of the previous copy, a multicast, in one more block.
     OTHER = 8
-    #: In tensor memory: `number` columns of D, plus 2^16 times the lines of A that a block reads of shared memory; of B
-    #: `lanes` lines. A line is 32 bytes along k.
-    MULTIPLIES = 9
-    FILLS = 10  #: Tensor memory with `number` lines of `lanes` bytes.
-    COMMITS = 11  #: Arrives when the thread's products and copies so far are complete.
+    #: Product in tensor memory: `number` is the columns of D plus 2^16 times the lines of A that a block reads from
+    #: shared memory, `lanes` the lines of B. A line is 32 bytes along k.
+    MULTIPLY = 9
+    FILL = 10  #: Copy of `number` lines of `lanes` bytes to tensor memory.
+    COMMIT = 11  #: Arrival when the thread's earlier products and copies are complete.
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """One action of one warp at one mbarrier."""
+class Operation:
+    """One operation of one warp on an mbarrier, or a bulk copy, or an order to tensor memory."""
 
-    does: Does
+    kind: Op
     place: int  #: The mbarrier's offset in shared memory, above it its block's rank; `NOWHERE` for none.
     number: int
     lanes: int
@@ -73,7 +73,7 @@ class Role:
 
     warps: tuple[int, ...]  #: Numbers in the cluster; those of the block of rank 0 come first.
     executed: Mapping[int, int]  #: How often each line of PTX ran, 0 included.
-    deeds: Mapping[int, tuple[tuple[Deed, ...], ...]]  #: What each line did, a tuple for each time.
+    operations: Mapping[int, tuple[tuple[Operation, ...], ...]]  #: What each line did, a tuple for each time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class Roles(Instrument):
             return _MULTIPLY.handler("tw.roles.multiply", ())
         if site.kind is EventKind.TENSOR_COPY:
             return _FILL.handler("tw.roles.fill", ())
-        if site.kind is not EventKind.MBARRIER or _does(site) is Does.OTHER:
+        if site.kind is not EventKind.MBARRIER or _op(site) is Op.OTHER:
             return None
-        if _does(site) is not Does.WAITS:
+        if _op(site) is not Op.WAIT:
             return _CHANGE.handler("tw.roles.change", ())
         is_state = int("parity" not in site.opcode.split("."))
         return _TEST.handler(f"tw.roles.test.{is_state}", (f"i32 {is_state}",))
@@ -130,10 +130,11 @@ class Roles(Instrument):
         found: dict[int, Role] = {}
         for warp, entries in sorted(_by_warp(written.buffers).items()):
             role = _role(warp, entries, sites)
-            key = tuple(sorted(role.executed.items())), tuple(sorted(role.deeds.items()))
+            key = tuple(sorted(role.executed.items())), tuple(sorted(role.operations.items()))
             alike.setdefault(key, []).append(warp)
             found[warp] = role
-        roles = tuple(Role(tuple(warps), found[warps[0]].executed, found[warps[0]].deeds) for warps in alike.values())
+        firsts = ((tuple(warps), found[warps[0]]) for warps in alike.values())
+        roles = tuple(Role(warps, first.executed, first.operations) for warps, first in firsts)
         return RolesResult(roles, written.complete)
 
 
@@ -154,54 +155,54 @@ def _by_warp(buffers: Sequence[npt.NDArray[np.uint64]]) -> dict[int, _Entries]:
     return found
 
 
-def _does(site: Site) -> Does:
-    """What the instruction of a site does; its opcode is the PTX text.
+def _op(site: Site) -> Op:
+    """The kind of operation of a site's instruction; the site's opcode is the PTX text.
 
-    >>> _does(Site(EventKind.MBARRIER, 1, "", "mbarrier.arrive.expect_tx.shared::cta.b64")).name
-    'ARRIVES_EXPECTING'
+    >>> _op(Site(EventKind.MBARRIER, 1, "", "mbarrier.arrive.expect_tx.shared::cta.b64")).name
+    'ARRIVE_EXPECT'
     """
     form = table().find(site.opcode)
     if form is None:
-        return Does.OTHER
+        return Op.OTHER
     if site.kind is EventKind.TENSOR_PRODUCT:
-        return Does.MULTIPLIES
+        return Op.MULTIPLY
     if site.kind is EventKind.TENSOR_COPY:
-        return Does.FILLS
+        return Op.FILL
     if site.kind is EventKind.BULK:
-        return Does.STORES if form.has("bulk_group") else Does.COPIES
+        return Op.STORE if form.has("bulk_group") else Op.COPY
     if form.has("test_wait") or form.has("try_wait"):
-        return Does.WAITS
+        return Op.WAIT
     if form.has("commit"):
-        return Does.COMMITS
+        return Op.COMMIT
     if form.has("arrive") or form.has("arrive_drop"):
-        return Does.ARRIVES_EXPECTING if form.has("expect_tx") else Does.ARRIVES
-    return Does.MAKES if form.has("init") else Does.EXPECTS if form.has("expect_tx") else Does.OTHER
+        return Op.ARRIVE_EXPECT if form.has("expect_tx") else Op.ARRIVE
+    return Op.INIT if form.has("init") else Op.EXPECT if form.has("expect_tx") else Op.OTHER
 
 
 def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     ran: Counter[int] = Counter()
-    deeds: dict[int, list[tuple[Deed, ...]]] = {}
+    operations: dict[int, list[tuple[Operation, ...]]] = {}
     vain: Counter[int] = Counter()
     after, before = 0, -1
     for number, words in entries:
         site = sites[number]
-        again, before = number == before and _does(site) is not Does.WAITS, number
+        again, before = number == before and _op(site) is not Op.WAIT, number
         if site.kind is EventKind.RUN:
             ran[number] += 1
             continue
-        does, of_line = _does(site), deeds.setdefault(site.ptx_line, [])
-        if does is Does.WAITS and not words[2]:
+        kind, of_line = _op(site), operations.setdefault(site.ptx_line, [])
+        if kind is Op.WAIT and not words[2]:
             vain[site.ptx_line] += 1
             continue
-        if again and does is Does.COPIES and "multicast::cluster" in site.opcode:
-            does = Does.DELIVERS
+        if again and kind is Op.COPY and "multicast::cluster" in site.opcode:
+            kind = Op.DELIVER
         done = tuple(
-            Deed(does, words[at], words[at + 1], words[at + 2], after) for at in range(0, len(words), _WORDS_EACH)
+            Operation(kind, words[at], words[at + 1], words[at + 2], after) for at in range(0, len(words), _WORDS_EACH)
         )
         if again:  # one instruction with an event for each block that it names
             done = (*of_line.pop(), *done)
         of_line.append(done)
-        after += does is Does.WAITS
+        after += kind is Op.WAIT
     _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}
     for number, times in ran.items():
@@ -209,8 +210,8 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
             executed[line] = max(executed[line], times)
     for site in sites:  # the machine code of these branches around them where no lane is active
         if site.kind in (EventKind.TENSOR_PRODUCT, EventKind.TENSOR_COPY):
-            executed[site.ptx_line] = len(deeds.get(site.ptx_line, ()))
-    return Role((warp,), executed, {line: tuple(of_line) for line, of_line in deeds.items() if of_line})
+            executed[site.ptx_line] = len(operations.get(site.ptx_line, ()))
+    return Role((warp,), executed, {line: tuple(of_line) for line, of_line in operations.items() if of_line})
 
 
 def _take_off(ran: Counter[int], vain: Counter[int], sites: Sequence[Site]) -> None:

@@ -1,9 +1,9 @@
-// Batched: as tensor_core, for as many products of one shape as gridDim.z says. For compute capability 8.0 and newer.
+// Batched: like tensor_core, for gridDim.z products of one shape. For compute capability 8.0 and newer.
 
 #include "tensor_core.cu"
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before, `step_a`, `step_b` and
-// `step_c` how many a matrix is; a step of 0 is one matrix for all.
+// `lda`, `ldb` and `ldc` are elements from one row of A, B and C to the next; `step_a`, `step_b` and `step_c` those from
+// one matrix to the next. A step of 0 uses one matrix for all products.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

@@ -1,6 +1,6 @@
-// One thread an element of C, straight from global memory, in blocks of one dimension that cover EDGE x EDGE elements.
+// One thread per element of C, which reads global memory directly, in 1-D blocks that cover EDGE x EDGE elements.
 // With COALESCED the column follows threadIdx.x: the lanes of a warp read neighbouring elements of B and one of A.
-// Without it the row does, which is right but slow: each lane reads a row of A of its own, and writes to a row of its own.
+// Without it the row follows threadIdx.x: each lane reads and writes a row of its own, which is right but slow.
 
 template <int EDGE, bool COALESCED>
 __global__ void __launch_bounds__(EDGE * EDGE)

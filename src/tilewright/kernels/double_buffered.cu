@@ -1,5 +1,5 @@
-// As padded, with two buffers for the tiles: while a block multiplies those of one, its threads have the loads of the
-// next under way, in registers, and store them to the other afterwards. One barrier a step is enough.
+// Like padded, with two buffers for the tiles: while a block multiplies the tiles in one, its threads load the next
+// tiles into registers, and then store them to the other buffer. So one barrier per step is enough.
 
 #include "fours.cuh"
 
@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
 
     const int top = blockIdx.y * BM;
     const int left = blockIdx.x * BN;
-    // The first patch of 4 x 4 results of the thread, and how far it is to the next.
+    // The thread's first patch of 4 x 4 results, and the distance to the next.
     const int row = threadIdx.x / (BN / TN) * 4;
     const int column = threadIdx.x % (BN / TN) * 4;
     constexpr int DOWN = 4 * BM / TM;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
         }
         buffer ^= 1;
         store(buffer);
-        // All have read what the next step overwrites, and stored what it reads.
+        // All threads have read what the next step overwrites, and stored what it reads.
         __syncthreads();
     }
 

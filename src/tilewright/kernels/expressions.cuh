@@ -1,11 +1,11 @@
-// OpenCL C's names of what CUDA C++ calls otherwise: traced expressions are written in these (`problem/c_text.py`).
+// OpenCL C's names in CUDA C++, because traced expressions use them (`problem/c_text.py`).
 // Types are as `functors.py` renames them. Source: OpenCL 1.2 Specification, sections 6.2.3 (conversions) and 6.2.4.
 
 #pragma once
 
 #define NAN __int_as_float(0x7fffffff)
 #define INFINITY __int_as_float(0x7f800000)
-// NVRTC's own are rounded correctly, unless it is asked for less.
+// NVRTC's own functions are correctly rounded, unless its options say otherwise.
 #define DIVIDE(T, x, y) ((x) / (y))
 #define SQUARE_ROOT(T, x) sqrt(x)
 
@@ -27,7 +27,7 @@ __device__ inline To with_bits_of(From value) {
 #define convert_float_rte(x) ((float)(x))
 #define convert_double_rte(x) ((double)(x))
 
-// To integers, towards zero, and to the nearest that there is: what `cvt` does of 32 and 64 bits.
+// To integers, towards zero and saturating, as `cvt` does for 32 and 64 bits.
 __device__ inline int convert_int_sat_rtz(float x) { return __float2int_rz(x); }
 __device__ inline int convert_int_sat_rtz(double x) { return __double2int_rz(x); }
 __device__ inline unsigned convert_uint_sat_rtz(float x) { return __float2uint_rz(x); }
@@ -42,13 +42,13 @@ __device__ inline unsigned long long convert_ulong_sat_rtz(double x) { return __
 #define convert_short_sat_rtz(x) ((short)WITHIN(x, -32768, 32767))
 #define convert_ushort_sat_rtz(x) ((unsigned short)WITHIN(x, 0, 65535))
 
-// A float of C that is bits where it is made.
+// A float of C from its bits.
 template <typename Bits>
 struct Stored {
     Bits bits;
 };
 
-// Halves, by the conversions that every GPU has.
+// Halves, by conversions that every GPU has.
 typedef Stored<unsigned short> half_bits;
 __device__ inline float vload_half(int, const half_bits *from) {
     float value;

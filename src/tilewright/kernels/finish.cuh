@@ -1,9 +1,9 @@
-// What becomes of a sum before it is C: a class with a call of it, of its place in C, and of whether that lies within.
-// Those of epilogues are made of traced expressions (`functors.py`), behind this file.
+// How a sum becomes an element of C: a functor of the sum, its place in C, and whether the place is inside C.
+// `functors.py` makes those of epilogues from traced expressions, after this file.
 
 #pragma once
 
-// By default sums are rounded to C's type.
+// By default a sum is rounded to C's type.
 template <typename C>
 struct Rounded {
     __device__ void advance(int) {}
@@ -14,8 +14,8 @@ struct Rounded {
     }
 };
 
-// An element of an operand, which is not read where its place is not within C. Branches would make hundreds of blocks of
-// code; and it is no volatile read, so that one is enough of what several results share.
+// An element of an operand, which is not read if its place is outside C. It is predicated, because branches would make
+// hundreds of blocks of code; and not volatile, so that results that share an element share the read.
 template <typename T>
 __device__ inline T read_within(const T *from, bool inside) {
     const size_t address = __cvta_generic_to_global(from);

@@ -1,11 +1,11 @@
-// What kernels of tensor cores for float32 share: tiles of A and B, and how a warp reads from them what is multiplied.
-// `ldmatrix` moves pairs of halves, so for A it moves floats. It cannot transpose them: B is read one by one.
+// What tensor-core kernels for float32 share: tiles of A and B, and how a warp reads fragments from them.
+// `ldmatrix` moves pairs of halves, so it can move floats of A. It cannot transpose floats: B is read one by one.
 
 #pragma once
 
 #include "tiles.cuh"
 
-// What lies in shared memory.
+// Shared memory.
 template <int BM, int BN, int BK, int STAGES>
 struct FloatTiles {
     __align__(128) float a[STAGES][BM * BK];
@@ -13,8 +13,8 @@ struct FloatTiles {
 };
 
 // Runs `multiply(read_a, read_b)` for each tile of BK steps of k, of a warp that owns WM x WN results of the tile of C at
-// [top, left]. `read_a(i, l, to)` reads a fragment of 16 x 8 of A, from row 16 i and step l on, and `read_b(j, l)` what the
-// lane has of B: step l + lane % 4 and column 8 j + lane / 4, of which these are multiples of 4 and whole.
+// [top, left]. `read_a(i, l, to)` reads a fragment of 16 x 8 of A, from row 16 i and step l on. `read_b(j, l)` reads the
+// lane's element of B, in step l + lane % 4 and column 8 j + lane / 4; l is a multiple of 4.
 template <int WM, int WN, int BM, int BN, int BK, int STAGES, typename Multiply>
 __device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, const float *a, const float *b, int m, int n,
                                        int k, int top, int left, int lda, int ldb, Multiply multiply) {
@@ -22,8 +22,8 @@ __device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, co
     static_assert(BK == 16 && BN % 32 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
     static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
 
-    // Where a chunk lies in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that, and
-    // the four rows of a fragment lie eight elements apart.
+    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that, and
+    // the four rows of a fragment are eight elements apart.
     auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<float>; };
     auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<float>; };
 
@@ -32,11 +32,11 @@ __device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, co
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-    // The row of a matrix that the lane gives, and the element of B that it reads; other fragments are whole rows of 128
+    // The row whose address the lane gives, and the element of B that it reads; other fragments are whole rows of 128
     // bytes away, or other chunks in them.
     unsigned of_lane_a = shared_address(&tiles.a[0][place_a(row + lane % 16, lane / 16)]);
     int of_lane_b = place_b(lane % 4, column / CHUNK<float> + lane / 16) + lane / 4 % CHUNK<float>;
-    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     auto load = [&](int start, int stage) {
         copy_a.begin(stage, m - top, k - start, BK);

@@ -1,5 +1,5 @@
-// What kernels share that read and write four floats at once, where the arrays' rows allow it: a thread's loads of the
-// tiles of a step, the step's products, and a thread's results.
+// What kernels share that read and write four floats at once if the arrays' rows allow it: a thread's loads of the
+// tiles of a step, the step's products, and the stores of a thread's results.
 
 #pragma once
 
@@ -8,16 +8,16 @@ __device__ inline bool aligned(const float *array, int columns) {
     return reinterpret_cast<size_t>(array) % sizeof(float4) == 0 && columns % 4 == 0;
 }
 
-// The four elements at `from`, of which `left` are before the end of their row; `fill` for those past it.
+// The four elements at `from`, of which `left` are before the end of their row; those past it are `fill`.
 __device__ inline float4 read4(const float *from, int left, bool wide, float fill) {
-    if (wide) {  // rows are multiples of four: all four are before the end, or none
+    if (wide) {  // rows have a multiple of four elements, so all four are before the end, or none
         return left > 0 ? *reinterpret_cast<const float4 *>(from) : make_float4(fill, fill, fill, fill);
     }
     return make_float4(left > 0 ? from[0] : fill, left > 1 ? from[1] : fill,
                        left > 2 ? from[2] : fill, left > 3 ? from[3] : fill);
 }
 
-// Writes four elements likewise, those past the end of the row left out.
+// Writes four elements likewise, without those past the end of the row.
 __device__ inline void write4(float *to, int left, bool wide, const float *values) {
     if (wide) {
         if (left > 0) {
@@ -33,7 +33,7 @@ __device__ inline void write4(float *to, int left, bool wide, const float *value
     }
 }
 
-// What a thread loads of the tiles of A and B in a step: four neighbours of a row of each.
+// A thread's loads of the tiles of A and B in a step: four neighbouring elements of rows of each.
 template <int BN, int BK>
 struct Fours {
     const int row_a = threadIdx.x / (BK / 4);
@@ -47,7 +47,7 @@ struct Fours {
     float4 of_a;
     float4 of_b;
 
-    // Of the tiles of A that begin at row `top`, and of those of B that begin at column `left`.
+    // The tiles of A begin at row `top`, those of B at column `left`.
     __device__ Fours(const float *a, const float *b, int top, int left, int n, int k)
         : from_a(a + (top + row_a) * k + column_a), from_b(b + row_b * n + left + column_b), wide_a(aligned(a, k)),
           wide_b(aligned(b, n)) {}
@@ -61,7 +61,7 @@ struct Fours {
         from_b += BK * n;
     }
 
-    // Stores them to tiles, A's transposed.
+    // Stores them to the tiles; A's is transposed.
     template <int ROW>
     __device__ void store(float (&tile_a)[BK][ROW], float (&tile_b)[BK][BN]) const {
         tile_a[column_a][row_a] = of_a.x;
@@ -84,8 +84,8 @@ __device__ inline void add_products(float (&sums)[TM][TN], const float (&of_a)[T
     }
 }
 
-// Writes a thread's results: patches of 4 x 4, of which the first begins at [top, left] and the others DOWN rows and
-// RIGHT columns further on each.
+// Writes a thread's results: patches of 4 x 4, the first at [top, left], each next one DOWN rows or RIGHT columns
+// further on.
 template <int DOWN, int RIGHT, int TM, int TN>
 __device__ inline void write_patches(float *c, int m, int n, int top, int left, const float (&sums)[TM][TN]) {
     const bool wide = aligned(c, n);

@@ -1,4 +1,4 @@
-// S6: one thread per element of C, straight from global memory. x is the column, y the row; arrays are row-major.
+// S6: one thread per element of C, which reads global memory directly. x is the column, y the row; arrays are row-major.
 // The source multiplies square int matrices; here T is any of int, float and double, and the shape is free.
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }

@@ -1,17 +1,17 @@
-// Hopper: C = A B for halves and 8-bit floats, summed in float32, by warpgroups that do nothing but multiply and one that does
-// nothing but copy. For compute capability 9.0 alone (`wgmma` and `setmaxnreg` are of sm_90a).
+// Hopper: C = A B for halves and 8-bit floats, summed in float32. Consumer warpgroups only multiply, and one producer
+// warpgroup only copies. For compute capability 9.0 only (`wgmma` and `setmaxnreg` need sm_90a).
 //
-// One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles: each has an
-// mbarrier that says it is full, and one that says all who read it are done. Each of the consumers multiplies 64 rows by
-// BN columns (wgmma.m64nNk16), whose sums lie in the registers that the producer gives up. Blocks are persistent: each
-// takes every gridDim.x-th tile, and tiles come in groups of rows so that those at work at a time share what L2 holds.
+// One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles. Each stage has
+// an mbarrier for "full" and one for "empty", at which its readers arrive. Each consumer multiplies 64 rows by BN columns
+// (wgmma.m64nNk16); its sums use the registers that the producer gives up. Blocks are persistent: each takes every
+// gridDim.x-th tile. Tiles come in groups of rows, so that tiles in progress at one time share data in L2.
 //
-// A and B may lie by rows or by columns: what lies side by side along k, or along m or n, a descriptor says. Of 8-bit floats
-// it must be k. Tensor cores keep 13 fraction bits of their sums, so those of a tile begin at 0, and are added to the
-// others by the float32 units.
+// A and B may be row-major or column-major: a descriptor says whether neighbours in memory are along k, or along m or n.
+// For 8-bit floats it must be k. Tensor cores keep 13 fraction bits of their sums of these, so the sums of a tile begin
+// at 0, and the float32 units add them to the others.
 //
-// Of the fast.cu worklog it is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64, two
-// consumers, setmaxnreg, persistent, neither clusters nor stores by TMA. It has four stages, and B by rows.
+// In the fast.cu worklog this is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64, two
+// consumers, setmaxnreg, persistent, without clusters and stores by TMA. It has four stages, and B row-major.
 
 #pragma once
 
@@ -21,16 +21,16 @@
 
 #include "finish.cuh"
 
-// What the launch makes of a matrix for copies of its boxes: 128 bytes that only such copies read.
+// The tensor map that the launch makes of a matrix: 128 bytes that only copies of boxes read.
 struct alignas(64) TensorMap {
     unsigned long long words[16];
 };
 
 constexpr int LINE = 128;       // bytes, the swizzle's width
 constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
-constexpr int GROUP = 16;       // rows of tiles that are taken together
+constexpr int GROUP = 16;       // rows of tiles in a group
 
-// What C consists of: 8-bit floats hold no sums.
+// The type of C: 8-bit floats are too narrow for sums.
 template <typename T, int SIZE = sizeof(T)>
 struct Of {
     typedef T Result;
@@ -53,7 +53,7 @@ __device__ inline void arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Waits until the phase of that parity is complete.
+// Waits until the phase with this parity is complete.
 __device__ inline void wait(unsigned barrier, int parity) {
     asm volatile("{\n"
                  ".reg .pred done;\n"
@@ -64,21 +64,21 @@ __device__ inline void wait(unsigned barrier, int parity) {
                  : "memory");
 }
 
-// Begins to copy the box of a tensor whose first element is [y, x]; the mbarrier is told of its bytes.
+// Starts to copy the box of a tensor whose first element is [y, x]; the mbarrier counts its bytes.
 __device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
                  "[%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier)
                  : "memory");
 }
 
-// The same, to the same place of the blocks of a cluster that a mask names; the mbarrier of each is told.
+// The same, to the same place in each block of the cluster that a mask names; the mbarrier of each counts the bytes.
 __device__ inline void copy_box_to(int blocks, unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
                  "[%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier), "h"((short)blocks)
                  : "memory");
 }
 
-// Arrives at the mbarrier at that place of another block of the cluster.
+// Arrives at the mbarrier at this place in another block of the cluster.
 __device__ inline void arrive_at(int block, unsigned barrier) {
     asm volatile("{\n"
                  ".reg .b32 there;\n"
@@ -92,10 +92,10 @@ __device__ inline void synchronise_cluster() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Where a matrix lies in shared memory, swizzled by 128 bytes: `leading` and `stride` as wgmma's descriptors name them.
+// The descriptor of a matrix in shared memory, swizzled by 128 bytes; `leading` and `stride` as in wgmma's descriptors.
 __device__ inline unsigned long long descriptor(unsigned address, unsigned leading, unsigned stride) {
     const unsigned long long strides = (leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32;
-    return (address & 0x3ffff) >> 4 | strides | 1ull << 62;  // in a cluster, addresses have their block above
+    return (address & 0x3ffff) >> 4 | strides | 1ull << 62;  // in a cluster, the upper bits of an address are its block
 }
 
 #define TEN(t) \
@@ -109,8 +109,8 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
 #define SIXTEEN(d, i) FOUR(d, i), FOUR(d, i + 4), FOUR(d, i + 8), FOUR(d, i + 12)
 #define SIXTY_FOUR(d, i) SIXTEEN(d, i), SIXTEEN(d, i + 16), SIXTEEN(d, i + 32), SIXTEEN(d, i + 48)
 
-// D = A B of one warpgroup, begun, or D += A B where it says ADD: 64 rows, 32 bytes of k. Of an operand that is ACROSS lie
-// the rows or columns of a step of k side by side.
+// Starts D = A B of one warpgroup, or D += A B with ADD: 64 rows, 32 bytes of k. An operand that is ACROSS is MN-major:
+// neighbours in memory are along m or n.
 #define MULTIPLY(count, shape, type, name, operands, of_a, of_b, add, across)                                            \
     template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                                    \
     __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {               \
@@ -131,7 +131,7 @@ MULTIPLY64("m64n128k32", __nv_fp8_e5m2, "e5m2", "")
 MULTIPLY128("m64n256k16", __half, "f16", ", %131, %132")
 MULTIPLY128("m64n256k16", __nv_bfloat16, "bf16", ", %131, %132")
 
-// The compiler must not move what reads or writes sums across the waits and fences of products, which it cannot see.
+// Keeps the compiler from moving accesses of sums across the waits and fences of products, which it does not know.
 template <int N>
 __device__ inline void keep(float (&d)[N]) {
 #pragma unroll
@@ -140,7 +140,7 @@ __device__ inline void keep(float (&d)[N]) {
     }
 }
 
-// A number for the compiler.
+// A number as a type.
 template <bool IT>
 struct Says {
     enum { VALUE = IT };
@@ -151,7 +151,7 @@ struct alignas(2 * sizeof(T)) Pair {
     T first, second;
 };
 
-// Writes an element of a row, of which `left` are before its end. Branches would make hundreds of blocks of code.
+// Writes an element of a row if `left`, the elements before the row's end, allows it; predicated, to avoid branches.
 #define STORE_WITHIN(width, letter, bits)                                                                        \
     asm volatile("{\n.reg .pred inside;\nsetp.gt.s32 inside, %1, 0;\n@inside st.global." width " [%0], %2;\n}" ::"l"( \
                      __cvta_generic_to_global(to)),                                                              \
@@ -171,7 +171,7 @@ __device__ inline void store_within(T *to, int left, T value) {
 }
 #undef STORE_WITHIN
 
-// How results go to C: by lanes, or where it says so by copies of boxes, two of which each consumer has room for.
+// How results go to C: by lanes, or by copies of boxes. Each consumer has room for two boxes.
 struct ByLanes {
     enum { BOXES = 0 };
     static constexpr bool on = false;
@@ -188,15 +188,15 @@ __device__ inline void meet(int consumer) {
     asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
-// Begins to copy a box to a tensor, where its first element is [y, x] of it.
+// Starts to copy a box to a tensor, with its first element at [y, x].
 __device__ inline void store_box(const TensorMap &to, unsigned from, int y, int x) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&to), "r"(x), "r"(y),
                  "r"(from)
                  : "memory");
 }
 
-// What a consumer has of a tile becomes C, box by box. Of its two places in shared memory it fills one while the other is
-// read; a lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
+// Stores a consumer's results to C, box by box. It fills one of its two places in shared memory while TMA reads the other.
+// A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 template <typename C, int BN, typename Finish>
 __device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places, const float (&sums)[BN / 2], int top,
                                             int left, int m, int n, const Finish &finish) {
@@ -231,7 +231,7 @@ __device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places
     }
 }
 
-// What a block does. Those of a cluster have tiles below each other: each copies a part of B's tile to all of them.
+// The work of a block. Blocks of a cluster have tiles below each other: each copies a part of B's tile to all of them.
 template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename C,
           typename Finish, typename Stores = ByLanes>
 __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
@@ -285,7 +285,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             for (int tile = first_tile; tile < rows * columns; tile += apart) {
                 corner(tile, top, left);
                 for (int step = 0; step < steps; ++step, next()) {
-                    wait(empty + 8 * stage, phase ^ 1);  // a fresh mbarrier's phase before is complete
+                    wait(empty + 8 * stage, phase ^ 1);  // before the first phase, the previous one is complete
                     expect(full + 8 * stage, TILE_A + TILE_B);
 #pragma unroll
                     for (int y = 0; y < BM; y += 64) {
@@ -316,7 +316,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    // A stage may be overwritten: by all blocks that copy to it.
+    // Tells all blocks that copy to a stage that it may be overwritten.
     auto give_back = [&](unsigned barrier, bool is_due) {
         __syncwarp();
         if (is_due && lane < CLUSTER) {
@@ -328,14 +328,14 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
         }
     };
     const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
-    float of_tile[BN / 2] = {};  // unused, and gone, where sums are not in parts
+    float of_tile[BN / 2] = {};  // unused, and removed, if sums are not in parts
     for (int tile = first_tile; tile < rows * columns; tile += apart) {
         corner(tile, top, left);
         float sums[BN / 2] = {};
         unsigned before = 0;  // the mbarrier of the stage whose products may be in flight
         for (int step = 0; step < steps; ++step, next()) {
             wait(full + 8 * stage, phase);
-            // Lines lie 128 bytes apart, eight of them 1024; a step of k is part of a line, or some whole ones.
+            // Lines are 128 bytes apart, groups of eight 1024; a step of k is part of a line, or some whole lines.
             const unsigned at_a = tiles_a + stage * TILE_A + warp / 4 * BOX, at_b = tiles_b + stage * TILE_B;
             auto &to = IN_PARTS ? of_tile : sums;
             keep(to);
@@ -406,12 +406,12 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
     if constexpr (CLUSTER > 1) {
-        synchronise_cluster();  // nobody arrives at a block that has ended
+        synchronise_cluster();  // no block ends before the others have arrived at its mbarriers
     }
 }
 
-// `ldc` is how many elements a row of C is behind the one before. The maps are of matrices by rows, or, of those by columns,
-// of what they are transposed.
+// `ldc` is the leading dimension of C, in elements. The maps are those of row-major matrices; a column-major matrix has the
+// map of its transpose.
 template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
           typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)

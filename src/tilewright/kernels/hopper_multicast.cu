@@ -1,11 +1,11 @@
-// Hopper, in clusters of two blocks whose tiles lie below each other: each copies half of B's tile to both, so that B is read
-// from L2 once for two blocks. A stage is free when the consumers of both have read it. For compute capability 9.0 alone.
+// Hopper, in clusters of two blocks with tiles below each other: each copies half of B's tile to both, so that two blocks
+// read B from L2 once. A stage is free when the consumers of both blocks have read it. For compute capability 9.0 only.
 //
-// Of the fast.cu worklog it is the rung "multicast in clusters of two" (734 TFLOPS at 4096^3 on an H100).
+// In the fast.cu worklog this is the rung "multicast in clusters of two" (734 TFLOPS at 4096^3 on an H100).
 
 #include "hopper.cu"
 
-// `ldc` is how many elements a row of C is behind the one before.
+// `ldc` is the leading dimension of C, in elements.
 template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
           typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1)

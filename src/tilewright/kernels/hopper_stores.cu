@@ -1,14 +1,14 @@
-// Hopper, whose results go to C by TMA: the warps of a consumer lay 64 rows by 128 bytes of them out in shared memory,
-// swizzled, and one thread has the box copied, while the others go on with the next. What of a box lies outside of C is not
-// written, so C may have any extents. Rows that do not begin at multiples of 16 bytes no map can have: they are stored by
-// lanes (`by_boxes` says which). For compute capability 9.0 alone.
+// Hopper with stores by TMA: the warps of a consumer write 64 rows by 128 bytes of results to shared memory, swizzled. One
+// thread starts the copy of this box to C, while the others continue with the next box. TMA does not write the part of a
+// box outside C, so C may have any extents. A tensor map needs rows that begin at multiples of 16 bytes; other rows are
+// stored by lanes (`by_boxes` says which). For compute capability 9.0 only.
 //
-// Of the fast.cu worklog it is next to the rung "TMA stores" (758 TFLOPS at 4096^3 on an H100), which has clusters and cache
-// hints besides.
+// In the fast.cu worklog this is close to the rung "TMA stores" (758 TFLOPS at 4096^3 on an H100), which also has clusters
+// and cache hints.
 
 #include "hopper.cu"
 
-// `ldc` is how many elements a row of C is behind the one before, `boxes` the map of C.
+// `ldc` is the leading dimension of C, in elements; `boxes` is the map of C.
 template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
           typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)

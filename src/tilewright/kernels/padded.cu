@@ -1,6 +1,6 @@
-// As vectorised, without bank conflicts. Rows of A's tile are PAD elements longer: the lanes of a warp store elements of
-// 2 * BK / 4 columns of A, which so come to lie in different banks. A thread's results are patches of 4 x 4, apart by
-// as much as all threads' patches side by side: lanes that read A's and B's tiles together read what lies together.
+// Like vectorised, without bank conflicts. Rows of A's tile are PAD elements longer, so that the elements of 2 * BK / 4
+// columns of A that a warp stores at once are in different banks. A thread's results are patches of 4 x 4, as far apart
+// as the patches of all threads side by side, so that neighbouring lanes read neighbouring elements of both tiles.
 
 #include "fours.cuh"
 
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
 
     const int top = blockIdx.y * BM;
     const int left = blockIdx.x * BN;
-    // The first patch of the thread, and how far it is to the next.
+    // The thread's first patch, and the distance to the next.
     const int row = threadIdx.x / (BN / TN) * 4;
     const int column = threadIdx.x % (BN / TN) * 4;
     constexpr int DOWN = 4 * BM / TM;

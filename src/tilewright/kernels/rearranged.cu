@@ -1,6 +1,6 @@
-// Copies an array of up to three axes from any strides to any, each element through `Finish`: what another kernel cannot
-// read where it lies, or write where it shall lie. A block copies tiles of 32 x 32 by way of shared memory, so that reads
-// go along the axis along which elements lie side by side, and so do writes.
+// Copies an array of up to three axes between any strides, each element through `Finish`. It prepares operands, or stores
+// results, whose layout another kernel does not support. A block copies tiles of 32 x 32 through shared memory, so that
+// both reads and writes follow the axis along which elements are contiguous.
 
 #include "finish.cuh"
 
@@ -10,7 +10,7 @@ __device__ inline From element(unsigned long long address) {
         return *reinterpret_cast<const From *>(address);
     }
     From value;
-    for (int i = 0; i < sizeof(From); ++i) {  // a part of the array is no whole number of elements from its start
+    for (int i = 0; i < sizeof(From); ++i) {  // an element need not be aligned
         reinterpret_cast<char *>(&value)[i] = reinterpret_cast<const char *>(address)[i];
     }
     return value;

@@ -1,18 +1,18 @@
-// Any algebra and any epilogue: as thread_tile_2d, for every element type, with a step of the algebra in the place of a
-// multiply-add. A block owns BM x BN elements of C, a thread TM x TN of them, BM / TM and BN / TN apart, so that threads
-// side by side read B's tile and write C side by side.
+// Any algebra and any epilogue: like thread_tile_2d, for every element type, with a step of the algebra in place of a
+// multiply-add. A block owns BM x BN elements of C, a thread TM x TN of them, BM / TM and BN / TN apart, so that
+// neighbouring threads read neighbouring elements of B's tile and write neighbouring elements of C.
 
 #include "finish.cuh"
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
-// Integers wrap: without a sign, for signed ones may not overflow.
+// Unsigned, because integers wrap and signed overflow is undefined behaviour.
 template <typename T>
 __device__ inline T multiply_add(T a, T b, T c) {
     return (T)((unsigned long long)a * (unsigned long long)b + (unsigned long long)c);
 }
 
-// What sums begin from, and a step of them, where no algebra is given.
+// The start of sums and a step of them, if no algebra is given.
 template <typename T>
 struct PlusTimes {
     __device__ static T start() { return 0; }
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN))
     static_assert(BM % TM == 0 && BN % TN == 0, "a thread's results must divide the block's");
     static_assert(THREADS % BK == 0 && THREADS % BN == 0, "a step must load whole rows");
 
-    __shared__ T tile_a[BK][BM + 2];  // by columns, so that a warp stores 16 of two rows to banks of their own
+    __shared__ T tile_a[BK][BM + 2];  // by columns; a warp stores 16 elements of two rows to different banks
     __shared__ T tile_b[BK][BN];
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     const int row = threadIdx.x / RIGHT, column = threadIdx.x % RIGHT;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN))
         sums[i / TN][i % TN] = Sums::start();
     }
     for (int start = 0; start < k; start += BK) {
-        // What lies beyond an edge belongs to no result, or to a step of k that is not taken.
+        // Elements beyond an edge belong to no result, or to a step of k that is not executed.
 #pragma unroll
         for (int first = 0; first < BM; first += THREADS / BK) {
             const int y = first + threadIdx.x / BK, x = threadIdx.x % BK;

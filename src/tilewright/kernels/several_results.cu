@@ -1,6 +1,6 @@
 // S11: several results per thread. A TILE x TILE block of C is covered by TILE / RESULTS rows of threads; each thread
 // computes RESULTS elements of one column, TILE / RESULTS rows apart. A step of the inner loop reads RESULTS elements
-// of A's tile and one of B's, and makes RESULTS multiply-adds: the one read of B serves them all.
+// of A's tile and one of B's, and makes RESULTS multiply-adds with it: all of them use the one read of B.
 // The source computes 2 results, 16 rows apart; here RESULTS is any divisor of TILE, and the shape is free.
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }

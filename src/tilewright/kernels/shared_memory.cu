@@ -1,4 +1,4 @@
-// S9: tiles in shared memory, one result a thread. x is the column, y the row; arrays are row-major.
+// S9: tiles in shared memory, one result per thread. x is the column, y the row; arrays are row-major.
 // The source multiplies square int matrices whose width is a multiple of BLOCK_SIZE; here T is any of int, float and
 // double, and the shape is free.
 

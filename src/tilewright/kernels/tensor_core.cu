@@ -1,6 +1,6 @@
 // Tensor cores: C = A B for halves, summed in float32. Copies run STAGES - 1 tiles ahead of the products, and need no
-// registers (cp.async); `ldmatrix` reads tiles in chunks of 16 bytes, which lie swizzled so that no two of the eight
-// rows of a matrix are in the same banks. For compute capability 8.0 and newer.
+// registers (cp.async). `ldmatrix` reads tiles in chunks of 16 bytes, which are swizzled so that no two of the eight
+// rows of a matrix share banks. For compute capability 8.0 and newer.
 //
 // A warp owns WM x WN results: fragments of 16 x 16 of A and 16 x 8 of B, multiplied by mma.m16n8k16.
 
@@ -26,15 +26,15 @@ __device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const uns
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// What lies in shared memory: tiles of A and B, as their matrices have them.
+// Shared memory: tiles of A and B, in the layout of their matrices.
 template <typename T, int BM, int BN, int BK, int STAGES>
 struct Tiles {
     __align__(128) T a[STAGES][BM * BK];
     __align__(128) T b[STAGES][BK * BN];
 };
 
-// Adds to a warp's sums of the tile of C at [top, left] the products of the steps of k from `first` to `end`. An operand
-// that is TURNED has its columns side by side: `lda` or `ldb` is then how many elements these are apart.
+// Adds the products of the steps of k from `first` to `end` to a warp's sums of the tile of C at [top, left]. An operand
+// that is TURNED is column-major: its leading dimension is then the distance of columns.
 template <int WM, int WN, bool TURNED_A = false, bool TURNED_B = false, typename T, int BM, int BN, int BK, int STAGES>
 __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const T *a, const T *b, int m, int n, int top,
                                       int left, int first, int end, int lda, int ldb,
@@ -45,7 +45,7 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
     static_assert(BK == 32 && BM % 64 == 0 && BN % 64 == 0, "the swizzles are for rows of 64 bytes, and multiples of 128");
     static_assert(WM % 16 == 0 && (WN == 16 || WN % 32 == 0), "a warp must own fragments, whose chunks are a mask away");
 
-    // Where a chunk lies in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is a multiple of that.
+    // The place of a chunk in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is a multiple of that.
     auto place = [](int row, int chunk, int columns) {
         return row * columns + (chunk ^ (columns == BK ? row / 2 % 4 : row % 8)) * CHUNK<T>;
     };
@@ -59,13 +59,13 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-    // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
+    // The row whose address the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
     const int eight = lane / 8 % 2, sixteen = lane / 16, inner = lane % 8;
     unsigned of_lane_a = shared_address(&tiles.a[0][TURNED_A ? place_a(inner + 8 * sixteen, row / CHUNK<T> + eight)
                                                              : place_a(row + lane % 16, sixteen)]);
     unsigned of_lane_b = shared_address(&tiles.b[0][TURNED_B ? place_b(column + inner + 8 * sixteen, eight)
                                                              : place_b(lane % 16, column / CHUNK<T> + sixteen)]);
-    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     auto load = [&](int start, int stage) {
         if (TURNED_A) {
@@ -112,7 +112,7 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
     });
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

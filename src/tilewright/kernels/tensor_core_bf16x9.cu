@@ -1,8 +1,8 @@
-// Tensor cores for float32, as accurate as float32's units: each operand is three bfloat16 numbers, whose sum it is exactly,
-// and nine products stand for one, the small ones first. Tensor cores round sums towards zero, so those of a tile begin at
-// 0 and are added to the others by the float32 units. For compute capability 8.0 and newer.
+// Tensor cores for float32, as accurate as the float32 units: each operand is exactly the sum of three bfloat16 numbers,
+// so nine products make one; small ones are added first. Tensor cores round sums towards zero, so the sums of a tile begin
+// at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
 //
-// Fragments are those of tf32, two of which make one of bfloat16: pairs of k that are four apart, of A and of B alike.
+// Two fragments of tf32 make one of bfloat16: they pair values of k that are four apart, in A and in B alike.
 
 #include "floats.cuh"
 
@@ -16,7 +16,7 @@ __device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const uns
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two numbers as pairs of bfloat16, each the upper eight bits of what is left of the significand.
+// Two numbers as pairs of bfloat16; each pair has the next eight bits of the significands.
 __device__ inline void split(unsigned first, unsigned second, unsigned (&pieces)[PIECES]) {
     float low = __uint_as_float(first), high = __uint_as_float(second);
 #pragma unroll
@@ -27,7 +27,7 @@ __device__ inline void split(unsigned first, unsigned second, unsigned (&pieces)
     }
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float, typename Finish = Rounded<C>,
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)

@@ -1,9 +1,9 @@
-// Products of truth values on tensor cores: of a row and a column, in how many steps both are set, counted 256 steps at a
-// time. Above 0 is `or-and`, an odd count is `xor-and`. For compute capability 8.0 and newer.
+// Products of truth values on tensor cores: they count the steps in which both the row and the column are set, 256 steps
+// at a time. A count above 0 is true for `or-and`, an odd count for `xor-and`. For compute capability 8.0 and newer.
 //
-// A, B and C have a byte for each value, 0 or 1; a block packs its tiles in bits as it reads them. A word has the bits of
-// 32 steps: of four bytes that are read at once each is one of eight bits of its byte, so that a shift and an or pack
-// four. Which step a bit is makes no difference where A and B agree: bit 8 c + i is byte c of the thread's word i.
+// A, B and C have a byte for each value, 0 or 1; a block packs its tiles into bits as it reads them. A word has the bits of
+// 32 steps. Four bytes are read at once, and each gives one bit to its byte of the word, so a shift and an or pack four.
+// The order of steps in a word does not matter if A and B agree: bit 8 c + i is byte c of the thread's word i.
 
 #include "tiles.cuh"
 
@@ -20,7 +20,7 @@ __device__ inline void multiply(int (&d)[4], const unsigned (&a)[4], const unsig
 // The lowest bits of four bytes.
 __device__ inline unsigned truths(unsigned bytes) { return bytes & 0x01010101; }
 
-// A word of bits of a row of A: 16 steps, and as many half a tile behind; `left` steps are before the row's end.
+// A word of bits of a row of A: 16 steps, and 16 more half a tile further on; `left` steps are before the row's end.
 __device__ inline unsigned pack_row(const unsigned char *from, int left, bool wide) {
     unsigned word = 0;
 #pragma unroll
@@ -83,19 +83,19 @@ __device__ inline void pack_columns(unsigned (&words)[4], const unsigned char *f
     }
 }
 
-// Where the words of a column of B's tile lie among those of others: so that a warp that writes every fourth of 128, and
-// one that reads 2 of each 8 of 32, meets all banks.
+// The place of a column's words in B's tile. With it, a warp that writes every fourth word of 128, and one that reads 2 of
+// each 8 words of 32, uses all banks.
 __device__ inline int place(int column) {
     return ((column ^ column >> 2) & 1) | column >> 3 << 1 | (column & 1) << 5 | (column >> 1 & 1) << 6;
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <bool PARITY>
 __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *a, const unsigned char *b,
                                                         unsigned char *c, int m, int n, int k, int lda, int ldb,
                                                         int ldc) {
     constexpr int EDGE = 128, WM = 64, WN = 32, ROWS = WM / 16, COLUMNS = WN / 8;
-    // Of A halves of rows, four words each, as ldmatrix reads them; of B a word of all columns. Gaps spread both over banks.
+    // A's tile has halves of rows, four words each, as ldmatrix reads them; B's a word per column. Gaps avoid bank conflicts.
     constexpr int HALF_A = 4 * EDGE + 16, WORD_B = EDGE + 8;
     __shared__ __align__(128) unsigned tile_a[2][2 * HALF_A], tile_b[2][WORDS * WORD_B];
 
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *
     const bool wide_a = reinterpret_cast<size_t>(a) % 16 == 0 && lda % 16 == 0;
     const bool wide_b = reinterpret_cast<size_t>(b) % 4 == 0 && ldb % 4 == 0;
 
-    // Of A a thread packs a word of every 32nd row, of B, whose words are warps', that of four columns.
+    // A thread packs a word of every 32nd row of A. A warp packs one word of B's columns, a thread that of four columns.
     const int word = threadIdx.x % WORDS;
     auto load = [&](int start, int stage) {
 #pragma unroll
@@ -121,13 +121,13 @@ __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *
         }
     };
 
-    // A lane's columns of a fragment are two neighbours, those of all fragments eight.
+    // A lane has two neighbouring columns of a fragment, and eight of all fragments.
     const int row = warp / 4 * WM, column = warp % 4 * WN, own = lane / 8 * 8 + lane / 4 % 2;
     const unsigned of_lane_a = shared_address(&tile_a[0][lane / 16 * HALF_A + 4 * (row + lane % 16)]);
     int sums[ROWS][COLUMNS][4] = {};
     load(0, 0);
     for (int start = 0, stage = 0; start < k; start += STEPS, stage ^= 1) {
-        __syncthreads();  // the tiles of this step are there, and all have read those of the one before
+        __syncthreads();  // the tiles of this step are complete, and all threads have read those of the step before
         if (start + STEPS < k) {
             load(start + STEPS, stage ^ 1);
         }

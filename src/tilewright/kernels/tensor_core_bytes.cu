@@ -1,16 +1,16 @@
-// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. As tensor_core, with fragments
-// of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B: `ldmatrix` gives it pairs of neighbouring
-// columns, of rows that are chosen so that bytes of two registers make those of both columns. For compute capability 8.0
-// and newer; of floats 8.9.
+// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. Like tensor_core, with fragments
+// of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B. `ldmatrix` gives it pairs of neighbouring
+// columns; the rows are chosen so that the bytes of two registers form the elements of both columns. For compute capability
+// 8.0 and newer; floats need 8.9.
 //
-// Tensor cores may keep as little as 13 fraction bits of a sum of 8-bit floats. So sums of a tile begin at 0, and are added
-// to the others by the float32 units: what is lost depends on a tile's products, not on how many tiles there are.
+// Tensor cores may keep as few as 13 fraction bits of a sum of 8-bit floats. So the sums of a tile begin at 0, and the
+// float32 units add them to the others: the error depends on a tile's products, not on the number of tiles.
 
 #include <cuda_fp8.h>
 
 #include "tiles.cuh"
 
-// What products are summed in, and what C consists of: 8-bit floats hold no sums.
+// The types of sums and of C: 8-bit floats are too narrow for sums.
 template <typename T>
 struct Of {
     enum { EXACT = false };
@@ -39,7 +39,7 @@ MULTIPLY(__nv_fp8_e4m3, float, "f", "f32.e4m3.e4m3.f32")
 MULTIPLY(__nv_fp8_e5m2, float, "f", "f32.e5m2.e5m2.f32")
 #endif
 
-// Writes four neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+// Writes four neighbouring elements of a row, of which `left` are before its end: at once if the row's alignment allows it.
 template <typename T>
 __device__ inline void store_four(T *to, int left, bool wide, T first, T second, T third, T fourth) {
     struct alignas(4 * sizeof(T)) Four {
@@ -58,7 +58,7 @@ __device__ inline void store_four(T *to, int left, bool wide, T first, T second,
     }
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = typename Of<T>::Result,
           typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     __shared__ __align__(128) T tile_a[STAGES][BM * BK];
     __shared__ __align__(128) T tile_b[STAGES][BK * BN];
-    // Where a chunk lies in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's, of which matrices have
+    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's. The matrices of B have
     // the rows 0, 1, 4, 5, 8, 9, 12, 13 and 2, 3, 6, 7, 10, 11, 14, 15.
     auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<T>; };
     auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ (row % 2 + row / 4 % 4 * 2)) * CHUNK<T>; };
@@ -82,11 +82,11 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-    // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
+    // The row whose address the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
     const int row_of_b = lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
     unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
     unsigned of_lane_b = shared_address(&tile_b[0][place_b(row_of_b, column / CHUNK<T>)]);
-    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     Sum sums[WM / 16][WN / 8][4] = {};
     auto load = [&](int start, int stage) {
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     pipeline<BK, STAGES>(0, k, load, [&](int stage) {
         const unsigned at_a = of_lane_a + stage * (BM * BK);
         const unsigned at_b = of_lane_b + stage * (BK * BN);
-        Sum of_tile[WM / 16][WN / 8][4] = {};  // unused, and gone, where sums are exact
+        Sum of_tile[WM / 16][WN / 8][4] = {};  // unused, and removed, if sums are exact
         auto &to = EXACT ? sums : of_tile;
 #pragma unroll
         for (int l = 0; l < BK; l += 32) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
         }
     });
 
-    // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane four neighbours; sums of int8 wrap.
+    // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane has four neighbours; sums of int8 wrap.
     const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(C)) == 0 && ldc % 4 == 0;
     const Finish finish{of...};
 #pragma unroll

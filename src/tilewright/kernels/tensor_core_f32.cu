@@ -1,7 +1,7 @@
-// Tensor cores for float32. As tensor_core, with fragments of 16 x 8 of A and 8 x 8 of B in tf32: float32 with the lower
-// 13 bits of the significand gone. SPLIT makes up for them: each operand is a tf32 number and another for what is left of
-// it, and three products stand for one (small times small is too small to count). Tensor cores round sums towards zero, so
-// those of a tile begin at 0 and are added to the others by the float32 units. For compute capability 8.0 and newer.
+// Tensor cores for float32. Like tensor_core, with fragments of 16 x 8 of A and 8 x 8 of B in tf32: float32 without the
+// lower 13 bits of the significand. SPLIT restores them: each operand is a tf32 number plus another for the rest, and three
+// products make one (small times small is negligible). Tensor cores round sums towards zero, so the sums of a tile begin
+// at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
 
 #include "floats.cuh"
 
@@ -20,14 +20,14 @@ __device__ inline unsigned rounded(float value) {
     return bits;
 }
 
-// A number as a tf32 number, and one for what is left.
+// A number as a tf32 number, and one for the rest.
 __device__ inline void split(unsigned bits, unsigned &big, unsigned &small) {
     const float value = __uint_as_float(bits);
     big = rounded(value);
     small = rounded(value - __uint_as_float(big));  // the difference is exact
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float, typename Finish = Rounded<C>,
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
     multiply_floats<WM, WN>(tiles, a, b, m, n, k, top, left, lda, ldb, [&](auto read_a, auto read_b) {
-        float of_tile[WM / 16][WN / 8][4] = {};  // unused, and gone, where numbers are not split
+        float of_tile[WM / 16][WN / 8][4] = {};  // unused, and removed, if numbers are not split
 #pragma unroll
         for (int l = 0; l < BK; l += 8) {
             unsigned big_a[WM / 16][4], big_b[WN / 8][2], small_a[WM / 16][4], small_b[WN / 8][2];

@@ -1,5 +1,5 @@
-// Tensor cores for float64. As tensor_core, with fragments of 8 x 4 of A and 4 x 8 of B, an element a lane, which is read
-// as it is. A product is a chain of fused multiply-adds, k ascending: the sums have the canonical bits. For compute
+// Tensor cores for float64. Like tensor_core, with fragments of 8 x 4 of A and 4 x 8 of B, one element per lane, which needs
+// no `ldmatrix`. A product is a chain of fused multiply-adds, k ascending, so the sums have the canonical bits. For compute
 // capability 8.0 and newer.
 
 #include "tiles.cuh"
@@ -11,7 +11,7 @@ __device__ inline void multiply(double (&d)[2], double a, double b) {
                  : "d"(a), "d"(b));
 }
 
-// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = double, typename Finish = Rounded<C>,
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     __shared__ __align__(128) double tile_a[STAGES][BM * BK];
     __shared__ __align__(128) double tile_b[STAGES][BK * BN];
-    // Where a chunk lies in its tile. Half a warp reads four rows at once: they lie four elements apart.
+    // The place of a chunk in its tile. Half a warp reads four rows at once, which are four elements apart.
     auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row % 4 * 2) * CHUNK<double>; };
     auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<double>; };
 
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     // The elements that the lane reads; those of other fragments are whole rows of 128 bytes away, or other chunks in them.
     int of_lane_a = place_a(row + lane / 4, lane % 4 / CHUNK<double>) + lane % CHUNK<double>;
     int of_lane_b = place_b(lane % 4, (column + lane / 4) / CHUNK<double>) + lane / 4 % CHUNK<double>;
-    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     double sums[WM / 8][WN / 8][2] = {};
     auto load = [&](int start, int stage) {

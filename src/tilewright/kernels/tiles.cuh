@@ -1,5 +1,5 @@
-// What kernels of tensor cores share: copies of tiles of A and B to shared memory that run ahead of the products, matrices
-// read from there, and sums written to C. For compute capability 8.0 and newer.
+// What tensor-core kernels share: copies of tiles of A and B to shared memory that run ahead of the products, reads of
+// matrices from there, and writes of sums to C. For compute capability 8.0 and newer.
 
 #pragma once
 
@@ -13,7 +13,7 @@ __device__ inline unsigned shared_address(const void *place) {
     return (unsigned)__cvta_generic_to_shared(place);
 }
 
-// Begins to copy SIZE bytes, of which the first `bytes` are read and the others 0.
+// Starts to copy SIZE bytes, of which the first `bytes` are read and the others are 0.
 template <int SIZE>
 __device__ inline void copy_async(unsigned to, const void *from, int bytes) {
     if (SIZE == 16) {
@@ -27,7 +27,7 @@ __device__ inline void copy_async(unsigned to, const void *from, int bytes) {
     }
 }
 
-// An element of a row, of which `left` are before its end; else 0. Branches would make hundreds of blocks of code.
+// An element of a row if `left`, the elements before the row's end, allows it; else 0. Predicated, to avoid branches.
 template <typename T>
 __device__ inline T load_within(const T *from, int left) {
     unsigned short bits;
@@ -55,9 +55,9 @@ __device__ inline T load_within(const T *from, int left) {
     return *reinterpret_cast<T *>(&bits);
 }
 
-// Copies a chunk of a row, of which `left` elements are before the row's end, to shared memory; the others are 0.
-// Elements of rows that are not at multiples of 16 bytes go one by one, or, where these have less than the 4 bytes that an
-// asynchronous copy needs, through registers.
+// Copies a chunk of a row to shared memory; `left` elements are before the row's end, and the others become 0.
+// If rows are not aligned to 16 bytes, elements are copied one by one; those of less than 4 bytes, which an asynchronous
+// copy needs, go through registers.
 template <typename T>
 __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
     constexpr int COUNT = CHUNK<T>, SIZE = sizeof(T);
@@ -81,8 +81,8 @@ __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
     }
 }
 
-// What one of THREADS copies of tiles of ROWS x COLUMNS: a chunk of a row, and of every STEP-th row from there. Where
-// chunks lie in their rows must repeat itself after PERIOD rows.
+// The part of tiles of ROWS x COLUMNS that one of THREADS copies: a chunk of a row, and of every STEP-th row from there.
+// The places of chunks in their rows must repeat after PERIOD rows.
 template <typename T, int ROWS, int COLUMNS, int THREADS, int PERIOD>
 struct TileCopy {
     enum { CHUNKS = COLUMNS / CHUNK<T>, STEP = THREADS / CHUNKS };
@@ -96,16 +96,16 @@ struct TileCopy {
     const bool wide;
     T *to;
 
-    // Copies from `array`, whose rows are `leading` elements apart, beginning `first` elements behind its start, to where
-    // `place(row, chunk)` says that a chunk lies in a tile of `tiles`.
+    // Copies from `array`, whose rows are `leading` elements apart, from element `first` on, to the place in a tile of
+    // `tiles` that `place(row, chunk)` gives.
     template <typename Place>
     __device__ TileCopy(const T *array, long long first, int leading, T (*tiles)[ROWS * COLUMNS], Place place)
         : from(array + first + (long long)row * leading + column), leading(leading),
           wide(reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK<T> == 0),
           to(&tiles[0][place(row, column / CHUNK<T>)]) {}
 
-    // Begins to copy a tile to a stage, and goes on by `step` elements; of the array, `rows` and `columns` are left from
-    // the tile's first element. `copy` may be another function than copy_chunk.
+    // Starts to copy a tile to a stage, and advances by `step` elements. The array has `rows` and `columns` left from
+    // the tile's first element on. `copy` may be another function than copy_chunk.
     template <typename Copy>
     __device__ void begin(int stage, int rows, int columns, long long step, Copy copy) {
 #pragma unroll
@@ -121,20 +121,20 @@ struct TileCopy {
     }
 };
 
-// Runs `multiply(stage)` for each step of BK from `first` to `end`, with the copies of STAGES - 1 further steps under way:
-// `load(start, stage)` begins those of one step.
+// Runs `multiply(stage)` for each step of BK from `first` to `end`, while the copies of STAGES - 1 further steps are in
+// flight; `load(start, stage)` starts those of one step.
 template <int BK, int STAGES, typename Load, typename Multiply>
 __device__ inline void pipeline(int first, int end, Load load, Multiply multiply) {
     int reading = 0, writing = 0;
     for (int start = first - (STAGES - 1) * BK; start < end; start += BK) {
         if (start >= first) {
             asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-            __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
+            __syncthreads();  // all copies of this step are complete, and all threads have read the tiles of the step before
         }
         if (start + (STAGES - 1) * BK < end) {
             load(start + (STAGES - 1) * BK, writing);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
+        asm volatile("cp.async.commit_group;" ::: "memory");  // empty groups too, so that each step has a group
         writing = writing + 1 == STAGES ? 0 : writing + 1;
         if (start >= first) {
             multiply(reading);
@@ -143,7 +143,7 @@ __device__ inline void pipeline(int first, int end, Load load, Multiply multiply
     }
 }
 
-// Four matrices of 8 rows of 16 bytes from shared memory; lane l gives the address of row l % 8 of matrix l / 8.
+// Loads four matrices of 8 rows of 16 bytes from shared memory; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -174,13 +174,13 @@ __device__ inline void add(float (&sums)[ROWS][COLUMNS][4], const float (&of_til
     }
 }
 
-// Whether two neighbours of a row can be written at once.
+// Whether two neighbours of a row can be written together.
 template <typename T>
 __device__ inline bool in_pairs(const T *array, int leading) {
     return reinterpret_cast<size_t>(array) % (2 * sizeof(T)) == 0 && leading % 2 == 0;
 }
 
-// Writes two neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+// Writes two neighbouring elements of a row, of which `left` are before its end: together if the row's alignment allows it.
 template <typename T>
 __device__ inline void store_pair(T *to, int left, bool wide, T first, T second) {
     struct alignas(2 * sizeof(T)) Pair {
@@ -198,8 +198,8 @@ __device__ inline void store_pair(T *to, int left, bool wide, T first, T second)
     }
 }
 
-// Writes the tile of C at [top, left], from sums of fragments of 16 x 8 by warps that own ROWS x COLUMNS of them: a lane
-// has two neighbours of row lane / 4 of each fragment, and of row lane / 4 + 8.
+// Writes the tile of C at [top, left] from the sums of warps that own ROWS x COLUMNS fragments of 16 x 8. A lane has two
+// neighbours of row lane / 4 of each fragment, and two of row lane / 4 + 8.
 template <int BM, int BN, typename C, typename Finish, int ROWS, int COLUMNS>
 __device__ inline void store_tile(C *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4], int top,
                                   int left, const Finish &finish) {

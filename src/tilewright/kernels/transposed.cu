@@ -1,11 +1,11 @@
-// Transposed: as tensor_core, for operands whose rows or whose columns lie side by side, in any of the four ways, without
-// a copy. Tiles keep the order of their matrix, and `ldmatrix` transposes what needs it. For compute capability 8.0 and
+// Transposed: like tensor_core, for row-major and column-major operands in all four combinations, without a copy. Tiles
+// keep the layout of their matrix, and `ldmatrix` transposes fragments where needed. For compute capability 8.0 and
 // newer.
 
 #include "tensor_core.cu"
 
-// `lda`, `ldb` and `ldc` are how many elements a row is behind the one before; of an operand whose columns lie side by
-// side, how many a column is. Bit 0 of `turned` says that A is such a one, bit 1 that B is.
+// `lda`, `ldb` and `ldc` are elements from one row to the next, or for a column-major operand from one column to the
+// next. Bit 0 of `turned` says that A is column-major, bit 1 that B is.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

@@ -1,5 +1,5 @@
-// As thread_tile_2d, with accesses of four elements at once: A and B are read and C is written as float4 where the
-// arrays' rows are aligned for it. A's tile is transposed, so that a thread's elements of a column of A lie side by side.
+// Like thread_tile_2d, with accesses of four elements at once: it reads A and B and writes C as float4 if the arrays' rows
+// are aligned for it. A's tile is transposed, so that a thread's elements of a column of A are adjacent.
 
 #include "fours.cuh"
 

@@ -1,6 +1,6 @@
-// As padded, with a level between block and thread: a warp owns WM x WN elements of the block's C, so that its lanes
-// share what they read. Lanes lie LANES down and 32 / LANES across; a thread's results are patches of 4 x 4, apart by
-// as much as all lanes' patches side by side.
+// Like padded, with a level between block and thread: a warp owns WM x WN elements of the block's C, so that its lanes
+// share what they read. LANES lanes are below each other, and 32 / LANES side by side. A thread's results are patches of
+// 4 x 4, as far apart as the patches of all lanes side by side.
 
 #include "fours.cuh"
 
@@ -13,8 +13,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     static_assert(BM % WM == 0 && BN % WN == 0 && TM % 4 == 0 && TN % 4 == 0, "results must come in fours");
     static_assert(4 * THREADS % BK == 0 && 4 * THREADS % BN == 0, "a step must load whole rows");
 
-    // Row x of the transposed tile of A begins at x * BM + x / 4 * PAD. A warp stores to rows 4 apart at once, and
-    // 128 / BK elements of each: padding of as many lets them lie in different banks.
+    // Row x of the transposed tile of A begins at x * BM + x / 4 * PAD. A warp stores at once to rows 4 apart, 128 / BK
+    // elements of each. So many elements of padding put these into different banks.
     constexpr int PAD = 128 / BK;
     static_assert(PAD % 4 == 0 && BM % 32 == 0, "rows must begin at 16 bytes, and in bank 0 without padding");
     __shared__ __align__(16) float tile_a[BK * BM + BK / 4 * PAD];
@@ -24,12 +24,12 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int left = blockIdx.x * BN;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    // The first patch of the thread, and how far it is to the next.
+    // The thread's first patch, and the distance to the next.
     const int row = warp / (BN / WN) * WM + lane / (32 / LANES) * 4;
     const int column = warp % (BN / WN) * WN + lane % (32 / LANES) * 4;
     constexpr int DOWN = 4 * LANES;
     constexpr int RIGHT = 4 * (32 / LANES);
-    // What the thread loads: four elements of A from `from_a` on and every STEP_A-th row from there, of B likewise.
+    // The thread loads four elements of A at `from_a` and in every STEP_A-th row from there; of B likewise.
     constexpr int STEP_A = 4 * THREADS / BK;
     constexpr int STEP_B = 4 * THREADS / BN;
     Fours<BN, BK> at(a, b, top, left, n, k);
@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
 #pragma unroll
         for (int l = 0; l < BK; ++l) {
-            // One by one: NVRTC joins those that lie side by side to reads of four, in every process alike. Of reads
-            // written as float4 it splits one or two more, and which, depends on what the process compiled before.
+            // One by one: NVRTC joins adjacent reads to reads of four, in every process alike. Written as float4, it
+            // splits one or two more of them, and which ones depends on what the process compiled before.
             float of_a[TM], of_b[TN];
 #pragma unroll
             for (int i = 0; i < TM; ++i) {

@@ -176,50 +176,50 @@ static struct tw_sm *owner(const struct tw_sm *sm, const struct tw_sm_warp *warp
 
 // A bulk copy, whose bytes come in pieces from the second level or from memory, to each block that it names.
 static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
-                 const struct tw_sm_deed *deed, double from)
+                 const struct tw_sm_operation *operation, double from)
 {
-    double sectors = deed->number / 32.0, clocks = sectors / sm->l2_sectors_per_clock;
+    double sectors = operation->number / 32.0, clocks = sectors / sm->l2_sectors_per_clock;
     double begin = take(&sm->l2, &sm->busy[3], from + (double)sm->copy_clocks, clocks), end = begin + clocks;
     if (code->dram_sectors > 0) {
         double far = sectors * code->dram_sectors / sm->dram_sectors_per_clock;
         double last = take(&sm->dram, &sm->busy[4], from, far) + far;
         end = last > end ? last : end;
     }
-    uint64_t pieces = (deed->number + TW_SM_PIECE_BYTES - 1) / TW_SM_PIECE_BYTES, place;
-    double step = (end - begin) / (double)pieces, data = deed->number / sm->data_bytes_per_clock / (double)pieces;
-    if (deed->does == TW_SM_STORES) {
+    uint64_t pieces = (operation->number + TW_SM_PIECE_BYTES - 1) / TW_SM_PIECE_BYTES, place;
+    double step = (end - begin) / (double)pieces, data = operation->number / sm->data_bytes_per_clock / (double)pieces;
+    if (operation->kind == TW_SM_OP_STORE) {
         warp->copied = (uint64_t)(end + 0.999) > warp->copied ? (uint64_t)(end + 0.999) : warp->copied;
         take(&sm->data, &sm->busy[2], from, data * (double)pieces);
         return;
     }
     double first = begin + step + code->miss_clocks;
-    for (;; deed++) {
-        struct tw_sm *to = owner(sm, warp, deed->place, &place);
-        expect(to, (struct tw_sm_arrival){first, step, data, pieces, place, 0, -(int64_t)deed->number});
-        if (!deed->more || deed[1].does != TW_SM_DELIVERS)
+    for (;; operation++) {
+        struct tw_sm *to = owner(sm, warp, operation->place, &place);
+        expect(to, (struct tw_sm_arrival){first, step, data, pieces, place, 0, -(int64_t)operation->number});
+        if (!operation->more || operation[1].kind != TW_SM_OP_DELIVER)
             break;
     }
 }
 
 // Its own request was made, and its answer comes at `end`.
 static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
-                   const struct tw_sm_deed *deed, double from, double end)
+                   const struct tw_sm_operation *operation, double from, double end)
 {
     uint64_t place;
-    struct tw_sm *to = owner(sm, warp, deed->place, &place);
+    struct tw_sm *to = owner(sm, warp, operation->place, &place);
     double way = to == sm ? 0 : (double)sm->remote_clocks;
-    switch (deed->does) {
-    case TW_SM_COPIES:
-    case TW_SM_STORES:
-        copy(sm, warp, code, deed, from);
+    switch (operation->kind) {
+    case TW_SM_OP_COPY:
+    case TW_SM_OP_STORE:
+        copy(sm, warp, code, operation, from);
         break;
-    case TW_SM_WAITS:
+    case TW_SM_OP_WAIT:
         note_phases(sm, warp, place);
-        if (is_over(&sm->mbarriers[place], deed->number))
+        if (is_over(&sm->mbarriers[place], operation->number))
             break;
         warp->awaits = 1;
         warp->place = place;
-        warp->parity = deed->number;
+        warp->parity = operation->number;
         warp->counter = code->sets;
         warp->answered = (uint64_t)(end + 0.999);
         if (code->sets < TW_SM_COUNTERS) {
@@ -227,25 +227,25 @@ static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm
             warp->causes[code->sets] = TW_SM_WAITED_MBARRIER;
         }
         break;
-    case TW_SM_ARRIVES:
-        expect(to, (struct tw_sm_arrival){end + way, 0, 0, 0, place, deed->number, 0});
+    case TW_SM_OP_ARRIVE:
+        expect(to, (struct tw_sm_arrival){end + way, 0, 0, 0, place, operation->number, 0});
         break;
-    case TW_SM_EXPECTS:
-    case TW_SM_ARRIVES_EXPECTING:
-        expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place, deed->does == TW_SM_EXPECTS ? 0 : deed->lanes,
-                                          deed->number});
+    case TW_SM_OP_EXPECT:
+    case TW_SM_OP_ARRIVE_EXPECT:
+        expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place,
+                                          operation->kind == TW_SM_OP_EXPECT ? 0 : operation->lanes, operation->number});
     }
 }
 
-// What an instruction of a warp does to mbarriers: one or several deeds.
+// An instruction of a warp performs one or several operations on mbarriers.
 static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code, double from,
                     double end)
 {
-    const struct tw_sm_deed *deed;
+    const struct tw_sm_operation *operation;
     do {
-        deed = &sm->roles[warp->role].deeds[warp->deed++];
-        do_one(sm, warp, code, deed, from, end);
-    } while (deed->more);
+        operation = &sm->roles[warp->role].operations[warp->operation++];
+        do_one(sm, warp, code, operation, from, end);
+    } while (operation->more);
 }
 
 #endif

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import LimitError
-from tilewright.instruments.roles import NOWHERE, Deed, Does, Role, Roles, RolesResult
+from tilewright.instruments.roles import NOWHERE, Op, Operation, Role, Roles, RolesResult
 from tilewright.native.once import bounded
 from tilewright.prediction import flow, opcodes, walk
 from tilewright.prediction.deadline import Deadline
@@ -22,7 +22,7 @@ from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import Alone
 from tilewright.simt.translate.state import RANK_SHIFT
 
-#: Fields of a deed: the operation, the mbarrier's number, the operand, lanes, whether the instruction has more deeds.
+#: Fields of an operation: kind, the mbarrier's number, the operand, lanes, whether the instruction has another one.
 _FIELDS = 5
 _OFFSETS = (1 << RANK_SHIFT) - 1
 
@@ -38,7 +38,7 @@ class Crew:
     """
 
     paths: tuple[walk.Path, ...]  #: For each role, instruction numbers in order.
-    deeds: tuple[npt.NDArray[np.uint32], ...]  #: For each role, one per instruction for mbarriers, in order.
+    operations: tuple[npt.NDArray[np.uint32], ...]  #: For each role, those of its path in order.
     of_warp: tuple[int, ...]  #: The role of each warp of a cluster, block by block.
     #: Arrivals for each phase of an mbarrier, by its number; the mbarriers of a block have consecutive numbers.
     expected: tuple[int, ...] = ()
@@ -68,8 +68,8 @@ class Crew:
         Raises CompileError: as :func:`tilewright.prediction.walk.walk`.
         """
         roles, blocks = watched.roles, watched.cluster_blocks
-        made = {deed.place: deed.number for deed in watched.deeds if deed.does is Does.MAKES}
-        offsets = dict.fromkeys(deed.place & _OFFSETS for deed in watched.deeds if deed.place != NOWHERE)
+        made = {op.place: op.number for op in watched.operations if op.kind is Op.INIT}
+        offsets = dict.fromkeys(op.place & _OFFSETS for op in watched.operations if op.place != NOWHERE)
         places = [rank << RANK_SHIFT | offset for rank in range(blocks) for offset in offsets]
         numbers = {place: number for number, place in enumerate(places)}
         walked: dict[tuple[tuple[int, int], ...], walk.Path] = {}
@@ -81,10 +81,10 @@ class Crew:
                 found = flow.frequencies(code, ways, executed, ptx, deadline)
                 walked[key] = walk.walk(ways, found, {}, deadline)
             paths.append(walked[key])
-        deeds = tuple(_deeds(code, path, role, numbers) for path, role in zip(paths, roles, strict=True))
+        operations = tuple(_operations(code, path, role, numbers) for path, role in zip(paths, roles, strict=True))
         of_warp = {warp: number for number, role in enumerate(roles) for warp in role.warps}
         return cls(
-            tuple(paths), deeds, tuple(of_warp[warp] for warp in sorted(of_warp)),
+            tuple(paths), operations, tuple(of_warp[warp] for warp in sorted(of_warp)),
             tuple(made.get(place, 1) for place in numbers), blocks,
         )  # fmt: skip
 
@@ -105,20 +105,20 @@ class Watched:
     @property
     def copied_bytes(self) -> float:
         """Bytes that a block's bulk copies request from the second level; a multicast copy requests them once."""
-        each = (deed.number * lanes for deed, lanes in self._deeds if deed.does is Does.COPIES)
+        each = (op.number * lanes for op, lanes in self._operations if op.kind is Op.COPY)
         return sum(each) / self.cluster_blocks
 
     @property
-    def deeds(self) -> Iterator[Deed]:
+    def operations(self) -> Iterator[Operation]:
         """What each role did, once per role."""
-        return (deed for deed, _ in self._deeds)
+        return (op for op, _ in self._operations)
 
     @property
-    def _deeds(self) -> Iterator[tuple[Deed, int]]:
+    def _operations(self) -> Iterator[tuple[Operation, int]]:
         """What each role did, with the number of its warps."""
         for role in self.roles:
-            for done in role.deeds.values():
-                yield from ((deed, len(role.warps)) for deed in itertools.chain(*done))
+            for done in role.operations.values():
+                yield from ((op, len(role.warps)) for op in itertools.chain(*done))
 
 
 def watched(alone: Alone) -> Watched | None:
@@ -150,21 +150,21 @@ def _waits(ptx: str) -> bool:
     return any((form := table().find(name)) is not None and form.row.kind == "await" for name in names)
 
 
-def _deeds(
+def _operations(
     code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
 ) -> npt.NDArray[np.uint32]:
     """What the instructions of a path do to mbarriers, in order, as often as the machine saw each line do something.
 
     A predicated instruction does nothing if the machine saw its line act only after later waits.
     """
-    may = np.array([bool(opcodes.row(one.name).deed) for one in code])
-    left = {line: list(reversed(done)) for line, done in role.deeds.items()}
-    nothing = (Deed(Does.OTHER, NOWHERE, 0, 0),)
+    may = np.array([bool(opcodes.row(one.name).operation) for one in code])
+    left = {line: list(reversed(done)) for line, done in role.operations.items()}
+    nothing = (Operation(Op.OTHER, NOWHERE, 0, 0),)
     waited, found = 0, []
     for number in path[may[path]].tolist():
         coming = left.get(code[number].ptx_line)
         done = coming.pop() if coming and coming[-1][0].after <= waited else nothing
-        waited += done[0].does is Does.WAITS
-        for n, deed in enumerate(done, 1):
-            found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes, n < len(done)))
+        waited += done[0].kind is Op.WAIT
+        for n, op in enumerate(done, 1):
+            found.append((op.kind, numbers.get(op.place, len(numbers)), op.number, op.lanes, n < len(done)))
     return np.array(found, np.uint32).reshape(-1, _FIELDS)

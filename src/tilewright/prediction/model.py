@@ -62,7 +62,7 @@ class Model:
         ways = flow.graph(code)
         if roles is not None:
             return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline)
-        if any(opcodes.row(one.name).deed for one in code):
+        if any(opcodes.row(one.name).operation for one in code):
             raise CompileError(
                 f"{program.name} waits for mbarriers, so a prediction must run one of its blocks (got only counts); "
                 "use `tilewright predict` or `tilewright.predict`"

@@ -88,7 +88,7 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
         at = FAR;
         *cause = TW_SM_WAITED_PIPE;
     }
-    if ((next->kind >= TW_SM_SHARED && next->kind <= TW_SM_COPY) || next->kind == TW_SM_DEED) {
+    if ((next->kind >= TW_SM_SHARED && next->kind <= TW_SM_COPY) || next->kind == TW_SM_OPERATION) {
         uint64_t left = partition->queue[partition->queued % sm->queue_places];
         if (left > at) {
             at = left;
@@ -183,7 +183,7 @@ static double served(struct tw_sm *sm, const struct tw_sm_instruction *code, dou
     double data = take(&sm->data, &sm->busy[2], begin, code->wavefronts);
     double moved = data + (code->wavefronts > 1 ? code->wavefronts - 1 : 0);
     double end = later(looked_up, moved) + code->result_clocks;
-    if (code->l2_sectors > 0 && code->kind != TW_SM_DEED) {
+    if (code->l2_sectors > 0 && code->kind != TW_SM_OPERATION) {
         double clocks = code->l2_sectors / sm->l2_sectors_per_clock;
         double missed = take(&sm->l2, &sm->busy[3], looked_up, clocks) + clocks;
         if (code->dram_sectors > 0) {
@@ -212,7 +212,7 @@ static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, s
     double request = take(&sm->requests, &sm->busy[0], address, (double)sm->request_clocks);
     partition->queue[partition->queued++ % sm->queue_places] = (uint64_t)request + sm->leave_clocks;
     double end = served(sm, code, request);
-    if (code->kind == TW_SM_DEED) {
+    if (code->kind == TW_SM_OPERATION) {
         count(warp, code->sets, end, TW_SM_WAITED_SHARED);
         do_deed(sm, warp, code, request, end);
     } else if (code->kind == TW_SM_COPY)
@@ -251,7 +251,7 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_LOAD:
     case TW_SM_STORE:
     case TW_SM_COPY:
-    case TW_SM_DEED:
+    case TW_SM_OPERATION:
         access_memory(sm, partition, warp, code);
         break;
     case TW_SM_BARRIER:

@@ -22,24 +22,24 @@ enum {
     TW_SM_AWAIT = 8,
     TW_SM_PRODUCT = 9,
     TW_SM_AWAIT_PRODUCTS = 10,
-    TW_SM_DEED = 11,
+    TW_SM_OPERATION = 11,
     TW_SM_CLUSTER_ARRIVE = 12,
     TW_SM_CLUSTER_WAIT = 13,
     TW_SM_ORDER = 14,
 
-        // Kinds of deeds: `instruments/roles.py` defines the numbers.
-    TW_SM_MAKES = 0,
-    TW_SM_ARRIVES = 1,
-    TW_SM_EXPECTS = 2,
-    TW_SM_ARRIVES_EXPECTING = 3,
-    TW_SM_WAITS = 4,
-    TW_SM_COPIES = 5,
-    TW_SM_STORES = 6,
-    TW_SM_DELIVERS = 7,
-    TW_SM_NOTHING = 8,
-    TW_SM_MULTIPLIES = 9,
-    TW_SM_FILLS = 10,
-    TW_SM_COMMITS = 11,
+        // Kinds of operations; `Op` of `instruments/roles.py` has the same numbers.
+    TW_SM_OP_INIT = 0,
+    TW_SM_OP_ARRIVE = 1,
+    TW_SM_OP_EXPECT = 2,
+    TW_SM_OP_ARRIVE_EXPECT = 3,
+    TW_SM_OP_WAIT = 4,
+    TW_SM_OP_COPY = 5,
+    TW_SM_OP_STORE = 6,
+    TW_SM_OP_DELIVER = 7,
+    TW_SM_OP_OTHER = 8,
+    TW_SM_OP_MULTIPLY = 9,
+    TW_SM_OP_FILL = 10,
+    TW_SM_OP_COMMIT = 11,
 
         // What a partition's clocks were spent on: an instruction, or what the next ready warp had waited for.
     TW_SM_ISSUED = 0,
@@ -98,20 +98,20 @@ struct tw_sm_instruction {
     double column_clocks;  // of a product in tensor memory, for a column of D
 };
 
-// What an instruction does to an mbarrier, in the order of a warp's path.
-struct tw_sm_deed {
-    uint32_t does;
+// An operation on an mbarrier, a bulk copy, or an order to tensor memory; in the order of a warp's path.
+struct tw_sm_operation {
+    uint32_t kind;
     uint32_t place;   // the mbarrier's number in the cluster; of a copy without one: the number of mbarriers
     uint32_t number;  // arrivals, bytes, or the awaited parity
     uint32_t lanes;
-    uint32_t more;  // 1: the next deed belongs to the same instruction
+    uint32_t more;  // 1: the next operation belongs to the same instruction
 };
 
 // What warps of one role do.
 struct tw_sm_role {
     const uint32_t *trace;
     uint64_t length;  // number of instructions
-    const struct tw_sm_deed *deeds;
+    const struct tw_sm_operation *operations;
 };
 
 struct tw_sm_mbarrier {
@@ -140,7 +140,7 @@ struct tw_sm_product {
 };
 
 struct tw_sm_order {
-    const struct tw_sm_deed *deed;
+    const struct tw_sm_operation *operation;
     uint64_t code;
     uint64_t warp;
 };
@@ -165,7 +165,7 @@ struct tw_sm_warp {
     uint64_t place;
     uint64_t parity;
     uint64_t answered;  // the end of the test itself
-    uint64_t deed;     // index of the next one
+    uint64_t operation;  // index of the next one
     uint64_t products[TW_SM_GROUPS];  // the end of each group's products
     uint64_t grouped;                 // number of groups
     uint64_t arrivals;  // arrivals at the cluster's barrier

@@ -178,7 +178,7 @@ def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
     roles = np.zeros(len(crew.paths), _ROLE)
     roles["trace"] = [path.ctypes.data for path in crew.paths]
     roles["length"] = [len(path) for path in crew.paths]
-    roles["deeds"] = [deeds.ctypes.data for deeds in crew.deeds]
+    roles["operations"] = [operations.ctypes.data for operations in crew.operations]
     each = len(crew.expected) // crew.blocks
     mbarriers = np.zeros((crew.blocks, resident, max(1, each)), _MBARRIER)
     if each:
@@ -231,8 +231,8 @@ def lower(
         if row.pipe == "orders":
             _order(record, one, gpu)
             continue
-        if row.deed:
-            _deed(record, one, site, gpu, clock_mhz, far)
+        if row.operation:
+            _operation(record, one, site, gpu, clock_mhz, far)
             continue
         if row.access and _never(one, sites):
             continue
@@ -332,10 +332,10 @@ def _order(record: Any, one: Instruction, gpu: Gpu) -> None:
         record["column_clocks"] = pipes.column_clocks(one.opcode, gpu)
 
 
-def _deed(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int, far: float) -> None:
+def _operation(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int, far: float) -> None:
     """An operation on an mbarrier or the start of a bulk copy (which runs by itself) is a request to shared memory."""
     times = timing(gpu)
-    record["kind"] = _NUMBERS["TW_SM_DEED"]
+    record["kind"] = _NUMBERS["TW_SM_OPERATION"]
     record["result_clocks"] = _result(times, "shared", _WORD_BYTES)
     record["read_clocks"] = times.latency("read", "shared_store", _WORD_BYTES) - times.lead
     record["wavefronts"] = 1.0 if one.name == "SYNCS" else 0.0

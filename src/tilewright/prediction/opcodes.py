@@ -19,7 +19,7 @@ class Opcode:
     access: str = ""  #: Kind of memory access: `shared_load`, `shared_store`, `load`, `store` or `copy`.
     elements: str = ""  #: For tensor cores, the element format unless a modifier gives another.
     group: str = ""  #: For asynchronous copies: `commit` ends a group, `wait` waits for some.
-    deed: bool = False  #: Whether it is for an mbarrier, a bulk copy, or an order to tensor memory.
+    operation: bool = False  #: Whether it is for an mbarrier, a bulk copy, or an order to tensor memory.
     flow: str = ""  #: How it ends a block: `branch`, `indirect`, `call`, `return`, `exit`, `barrier`.
     of: frozenset[str] = frozenset()  #: PTX opcodes that translate to exactly this opcode.
 

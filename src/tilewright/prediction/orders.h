@@ -26,7 +26,7 @@ static uint64_t cores_free(const struct tw_sm *sm)
 static uint64_t next_order(const struct tw_sm *sm)
 {
     const struct tw_sm_order *order = &sm->orders[sm->begun % TW_SM_ORDERS];
-    if (order->deed->does == TW_SM_COMMITS)
+    if (order->operation->kind == TW_SM_OP_COMMIT)
         return sm->clock;
     uint64_t own = cores_free(sm), other = cores_free(partner(sm, sm->code[order->code].pair));
     return own > other ? own : other;
@@ -54,11 +54,11 @@ static double occupy(struct tw_sm *sm, double clocks, double lines)
 
 // A product multiplies while it reads B; A it reads before, while the product before it multiplies. So it is complete
 // that much later than the tensor cores are free.
-static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_deed *deed)
+static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_operation *operation)
 {
     struct tw_sm *other = partner(sm, code->pair);
-    double of_a = deed->number >> TW_SM_LINES_SHIFT, columns = deed->number & ((1u << TW_SM_LINES_SHIFT) - 1);
-    double clocks = columns * code->column_clocks, of_b = deed->lanes;
+    double of_a = operation->number >> TW_SM_LINES_SHIFT, columns = operation->number & ((1u << TW_SM_LINES_SHIFT) - 1);
+    double clocks = columns * code->column_clocks, of_b = operation->lanes;
     double end = occupy(sm, clocks, of_a + of_b), later = (double)sm->clock + clocks;
     if (other != sm) {
         double also = occupy(other, clocks, of_a + of_b);
@@ -69,10 +69,10 @@ static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *co
     return (later > end ? later : end) + (double)sm->product_clocks;
 }
 
-static double begin_copy(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_deed *deed)
+static double begin_copy(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_operation *operation)
 {
     struct tw_sm *other = partner(sm, code->pair);
-    double lines = (double)deed->number * deed->lanes / (double)TW_SM_LINE_BYTES, end = occupy(sm, 0, lines);
+    double lines = (double)operation->number * operation->lanes / (double)TW_SM_LINE_BYTES, end = occupy(sm, 0, lines);
     if (other != sm) {
         double also = occupy(other, 0, lines);
         end = also > end ? also : end;
@@ -86,15 +86,16 @@ static void carry_out(struct tw_sm *sm)
     while (sm->begun < sm->ordered && next_order(sm) <= sm->clock) {
         const struct tw_sm_order *order = &sm->orders[sm->begun++ % TW_SM_ORDERS];
         const struct tw_sm_instruction *code = &sm->code[order->code];
-        const struct tw_sm_deed *deed = order->deed;
-        if (deed->does == TW_SM_COMMITS) {
+        const struct tw_sm_operation *operation = order->operation;
+        if (operation->kind == TW_SM_OP_COMMIT) {
             uint64_t place;
-            struct tw_sm *to = owner(sm, &sm->warps[order->warp], deed->place, &place);
+            struct tw_sm *to = owner(sm, &sm->warps[order->warp], operation->place, &place);
             double at = sm->complete > (double)sm->clock ? sm->complete : (double)sm->clock;
             at += to == sm ? 0 : (double)sm->remote_clocks;
-            expect(to, (struct tw_sm_arrival){at, 0, 0, 0, place, deed->number, 0});
+            expect(to, (struct tw_sm_arrival){at, 0, 0, 0, place, operation->number, 0});
         } else {
-            double end = deed->does == TW_SM_FILLS ? begin_copy(sm, code, deed) : begin_product(sm, code, deed);
+            double end = operation->kind == TW_SM_OP_FILL ? begin_copy(sm, code, operation)
+                                                          : begin_product(sm, code, operation);
             sm->complete = end > sm->complete ? end : sm->complete;
         }
         look_again(sm);
@@ -109,13 +110,13 @@ static bool is_full_of_orders(const struct tw_sm *sm)
 // An instruction gives orders: one, or one of each lane.
 static void give_order(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code)
 {
-    const struct tw_sm_deed *deed;
+    const struct tw_sm_operation *operation;
     do {
-        deed = &sm->roles[warp->role].deeds[warp->deed++];
-        if (deed->does >= TW_SM_MULTIPLIES && sm->ordered - sm->begun < TW_SM_ORDERS)
+        operation = &sm->roles[warp->role].operations[warp->operation++];
+        if (operation->kind >= TW_SM_OP_MULTIPLY && sm->ordered - sm->begun < TW_SM_ORDERS)
             sm->orders[sm->ordered++ % TW_SM_ORDERS] =
-                (struct tw_sm_order){deed, (uint64_t)(code - sm->code), (uint64_t)(warp - sm->warps)};
-    } while (deed->more);
+                (struct tw_sm_order){operation, (uint64_t)(code - sm->code), (uint64_t)(warp - sm->warps)};
+    } while (operation->more);
 }
 
 #endif

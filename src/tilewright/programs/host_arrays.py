@@ -68,11 +68,11 @@ def shares(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Region:
     """Host memory that one device copy represents: an array, or several that share elements.
 
     >>> x = np.zeros(64, np.float32)
-    >>> (one,), (other,) = stretches([x[8:]]), stretches([x[4:32], x[8:]])
+    >>> (one,), (other,) = regions([x[8:]]), regions([x[4:32], x[8:]])
     >>> (one.lead_bytes, one.offset(x[8:])), (other.lead_bytes, other.offset(x[8:]), other.size_bytes)
     ((0, 0), (16, 32, 240))
     """
@@ -94,7 +94,7 @@ class Stretch:
         return np.ndarray(array.shape, array.dtype, copy.data, offset, array.strides)
 
 
-def stretches(arrays: Sequence[npt.NDArray[Any]]) -> list[Stretch]:
+def regions(arrays: Sequence[npt.NDArray[Any]]) -> list[Region]:
     """Group arrays by shared memory, in order of the first of each; an array that is passed twice counts once."""
     groups: list[list[npt.NDArray[Any]]] = []
     for array in {id(array): array for array in arrays}.values():
@@ -105,16 +105,16 @@ def stretches(arrays: Sequence[npt.NDArray[Any]]) -> list[Stretch]:
             groups = [group for group in groups if group is meets[0] or not any(group is other for other in meets)]
         else:
             groups.append([array])
-    return [_stretch(tuple(group)) for group in groups]
+    return [_region(tuple(group)) for group in groups]
 
 
-def _stretch(arrays: tuple[npt.NDArray[Any], ...]) -> Stretch:
+def _region(arrays: tuple[npt.NDArray[Any], ...]) -> Region:
     lows, highs = zip(*map(span, arrays), strict=True)
     low = min(lows)
     lead = 0
     if len(arrays) > 1:
         lead = (low - min(span(_whole(array))[0] for array in arrays)) % _ALIGNMENT_BYTES
-    return Stretch(arrays, low, max(highs) - low, lead)
+    return Region(arrays, low, max(highs) - low, lead)
 
 
 def _whole(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.programs.arguments import array_shape
-from tilewright.programs.host_arrays import ArrayParameter, Stretch, flat, stretches
+from tilewright.programs.host_arrays import ArrayParameter, Region, flat, regions
 
 #: Copies of at least this size are released one by one as they are written back.
 _GIVEN_BACK_BYTES = 1 << 20
@@ -56,7 +56,7 @@ class Place(Protocol):
 
         """
 
-    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
+    def copied(self, region: Region) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy host memory; returns the copy's address, and its bytes as the host sees them after the launch."""
 
 
@@ -80,13 +80,13 @@ def stage(args: Sequence[Any], place: Place) -> StagedArguments:
             arrays.append(arg)
         elif array_shape(arg) is not None:
             staged[id(arg)] = Staged(place.resident(arg))
-    for stretch in stretches(arrays):
-        address, buffer = place.copied(stretch)
-        for arg in stretch.arrays:
-            offset = stretch.offset(arg) if arg.size else 0
+    for region in regions(arrays):
+        address, buffer = place.copied(region)
+        for arg in region.arrays:
+            offset = region.offset(arg) if arg.size else 0
             host = arg if written_back(arg) else None
-            staged[id(arg)] = Staged(address + offset, host, stretch.elements(arg, buffer))
-        staged[id(stretch.arrays[-1])].span = (address, buffer.nbytes)  # this one is written back last
+            staged[id(arg)] = Staged(address + offset, host, region.elements(arg, buffer))
+        staged[id(region.arrays[-1])].span = (address, buffer.nbytes)  # this one is written back last
     for structure, raw in structures:
         raw[:] = np.frombuffer(structure.encoded(staged.address_of(structure.array)), np.uint8)
     return staged

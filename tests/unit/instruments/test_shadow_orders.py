@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from tilewright.instruments.shadow import orders
-from tilewright.instruments.shadow.cells import MEET, PART, READS, STRONG, THREAD_MAX, WARPS_MAX, WRITES
+from tilewright.instruments.shadow.cells import (
+    CLUSTER_ARRIVED,
+    CLUSTER_LEFT,
+    READS,
+    STRONG,
+    THREAD_MAX,
+    WARPS_MAX,
+    WRITES,
+)
 from tilewright.instruments.shadow.memory import MemoryCheck
-from tilewright.instruments.shadow.orders import ACCESS, ARRIVE, ASK, FENCE, NOT_ORDERED, RELEASE, Orders
+from tilewright.instruments.shadow.orders import ACCESS, ASK, BARRIER_ARRIVED, BARRIER_LEFT, FENCE, NOT_ORDERED, Orders
 from tilewright.ptx import parse
 
 ATOMIC = READS | WRITES | STRONG
@@ -27,13 +35,13 @@ class Model:
 
     def shown(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
         here = block, warp
-        if what != RELEASE:
+        if what != BARRIER_LEFT:
             for place in self.seen.get(here, ()):
                 self.knows[here] = np.maximum(self.knows[here], self.places.get(place, self.nothing))
-        if what in (FENCE, ARRIVE):
+        if what in (FENCE, BARRIER_ARRIVED):
             self.seen.pop(here, None)
         mine = self.knows[here].copy()
-        mine[here] = max(mine[here], c + (what != ARRIVE))  # its barrier has set the clock on
+        mine[here] = max(mine[here], c + (what != BARRIER_ARRIVED))  # its barrier has set the clock on
         if what == ASK:
             return bool(c < self.knows[here][a, b - THREAD_MAX])
         if what == ACCESS:
@@ -42,7 +50,7 @@ class Model:
                 self.places[a] = np.maximum(self.places.get(a, self.nothing), self.releases[here])
         elif what == FENCE:
             self.releases[here] = mine
-        elif what == ARRIVE:
+        elif what == BARRIER_ARRIVED:
             self.joined[block] = np.maximum(self.joined.get(block, self.nothing), mine)
             if here in self.releases:
                 self.released[block] = np.maximum(self.released.get(block, self.nothing), self.releases[here])
@@ -63,7 +71,7 @@ def test_answers_are_those_of_plain_tables(blocks):
         few = [choose.randrange(blocks) for _ in range(4)]  # those that act, so that they meet
         yes = 0
         for _ in range(400):
-            what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, ARRIVE, RELEASE, ASK, ASK, ASK])
+            what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, BARRIER_ARRIVED, BARRIER_LEFT, ASK, ASK, ASK])
             here = choose.choice(few), choose.randrange(warps)
             clocks[here] += 1
             place, clock = choose.randrange(3), clocks[here]
@@ -125,8 +133,8 @@ def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
                 ours.call(what[0], block, 0, *what[1:], clock)
         for block in range(blocks):
             ours.call(ACCESS, block, 0, 64, READS | STRONG, clock)
-            ours.call(ARRIVE, block, 0, 0, 0, clock)
-            ours.call(RELEASE, block, 0, 0, 0, clock + 1)
+            ours.call(BARRIER_ARRIVED, block, 0, 0, 0, clock)
+            ours.call(BARRIER_LEFT, block, 0, 0, 0, clock + 1)
     assert all(ours.call(ASK, block, 0, 1499 - block, THREAD_MAX, 5) != NOT_ORDERED for block in range(0, blocks, 7))
     seen: set[int] = set()
     accounts = [*ours._knows.values(), *ours._blocks.values(), *ours._releases.values()]
@@ -149,8 +157,8 @@ def test_only_kernels_with_fences_ask_for_orders(text: str, asks: bool) -> None:
 @pytest.mark.parametrize("parts", [False, True])
 def test_the_barrier_of_a_cluster_hands_on_what_its_blocks_know(parts: bool) -> None:
     known = Orders(4)
-    known.call(MEET, 2, 1, 2, 0, 6)
+    known.call(CLUSTER_ARRIVED, 2, 1, 2, 0, 6)
     if parts:
-        known.call(PART, 3, 0, 2, 0, 0)
+        known.call(CLUSTER_LEFT, 3, 0, 2, 0, 0)
     assert (known.call(ASK, 3, 0, 2, 1 << 5, 5) != NOT_ORDERED) is parts
     assert known.call(ASK, 3, 0, 2, 1 << 5, 6) == NOT_ORDERED

@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import catalogue, machine
-from tilewright.instruments.roles import Does, Roles
+from tilewright.instruments.roles import Op, Roles
 from tilewright.machine.timing import timing
 from tilewright.prediction.products import Product, predict_product
 from tilewright.prediction.record import Prediction
@@ -151,9 +151,9 @@ def test_what_warps_of_a_cluster_did_names_the_block_to_which_copies_go() -> Non
     assert sorted(warp for role in found.roles for warp in role.warps) == [0, 1, 2, 3]
     for first in (0, 2):  # that copies, of each block
         (role,) = (one for one in found.roles if one.warps == (first,))
-        copies = [shown for line in role.deeds.values() for shown in line if shown[0].does is Does.COPIES]
-        assert [[(deed.does, deed.place >> 24, deed.number) for deed in shown] for shown in copies] == [
-            [(Does.COPIES, 0, 2048), (Does.DELIVERS, 1, 2048)]
+        copies = [shown for line in role.operations.values() for shown in line if shown[0].kind is Op.COPY]
+        assert [[(op.kind, op.place >> 24, op.number) for op in shown] for shown in copies] == [
+            [(Op.COPY, 0, 2048), (Op.DELIVER, 1, 2048)]
         ] * 2
 
 

@@ -121,8 +121,8 @@ def test_a_barrier_of_some_warps_waits_for_these_alone() -> None:
     for threads in ("0x80", "0x100"):
         code = [one("BAR.SYNC", "R2", threads), *slow, one("EXIT")]
         first, second = np.arange(102), np.array([*range(1, 101), 0, 101])
-        deeds = Crew.alike(first.astype(np.uint32), 4).deeds
-        crew = Crew((first.astype(np.uint32), second.astype(np.uint32)), deeds * 2, (0,) * 4 + (1,) * 4)
+        operations = Crew.alike(first.astype(np.uint32), 4).operations
+        crew = Crew((first.astype(np.uint32), second.astype(np.uint32)), operations * 2, (0,) * 4 + (1,) * 4)
         taken.append(multiprocessor.run(code, crew, work, A6000, blocks=1, active=1, deadline=Deadline()).clocks)
     some, whole = taken
     assert whole > some + 150

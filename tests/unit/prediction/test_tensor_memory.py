@@ -20,7 +20,7 @@ import tilewright as tw
 import tilewright.simt
 from tilewright import machine
 from tilewright.errors import CompileError
-from tilewright.instruments.roles import Does, Roles
+from tilewright.instruments.roles import Op, Roles
 from tilewright.prediction import multiprocessor, pipes
 from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
@@ -31,18 +31,20 @@ from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import alone
 
 B200 = machine.gpu("b200")
-Deed = tuple[int, int, int, int, int]
+Operation = tuple[int, int, int, int, int]
 
 
 def one(opcode: str, *operands: str, sets: int = NO_COUNTER, waits: int = 0) -> Instruction:
     return Instruction(opcode, "", operands, 0, None, 1, False, sets, NO_COUNTER, waits, 0)
 
 
-def simulated(code: Sequence[Instruction], deeds: Sequence[Deed], blocks: int = 1) -> multiprocessor.Simulated:
+def simulated(
+    code: Sequence[Instruction], operations: Sequence[Operation], blocks: int = 1
+) -> multiprocessor.Simulated:
     """Of one warp of each block of a cluster: the first has the code, the others end at once."""
     full = [*code, one("EXIT")]
     paths = np.arange(len(full), dtype=np.uint32), np.array([len(code)], np.uint32)
-    given = np.array(deeds, np.uint32), np.zeros((0, 5), np.uint32)
+    given = np.array(operations, np.uint32), np.zeros((0, 5), np.uint32)
     crew = Crew(paths, given, (0, *[1] * (blocks - 1)), (1,) * blocks, blocks)
     work = Workload(blocks, 1, 1, MappingProxyType({}))
     return multiprocessor.run(full, crew, work, B200, blocks=1, active=1, deadline=Deadline())
@@ -59,9 +61,9 @@ def clocks(
         *[one(".".join(words), "tmem[UR4]" if held else "gdesc[UR4]")] * number, one("UTCBAR", "[UR6]"),
         one("SYNCS.PHASECHK.TRANS64.TRYWAIT", sets=0), one("NOP", waits=1),
     ]  # fmt: skip
-    multiplies = (Does.MULTIPLIES, blocks, of_d | of_a << 16, columns // blocks, 0)
-    deeds = [*[multiplies] * number, (Does.COMMITS, 0, 1, 1, 0), (Does.WAITS, 0, 0, 1, 0)]
-    return simulated(code, deeds, blocks).clocks
+    multiplies = (Op.MULTIPLY, blocks, of_d | of_a << 16, columns // blocks, 0)
+    operations = [*[multiplies] * number, (Op.COMMIT, 0, 1, 1, 0), (Op.WAIT, 0, 0, 1, 0)]
+    return simulated(code, operations, blocks).clocks
 
 
 @pytest.mark.parametrize(
@@ -106,17 +108,17 @@ def test_formats_take_the_same_clocks_for_the_same_bytes(opcode: str) -> None:
 
 def test_a_pair_occupies_both_tensor_cores_and_a_block_its_own() -> None:
     code = [one("UTCHMMA.2CTA", "gdesc[UR4]"), one("UTCBAR"), one("SYNCS", sets=0), one("NOP", waits=1)]
-    deeds = [(Does.MULTIPLIES, 2, 256 | 128 << 16, 128, 0), (Does.COMMITS, 0, 1, 1, 0), (Does.WAITS, 0, 0, 1, 0)]
-    assert simulated(code, deeds, 2).worked[5] == 128  # the mean of two
+    operations = [(Op.MULTIPLY, 2, 256 | 128 << 16, 128, 0), (Op.COMMIT, 0, 1, 1, 0), (Op.WAIT, 0, 0, 1, 0)]
+    assert simulated(code, operations, 2).worked[5] == 128  # the mean of two
     alone = [one("UTCHMMA", "gdesc[UR4]"), *code[1:]]
-    assert simulated(alone, deeds, 2).worked[5] == 64
+    assert simulated(alone, operations, 2).worked[5] == 64
 
 
 def test_a_commit_arrives_only_when_what_is_before_it_is_complete() -> None:
     wait = [one("SYNCS", sets=0), one("NOP", waits=1)]
     product = one("UTCHMMA", "gdesc[UR4]")
-    multiplies, commits = (Does.MULTIPLIES, 1, 256 | 128 << 16, 256, 0), (Does.COMMITS, 0, 1, 1, 0)
-    waits = (Does.WAITS, 0, 0, 1, 0)
+    multiplies, commits = (Op.MULTIPLY, 1, 256 | 128 << 16, 256, 0), (Op.COMMIT, 0, 1, 1, 0)
+    waits = (Op.WAIT, 0, 0, 1, 0)
     before = simulated([product, one("UTCBAR"), product, *wait], [multiplies, commits, multiplies, waits])
     behind = simulated([product, product, one("UTCBAR"), *wait], [multiplies, multiplies, commits, waits])
     assert behind.clocks - before.clocks == 128
@@ -124,10 +126,10 @@ def test_a_commit_arrives_only_when_what_is_before_it_is_complete() -> None:
 
 def test_a_copy_to_tensor_memory_takes_what_shared_memory_needs() -> None:
     wait = [one("UTCBAR"), one("SYNCS", sets=0), one("NOP", waits=1)]
-    ends = [(Does.COMMITS, 0, 1, 1, 0), (Does.WAITS, 0, 0, 1, 0)]
+    ends = [(Op.COMMIT, 0, 1, 1, 0), (Op.WAIT, 0, 0, 1, 0)]
 
     def took(number: int) -> float:
-        return simulated([*[one("UTCCP.T.S")] * number, *wait], [*[(Does.FILLS, 1, 128, 32, 0)] * number, *ends]).clocks
+        return simulated([*[one("UTCCP.T.S")] * number, *wait], [*[(Op.FILL, 1, 128, 32, 0)] * number, *ends]).clocks
 
     assert (took(48) - took(16)) / 32 == 128 * 32 / 128
 
@@ -155,9 +157,9 @@ def test_what_a_pair_multiplies_is_recorded_as_each_blocks_part(rows: int, of_a:
     given, out = np.zeros(8192, np.uint16), np.zeros(8192, np.float32)
     with alone(pairs.program(rows), 2, 128, (given, out), cluster=2, gpu="b200") as blocks:
         found = blocks.run(Part(0), (Roles(),)).results["roles"]
-    done = [deed for role in found.roles for line in role.deeds.values() for each in line for deed in each]
-    assert [(one.number, one.lanes) for one in done if one.does is Does.MULTIPLIES] == [(columns | of_a << 16, 16)]
-    assert sorted(one.place >> 24 for one in done if one.does is Does.COMMITS) == [0, 1]
+    done = [op for role in found.roles for line in role.operations.values() for each in line for op in each]
+    assert [(one.number, one.lanes) for one in done if one.kind is Op.MULTIPLY] == [(columns | of_a << 16, 16)]
+    assert sorted(one.place >> 24 for one in done if one.kind is Op.COMMIT) == [0, 1]
 
 
 def test_a_product_of_one_lane_in_code_that_others_run_too_is_one_product() -> None:

@@ -19,7 +19,7 @@ import pytest
 import tilewright as tw
 from tilewright import catalogue, machine
 from tilewright.errors import CompileError
-from tilewright.instruments.roles import Does, Roles
+from tilewright.instruments.roles import Op, Roles
 from tilewright.machine.timing import timing
 from tilewright.prediction import multiprocessor
 from tilewright.prediction.crew import Crew
@@ -172,13 +172,13 @@ def test_roles_are_what_warps_did() -> None:
         found = blocks.run(Part(0), (Roles(),)).results["roles"]
     assert found.complete
     assert sorted(role.warps for role in found.roles) == [(0,), (1, 2, 3)]
-    shown = {role.warps: [deed for line in role.deeds.values() for one in line for deed in one] for role in found.roles}
-    copies = [deed for deed in shown[0,] if deed.does is Does.COPIES]
-    assert [deed.number for deed in copies] == [4096] * 8
-    assert len({deed.place for deed in copies}) == 2
-    waits = [deed.number for deed in shown[1, 2, 3] if deed.does is Does.WAITS]
+    shown = {role.warps: [op for line in role.operations.values() for x in line for op in x] for role in found.roles}
+    copies = [op for op in shown[0,] if op.kind is Op.COPY]
+    assert [op.number for op in copies] == [4096] * 8
+    assert len({op.place for op in copies}) == 2
+    waits = [op.number for op in shown[1, 2, 3] if op.kind is Op.WAIT]
     assert sorted(waits) == [0] * 4 + [1] * 4
-    assert {deed.lanes for deed in shown[1, 2, 3] if deed.does is Does.ARRIVES} == {32}
+    assert {op.lanes for op in shown[1, 2, 3] if op.kind is Op.ARRIVE} == {32}
 
 
 def test_hopper_takes_what_the_rung_that_it_is_built_like_took() -> None:
@@ -211,7 +211,7 @@ def test_what_a_predicate_switches_off_does_nothing(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(multiprocessor, "run", keeping)
     predict_product(catalogue.find("hopper"), Product(512, 512, 512, "float16"), H100, changes=False)
-    consumer = crews[0].deeds[crews[0].of_warp[1]]
-    kinds = [Does(does) for does in consumer[:, 0] if does in (Does.WAITS, Does.ARRIVES)]
-    assert kinds[:3] == [Does.WAITS, Does.WAITS, Does.ARRIVES]
-    assert kinds.count(Does.WAITS) == kinds.count(Does.ARRIVES) == 8
+    consumer = crews[0].operations[crews[0].of_warp[1]]
+    kinds = [Op(kind) for kind in consumer[:, 0] if kind in (Op.WAIT, Op.ARRIVE)]
+    assert kinds[:3] == [Op.WAIT, Op.WAIT, Op.ARRIVE]
+    assert kinds.count(Op.WAIT) == kinds.count(Op.ARRIVE) == 8

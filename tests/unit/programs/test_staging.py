@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tilewright.errors import ArgumentTypeError
-from tilewright.programs.host_arrays import Stretch
+from tilewright.programs.host_arrays import Region
 from tilewright.programs.staging import stage
 
 STEP = 1 << 30
@@ -24,10 +24,10 @@ class Device:
     def resident(self, array: Any) -> int:
         return int(array.address)
 
-    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
-        copy: npt.NDArray[np.uint8] = np.zeros(max(stretch.lead_bytes + stretch.size_bytes, 1), np.uint8)
-        for array in stretch.arrays:
-            stretch.elements(array, copy)[...] = array
+    def copied(self, region: Region) -> tuple[int, npt.NDArray[np.uint8]]:
+        copy: npt.NDArray[np.uint8] = np.zeros(max(region.lead_bytes + region.size_bytes, 1), np.uint8)
+        for array in region.arrays:
+            region.elements(array, copy)[...] = array
         self.copies.append(copy)
         return len(self.copies) * STEP, copy
 

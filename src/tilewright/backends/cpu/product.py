@@ -318,7 +318,7 @@ class Product:
 
     def _keep(self, code: Kernel, made: Callable[[int, int], Records], *, counts: bool) -> _Ready:
         # Calls that are counted must not take the shortest way.
-        ready = _Ready.of(code, made, self._shares.count, at_once=not (self.layout.swapped or counts))
+        ready = _Ready.of(code, made, self._shares.count, direct=not (self.layout.swapped or counts))
         if ready.records.count <= _KEPT_RECORDS:
             self._ready, self._counts = ready, counts
         return ready
@@ -364,11 +364,11 @@ class _Ready:
     call: Callable[[int, int, int, int], None] | None
 
     @classmethod
-    def of(cls, code: Kernel, made: Callable[[int, int], Records], shares: int, *, at_once: bool) -> _Ready:
+    def of(cls, code: Kernel, made: Callable[[int, int], Records], shares: int, *, direct: bool) -> _Ready:
         records = made(0, _SHARES_AT_ONCE)
         words = np.array([code.address, records.address], np.int64)
-        at_once = at_once and records.count == 1 and shares == 1 and not records.buffers
-        return cls(code, made, records, words, int(words.ctypes.data), caller() if at_once else None)
+        direct = direct and records.count == 1 and shares == 1 and not records.buffers
+        return cls(code, made, records, words, int(words.ctypes.data), caller() if direct else None)
 
 
 Extents = tuple[int, ...]

@@ -49,13 +49,13 @@ def arrays_of(a: Any, b: Any) -> CudaArrays:
 
 
 def by_rules(key: Hashable, multiply: Callable[[Any, Any, Any, Sequence[Any]], Any]) -> Rules:
-    """The rules of equal requests, as a function of (a, b, out, the epilogue's arrays), for :func:`at_once`."""
+    """The rules of equal requests, as a function of (a, b, out, the epilogue's arrays), for :func:`known_product`."""
     from tilewright.backends.cuda.quick import Rules
 
     return Rules(key, multiply)
 
 
-def at_once(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
+def known_product(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
     """The product of arrays on a GPU whose layouts were multiplied before; None if `rules` must be followed."""
     from tilewright.backends.cuda import quick
 

@@ -26,7 +26,7 @@ from tilewright.native.once import bounded
 from tilewright.programs import assembler, extent
 from tilewright.programs.arguments import array_shape
 from tilewright.programs.clusters import cluster_of
-from tilewright.programs.host_arrays import ArrayParameter, Stretch
+from tilewright.programs.host_arrays import ArrayParameter, Region
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
@@ -236,7 +236,7 @@ class _Copies:
         self._device = device
         self._stream = stream
         self._driver = require("cuda.bindings.driver", _PURPOSE)
-        self._held: list[tuple[Stretch, Any, npt.NDArray[np.uint8]]] = []
+        self._held: list[tuple[Region, Any, npt.NDArray[np.uint8]]] = []
         self._structures: list[tuple[Any, npt.NDArray[np.uint8]]] = []
 
     def resident(self, array: Any) -> int:
@@ -265,20 +265,20 @@ class _Copies:
         error = self._driver.cuMemcpyHtoDAsync(to, source, size, self._stream.handle)[0]
         _check(error, f"copying {size} bytes to the GPU")
 
-    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
+    def copied(self, region: Region) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy arrays, with the bytes between their elements."""
-        copy: npt.NDArray[np.uint8] = np.empty(max(stretch.lead_bytes + stretch.size_bytes, 1), np.uint8)
+        copy: npt.NDArray[np.uint8] = np.empty(max(region.lead_bytes + region.size_bytes, 1), np.uint8)
         buffer = self._device.allocate(copy.nbytes, stream=self._stream)
-        self._held.append((stretch, buffer, copy))
-        if size := stretch.size_bytes:
-            self._send(int(buffer.handle) + stretch.lead_bytes, stretch.low, size)
+        self._held.append((region, buffer, copy))
+        if size := region.size_bytes:
+            self._send(int(buffer.handle) + region.lead_bytes, region.low, size)
         return int(buffer.handle), copy
 
     def bring_back(self) -> None:
         """Copy writable arrays back to the host."""
-        for stretch, buffer, copy in self._held:
-            if any(written_back(array) for array in stretch.arrays):
-                lead, size = stretch.lead_bytes, stretch.size_bytes
+        for region, buffer, copy in self._held:
+            if any(written_back(array) for array in region.arrays):
+                lead, size = region.lead_bytes, region.size_bytes
                 to, start = copy.ctypes.data + lead, int(buffer.handle) + lead
                 error = self._driver.cuMemcpyDtoHAsync(to, start, size, self._stream.handle)[0]
                 _check(error, f"copying {size} bytes from the GPU")

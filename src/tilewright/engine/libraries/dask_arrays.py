@@ -16,7 +16,7 @@ import dask.array as da
 import numpy as np
 
 from tilewright.engine import operands as numpy_operands
-from tilewright.engine.chunked import Operand, Product, Stretch, steps, stretches
+from tilewright.engine.chunked import Operand, Product, Segment, segments, steps
 from tilewright.engine.libraries import Array
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
@@ -122,14 +122,14 @@ def _product(a: Any, b: Any, asked: Request) -> Any:
     tasks = left.tasks | right.tasks  # one operand may be computed from chunks of the other
     given = left.given(tasks), right.given(tasks)
     held = (x.dtype.itemsize * (sum(map(len, y.values())) >= x.npartitions) for x, y in zip((a, b), given, strict=True))
-    cut = _steps(stretches(cuts["k"], cuts["l"]), chunks, tuple(held))
+    cut = _steps(segments(cuts["k"], cuts["l"]), chunks, tuple(held))
     if not partial.splits_k:
         cut = (tuple(itertools.chain(*cut)),)
     shared = Product(first, second, shape, chunks, cut, asked, tasks)
     return _graph(shared, partial, (a, b), set().union(*given))
 
 
-def _steps(found: list[Stretch], chunks: _Chunks, given: tuple[int, int]) -> tuple[tuple[Stretch, ...], ...]:
+def _steps(found: list[Segment], chunks: _Chunks, given: tuple[int, int]) -> tuple[tuple[Segment, ...], ...]:
     """The steps of a chunk of C: one if tasks compute A and B; `given` are bytes of an element that is given."""
     batch, rows, columns = math.prod(map(max, chunks[:-2])), max(chunks[-2]), max(chunks[-1])
     if not any(given):

@@ -55,8 +55,8 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Han
 
 def arrival(*, relaxed: bool) -> Handler:
     """The handler of arrivals at the barrier of a cluster."""
-    function = CFunction("tw_shadow_meet", EventKind.CLUSTER, PARTS)
-    return function.handler(f"tw.memory.meet.{int(relaxed)}", [f"i32 {int(relaxed)}"])
+    function = CFunction("tw_shadow_cluster_arrive", EventKind.CLUSTER, PARTS)
+    return function.handler(f"tw.memory.cluster_arrive.{int(relaxed)}", [f"i32 {int(relaxed)}"])
 
 
 def stack(site: Site) -> Handler:
@@ -69,8 +69,8 @@ def stack(site: Site) -> Handler:
 def _free(site: Site) -> Handler:
     """The handler of an access whose addresses are known only at run time."""
     does, values = how(site), site.access == "store"
-    heard = _order_bits(site) if does & STRONG and site.space != "local" else 0
-    facts = (does, _element_bytes(site), heard)
+    order_bits = _order_bits(site) if does & STRONG and site.space != "local" else 0
+    facts = (does, _element_bytes(site), order_bits)
     space = site.space.removeprefix("shared::")  # "cluster": of other blocks
     name = f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]

@@ -1,10 +1,10 @@
-// Bulk copies: what is in flight until an mbarrier's phase is complete or a group is waited for, and which stores a copy
+// Bulk copies: what is in flight until an mbarrier's phase is complete or a wait covers the group, and which stores a copy
 // sees.
 //
-// A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes of shared memory is in
-// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, passed on
-// by the mbarrier. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
-// until it waits for the group's end. Those that combine may do so beside each other.
+// A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes to shared memory is in
+// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, which the
+// mbarrier orders. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
+// until the thread waits for the group's completion. Copies that reduce do not race with each other.
 //
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
 // generic and by the asynchronous proxy are ordered where a proxy fence is between them).
@@ -24,7 +24,7 @@ void tw_shadow_sent_counted(const struct tw_shadow_launch *launch, const struct 
                             uint32_t phase);
 void tw_shadow_sent_seen(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
                          uint64_t place, uint32_t phases);
-void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
+void tw_shadow_copy_counted(TW_WHERE, uint32_t mask, uint64_t place);
 void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                         uint32_t bytes, const char *map);
 
@@ -80,7 +80,7 @@ static bool needs_fence(const struct tw_shadow_launch *launch, uint64_t cell)
     return site < TW_SITE_MAX && !(__atomic_load_n(&launch->unfenced[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1);
 }
 
-// Whether what a cell of a block says is not a store of one warp that is known, or a proxy fence has followed it.
+// Whether a cell needs no proxy fence: it is no store of one known warp, or a fence has followed the store.
 static bool is_fenced(const struct copy *me, const struct tw_slot *where, uint64_t cell)
 {
     const struct tw_slot *by = is_far(cell) ? &me->slot->cluster[far_rank(cell)] : where;
@@ -92,7 +92,7 @@ static bool is_fenced(const struct copy *me, const struct tw_slot *where, uint64
     return its < bulks->proxied.of[warp_of(who)];
 }
 
-// Whether a store in a block's memory is ordered before the copy, but for the fence; another is a race.
+// Whether a store in a block's memory is ordered before the copy, apart from the fence; otherwise it is a race.
 static bool is_before(const struct copy *me, const struct tw_slot *where, uint64_t cell)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
@@ -107,7 +107,7 @@ static bool is_before(const struct copy *me, const struct tw_slot *where, uint64
                              : !races_away(&mine, rank_of(where), who_of(cell), its);
 }
 
-// Stores in a block's memory that the copy would read or overwrite, and that no proxy fence has followed.
+// Report a store that the copy would read or overwrite, and that no proxy fence has followed.
 static void ask_for_fences(const struct copy *me, const struct tw_slot *where, uint64_t start, bool writes)
 {
     struct tw_shadow_block *block = where == me->slot ? me->block : shadow_of(me->slot, where, me->block);
@@ -124,8 +124,8 @@ static void ask_for_fences(const struct copy *me, const struct tw_slot *where, u
     }
 }
 
-// What an instruction writes is seen by copies without a fence: it is one itself, or the end of an mbarrier, whose bytes
-// are nobody's.
+// Copies see what an instruction writes without a fence: it is a copy itself, or ends an mbarrier, whose bytes then hold
+// no value.
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
 {
     uint64_t bit = (uint64_t)1 << row % 64, *bits = &launch->unfenced[row / 64 % TW_SITE_WORDS];
@@ -133,7 +133,7 @@ void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
         __atomic_fetch_or(bits, bit, __ATOMIC_RELAXED);
 }
 
-// Follow a copy; where there are too many, nothing of it is in flight.
+// Follow a copy. If there are too many, nothing of it is in flight.
 static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *block, uint64_t start, bool strong)
 {
     struct tw_bulks *bulks = bulks_of(me->launch, block);
@@ -157,7 +157,7 @@ static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *blo
     return bulk;
 }
 
-// Keep what a copy writes of global memory, some bytes or a box; whether it is in flight.
+// Keep what a copy writes to global memory, some bytes or a box. Returns TW_IS_COPY if it is in flight.
 static uint32_t keep_outgoing(const struct copy *me, uint32_t how, uint64_t start, uint64_t bytes,
                               const struct tw_box *box)
 {
@@ -180,7 +180,7 @@ static uint32_t keep_outgoing(const struct copy *me, uint32_t how, uint64_t star
     return TW_IS_COPY;
 }
 
-// R of what a copy reads that belongs to a group.
+// Mark R of what a copy of a group reads.
 static void hold_source(const struct copy *me, const struct tw_bulk *bulk)
 {
     uint64_t size = me->launch->cell_bytes, site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
@@ -189,7 +189,7 @@ static void hold_source(const struct copy *me, const struct tw_bulk *bulk)
         reads[c] = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | TW_FLIGHT_WHO;
 }
 
-// What is in flight of a copy, in W or R, is an access of its thread at a time.
+// A copy is complete: its cells in flight, in W or R, become accesses of its thread at a clock.
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, const struct tw_bulk *bulk,
                  uint64_t *cells, uint64_t clock)
 {
@@ -209,15 +209,15 @@ static void forget(struct tw_bulks *bulks, uint32_t number)
     bulks->of[number] = bulks->of[--bulks->count];
 }
 
-// Lanes' copies have counted their bytes at mbarriers: lanes with one mbarrier do so together.
-static void tell_mbarriers(const struct copy *me, uint32_t lanes, const uint64_t *barriers)
+// Lanes' copies have counted their bytes at mbarriers; lanes with the same mbarrier count together.
+static void count_at_mbarriers(const struct copy *me, uint32_t lanes, const uint64_t *barriers)
 {
     for (uint32_t left = lanes, same; left; left &= ~same) {
         const uint64_t place = barriers[tw_first_lane(left)];
         same = 0;
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
             same |= (uint32_t)(left >> lane & 1 && barriers[lane] == place) << lane;
-        tw_shadow_told(me->slot, me->warp, me->launch, me->block, me->counters, me->row, same, place);
+        tw_shadow_copy_counted(me->slot, me->warp, me->launch, me->block, me->counters, me->row, same, place);
     }
 }
 
@@ -266,7 +266,7 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             bulk->barrier = (uint32_t)barriers[me.lane] + 1;
         landing |= barriers ? 1u << me.lane : 0;
     }
-    tell_mbarriers(&me, landing, barriers);
+    count_at_mbarriers(&me, landing, barriers);
 }
 
 // Judge bytes of global memory that begin and end anywhere, in pieces as wide as addresses allow.
@@ -283,7 +283,7 @@ static void judge_bytes(const struct copy *me, uint64_t start, uint64_t end, uin
     }
 }
 
-// What a row of a box has of global memory: where it begins and ends.
+// Where a row of a box starts in global memory; `end` becomes where it ends.
 static uint64_t row_of_box(const struct tw_box *box, uint64_t number, uint64_t *end)
 {
     const struct tw_box_row its = tw_box_row(box, number);
@@ -317,7 +317,7 @@ void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses
     }
 }
 
-// A wait that acquires has seen a phase of an mbarrier complete: copies that it counted are there.
+// A wait that acquires has seen a phase of an mbarrier complete, and so the copies that the phase counted.
 void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint64_t place,
                       uint32_t phases)
 {
@@ -332,7 +332,7 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *b
     }
 }
 
-// The copies that have been issued last count for a phase.
+// A phase counts the copies issued since the last one.
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase)
 {
     struct tw_bulks *bulks = bulks_of(launch, block);
@@ -350,7 +350,7 @@ void tw_shadow_bulk_commit(TW_WHERE, uint32_t mask)
     __builtin_memcpy(made->of, &groups, sizeof groups);
 }
 
-// What a copy has written of global memory is there.
+// What a copy writes to global memory is complete.
 static void arrive(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t clock)
 {
     struct tw_box box;
@@ -366,7 +366,7 @@ static void arrive(struct tw_shadow_launch *launch, uint64_t number, const struc
     }
 }
 
-// Whether a wait by lanes of a warp for all but so many of their groups covers a thread's.
+// Whether a wait by lanes of a warp for all but `groups` of their groups covers a group of a thread.
 static bool is_covered(const struct tw_bulks *bulks, uint32_t warp, uint32_t mask, uint32_t groups, uint32_t thread,
                        uint32_t group)
 {
@@ -374,7 +374,7 @@ static bool is_covered(const struct tw_bulks *bulks, uint32_t warp, uint32_t mas
     return thread >> 5 == warp && mask >> lane & 1 && bulks->groups[warp].of[lane] > group + groups;
 }
 
-// All groups of a lane but the youngest so many have ended, or, where `read`, been read.
+// All groups of a lane but the youngest `groups` are complete or, with `read`, have read their sources.
 void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read)
 {
     struct tw_shadow_launch *of = launch;
@@ -396,7 +396,7 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read
     }
 }
 
-// A proxy fence: copies may see what the warp knows of, in other blocks too, and what it has stored.
+// A proxy fence: copies may see the stores that the warp knows of, in other blocks too, and its own.
 void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;

@@ -86,6 +86,8 @@ READS, WRITES, STRONG = _numbers("READS", "WRITES", "IS_STRONG")
 
 #: Requests to `orders.Orders`; bits of an access that releases, and of one of shared memory; and the answer for two
 #: accesses that are not ordered.
-ASK, ACCESS, FENCE, ARRIVE, RELEASE = _numbers("ASK", "ACCESS", "FENCE", "CAME", "WENT_ON")
-MEET, PART = _numbers("MET", "PARTED")
+ASK, ACCESS, FENCE, BARRIER_ARRIVED, BARRIER_LEFT = _numbers(
+    "ASK", "ACCESS", "FENCE", "BARRIER_ARRIVED", "BARRIER_LEFT"
+)
+CLUSTER_ARRIVED, CLUSTER_LEFT = _numbers("CLUSTER_ARRIVED", "CLUSTER_LEFT")
 RELEASES, SHARED, NOT_ORDERED = _numbers("RELEASES", "IN_SHARED", "NOT_ORDERED")

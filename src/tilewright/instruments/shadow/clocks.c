@@ -1,13 +1,13 @@
-// Clocks of warps: how far each knows the others, kept by what happens at barriers.
+// Vector clocks of warps, which barriers join.
 //
 // A warp's clock grows when it reaches a barrier, and at `bar.warp.sync`. What warp q did at a clock below `known[w][q]`
-// is ordered before what warp w does now. Those that reach a barrier leave what they know there; the first that goes
-// on closes the barrier's round and hands the sum to all that waited, so a warp that has run ahead to the next round
-// adds nothing to this one. Behind a barrier of the whole block all clocks are the same again, so that a cell's one
+// is ordered before what warp w does now. Arriving warps join what they know into the barrier. The first warp that
+// resumes closes the barrier's round and gives the union to all that waited, so a warp that has run ahead to the next
+// round adds nothing to this one. After a barrier of the whole block all clocks are equal again, so that a cell's one
 // clock is right for several readers.
 //
-// Lanes of a warp are ordered by a barrier that they wait at, and by `bar.warp.sync` where each is named: where that is
-// not always all of them, each lane has clocks of the others, in the warp's own time.
+// A barrier orders the lanes of a warp that wait at it; `bar.warp.sync` orders the lanes that it names. If it does not
+// always name all lanes, each lane has clocks of the others, in the warp's own time.
 //
 // Source: vector clocks, as in Flanagan and Freund, "FastTrack" (PLDI 2009), with warps for threads; PTX ISA, 8.9
 // (causality order), 9.7.13.1 (bar): a barrier orders the memory accesses of the threads that take part, and those of
@@ -24,14 +24,14 @@ void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_sl
 void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier,
                          uint32_t warp);
 void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier);
-void tw_shadow_meeting(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp);
-void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
-                    uint32_t warp);
+void tw_shadow_cluster_wait(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp);
+void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                             struct tw_shadow_block *block, uint32_t warp);
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
 
 // Notify orders.py of an event of the warp at its clock.
-static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
-                 int64_t what)
+static void notify_event(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
+                         int64_t what)
 {
     if (!launch->order)
         return;
@@ -45,7 +45,7 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     struct tw_shadow_block *mine = block;
     uint32_t w = warp->index, known = barrier < TW_ROUNDS ? barrier : TW_ROUNDS - 1;  // others are a fault right after
     if (barrier == TW_CLUSTER_BARRIER && of->far_at) {
-        tw_shadow_meeting(of, mine, w);
+        tw_shadow_cluster_wait(of, mine, w);
         return;
     }
     struct tw_round *round = &mine->rounds[known];
@@ -57,10 +57,10 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
         mine->whole[w] = now;
-    hear_of(launch, block, slot->block, w, TW_CAME);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_ARRIVED);
 }
 
-// What those know that go on; where no warp of the block is missing, all that anyone does.
+// What the resuming warps know. If no warp of the block is missing, they know all that every warp did.
 static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t warps, struct tw_wait wait)
 {
     const struct tw_round *round = &block->rounds[wait.barrier - 1];
@@ -77,7 +77,7 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
     return none + latest;
 }
 
-// Begin a barrier's next round, and hand what is known after this one to all that waited.
+// Start a barrier's next round, and give what this one joined to all warps that waited.
 static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, struct tw_wait wait)
 {
     struct tw_round *round = &block->rounds[wait.barrier - 1];
@@ -100,9 +100,9 @@ static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_
         tw_shadow_clear_round(launch, block, wait.barrier - 1);
 }
 
-// A warp takes over what a barrier of its block has left for it.
-static void take_over(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
-                      uint32_t w)
+// A warp acquires what a barrier of its block has left for it.
+static void acquire(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                    uint32_t w)
 {
     struct tw_wait wait = block->waits[w];
     if (block->rounds[wait.barrier - 1].number == wait.round)
@@ -121,9 +121,9 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     if (!mine->waits[w].barrier)
         return;
     if (mine->waits[w].barrier == TW_CLUSTER_BARRIER + 1)
-        tw_shadow_part(of, slot, mine, w);
+        tw_shadow_cluster_leave(of, slot, mine, w);
     else
-        take_over(of, slot, mine, w);
+        acquire(of, slot, mine, w);
     mine->waits[w].barrier = 0;
     for (uint32_t q = 0; q < of->warps; q++)
         if (q != w && mine->known[w].of[q] < least)
@@ -131,10 +131,10 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     uint64_t bound = least == UINT32_MAX ? clock->now : least;  // a warp that is alone knows itself
     clock->now = bound > clock->now ? bound : clock->now;
     clock->limit = bound << TW_CLOCK_SHIFT;
-    hear_of(launch, block, slot->block, w, TW_WENT_ON);
+    notify_event(launch, block, slot->block, w, TW_BARRIER_LEFT);
 }
 
-// Lanes of a group know all that any of them does, and each other now.
+// Lanes of a group know all that any of them knows, and each other up to now.
 static void join_lanes(struct tw_clocks *lanes, uint32_t group, uint32_t now)
 {
     tw_u32_lanes known = {0}, mask = (tw_u32_lanes)tw_mask32(group);
@@ -145,7 +145,7 @@ static void join_lanes(struct tw_clocks *lanes, uint32_t group, uint32_t now)
         set_clocks(&lanes[tw_first_lane(left)], known);
 }
 
-// `bar.warp.sync`: all lanes that any of these names with the same mask are ordered; those that are named elsewhere are
+// `bar.warp.sync`: lanes with the same mask are ordered, and all that the mask names. A named lane that is elsewhere is
 // TW404.
 void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
 {
@@ -169,16 +169,16 @@ void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
     }
 }
 
-// A fence orders nothing by itself: lanes of a warp are not made to wait for each other. What comes after it has another
-// clock, for it is not released with what came before.
+// A fence orders nothing by itself: lanes of a warp do not wait for each other. Accesses after it get another clock,
+// because it does not release them.
 void tw_shadow_fence(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_block *mine = block;
-    hear_of(launch, block, slot->block, warp->index, TW_FENCE);
+    notify_event(launch, block, slot->block, warp->index, TW_FENCE);
     mine->clocks[warp->index].now++;
 }
 
-// A warp that has ended comes to every barrier: the others are not made to wait for it, nor to know more of it.
+// A warp that has ended counts as arrived at every barrier: the others neither wait for it nor learn more of it.
 void tw_shadow_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;

@@ -1,9 +1,8 @@
-// Clusters: what their blocks know of each other, by their barrier, and whether a block runs while others access its
-// shared memory.
+// Clusters: the order that their barrier makes, and whether a block runs while others access its shared memory.
 //
-// Each warp knows clocks of all warps of its cluster: of its own block's as ever, of others' here. They are passed on
-// by barriers of a block, by mbarriers, and by the barrier of the cluster, which joins what those know that arrive and
-// passes it to those that go on. A clock of 1 says that a block runs, and no more: all that a relaxed arrival says.
+// Each warp knows clocks of all warps of its cluster; this file has those of other blocks. Barriers of a block, mbarriers
+// and the cluster's barrier pass them on. The cluster's barrier joins what arriving warps know, and gives the union to
+// the warps that resume. A clock of 1 means "this block runs"; a relaxed arrival releases only that.
 //
 // Source: PTX ISA, 9.7.13.3 (barrier.cluster: arrive has the semantics of .release, wait of .acquire by default; with
 // .relaxed "there are no memory ordering and visibility guarantees provided for the memory accesses performed prior");
@@ -17,17 +16,17 @@ void tw_shadow_fence(TW_WHERE, uint32_t mask);
 void tw_shadow_sent_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot,
                           const struct tw_shadow_block *block, uint32_t rank);
 
-// What is kept once for a cluster, with its first block.
+// The first block of a cluster, which keeps what the cluster has once.
 static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *block)
 {
     return shadow_of(slot, slot->cluster, block);
 }
 
-// What a round of the cluster's barrier passes on of the warps of a block.
+// The clocks of a block's warps that a round of the cluster's barrier passes on.
 TW_INLINE static inline struct knowledge joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
                                                    uint32_t round, uint32_t rank)
 {
-    return far_row(launch, first, TW_MEETING_ROW + (round & 1), rank);
+    return far_row(launch, first, TW_CLUSTER_ROW + (round & 1), rank);
 }
 
 // What a warp knows of a block of its cluster.
@@ -37,7 +36,7 @@ TW_INLINE static inline struct knowledge known_to(const struct tw_shadow_launch 
     return rank == mine ? near_row(launch, block, warp) : far_row(launch, block, TW_KNOWN_ROW + warp, rank);
 }
 
-// Rows of clocks, of all lanes and of some, become those of another number; or, where that is none, zeros.
+// Copy the rows of clocks with one number, of whole warps and of some lanes, to another; without a source, clear them.
 static void turn_rows(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t to,
                       const uint32_t *from)
 {
@@ -51,7 +50,7 @@ static void turn_rows(const struct tw_shadow_launch *launch, const struct tw_sha
     }
 }
 
-// A warp adds what it knows of other blocks to a row of a block's, or takes it from there.
+// Join what a warp knows of other blocks into a row of a block, or the row into what the warp knows.
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes)
 {
@@ -63,7 +62,7 @@ void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_sl
     }
 }
 
-// A barrier of a block begins its next round: what came to it of other blocks is left for a warp that waited.
+// A barrier of a block starts its next round: what it has of other blocks goes to the inbox of a warp that waited.
 void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier,
                          uint32_t warp)
 {
@@ -75,8 +74,8 @@ void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shad
     turn_rows(launch, block, TW_ROUND_ROW + barrier, 0);
 }
 
-// Lanes of a warp arrive at another block's mbarrier: of their own warp they pass on what all its lanes did before they
-// were ordered, and all of their own.
+// Lanes of a warp arrive at another block's mbarrier. Of their warp they release what all its lanes did before `whole`,
+// and all that they did themselves.
 void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                             struct tw_shadow_block *block, const struct tw_warp *warp, uint32_t lanes,
                             struct tw_shadow_block *there, struct tw_watched *object)
@@ -97,14 +96,14 @@ void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct 
     }
 }
 
-// The phase of an mbarrier is complete: what came to it of other blocks is what the next waits take over.
+// The phase of an mbarrier is complete: the next waits acquire what other blocks released to it.
 void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number)
 {
     turn_rows(launch, block, TW_BEFORE_ROW + number, &(uint32_t){TW_NOW_ROW + number});
     turn_rows(launch, block, TW_NOW_ROW + number, 0);
 }
 
-// Initialisations that a warp has fenced are known after the round at which it arrives.
+// Initialisations that a warp has fenced are known after the round in which it arrives.
 static void make_known(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                        uint32_t round)
 {
@@ -116,7 +115,7 @@ static void make_known(const struct tw_shadow_launch *launch, struct tw_shadow_b
 }
 
 // Lanes arrive at the barrier of the cluster.
-void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
+void tw_shadow_cluster_arrive(TW_WHERE, uint32_t mask, uint32_t relaxed)
 {
     struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block, *first = first_of(slot, block);
@@ -129,18 +128,18 @@ void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
     far_part(of, mine)->came.of[w] = round + 1;
     make_known(of, mine, w, round);
     if (of->order && !relaxed)
-        of->order(TW_MET, (int64_t)slot->block, w, (int64_t)slot->cluster->block, 0, now);
+        of->order(TW_CLUSTER_ARRIVED, (int64_t)slot->block, w, (int64_t)slot->cluster->block, 0, now);
 }
 
-// A warp comes to wait there; its lanes meet.
-void tw_shadow_meeting(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
+// A warp starts to wait there, which synchronises its lanes.
+void tw_shadow_cluster_wait(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
 {
     uint32_t came = far_part(launch, block)->came.of[warp];
     block->whole[warp] = ++block->clocks[warp].now;
     block->waits[warp] = (struct tw_wait){TW_CLUSTER_BARRIER + 1, came - 1};
 }
 
-// The first that goes on ends the round: all blocks run, and who has ended without coming did all before.
+// The first warp that resumes ends the round. All blocks run, and warps that ended without arriving are complete.
 static void end_round(const struct tw_shadow_launch *launch, const struct tw_slot *slot, const void *block,
                       uint32_t round)
 {
@@ -155,13 +154,13 @@ static void end_round(const struct tw_shadow_launch *launch, const struct tw_slo
             joined->of[q] = joined->of[q] > least ? joined->of[q] : least;
         }
     }
-    turn_rows(launch, first, TW_MEETING_ROW + ((round + 1) & 1), 0);
+    turn_rows(launch, first, TW_CLUSTER_ROW + ((round + 1) & 1), 0);
 }
 
-// A warp goes on from there, and knows what those did that arrived. Its clock is above all of theirs, so that one clock
-// says of several blocks whether their accesses came after.
-void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
-                    uint32_t warp)
+// A warp resumes after the barrier, and acquires what the arrivals released. Its clock is then above theirs, so that one
+// clock says for several blocks whether their accesses came after the barrier.
+void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                             struct tw_shadow_block *block, uint32_t warp)
 {
     struct tw_shadow_block *first = first_of(slot, block);
     uint32_t round = block->waits[warp].round, most = 0;
@@ -177,10 +176,10 @@ void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot 
     if (most > block->clocks[warp].now)
         block->clocks[warp].now = most;
     if (launch->order)
-        launch->order(TW_PARTED, (int64_t)slot->block, warp, (int64_t)slot->cluster->block, 0, 0);
+        launch->order(TW_CLUSTER_LEFT, (int64_t)slot->block, warp, (int64_t)slot->cluster->block, 0, 0);
 }
 
-// `fence.mbarrier_init`: what the warp has initialised may be made known by a relaxed arrival.
+// `fence.mbarrier_init`: a relaxed arrival makes the warp's initialisations known.
 void tw_shadow_init_fence(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;
@@ -190,14 +189,14 @@ void tw_shadow_init_fence(TW_WHERE, uint32_t mask)
     tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
 }
 
-// How often a lane has arrived at the cluster's barrier: once less than its warp where others came before it.
+// How often a lane has arrived at the cluster's barrier: once less than its warp if other lanes arrived before it.
 static uint32_t round_of(const struct access *me, const struct tw_warp *warp)
 {
     uint32_t came = far_part(me->launch, me->block)->came.of[me->warp];
     return came - (warp->cluster_owes && !(warp->cluster_owes >> me->lane & 1));
 }
 
-// A lane accesses another block's shared memory: that must be known to run, and must not end before.
+// A lane accesses another block's shared memory. It must know that the block has started; the block must not end first.
 void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp, uint64_t place)
 {
     const struct tw_clocks *known = known_of(me, rank_of(other));
@@ -216,7 +215,7 @@ void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const
                                             (uint32_t)place};
 }
 
-// Whether some warp of a block knew before it ended that an access of its memory was over.
+// Whether some warp of a block knew, before it ended, that an access of the block's memory was complete.
 static bool was_awaited(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
                         const struct tw_visit *visit)
 {
@@ -230,7 +229,7 @@ static bool was_awaited(const struct tw_shadow_launch *launch, const struct tw_s
     return false;
 }
 
-static void tell_late(struct tw_shadow_launch *launch, const struct tw_slot *slot, const struct tw_visit *visit,
+static void report_late(struct tw_shadow_launch *launch, const struct tw_slot *slot, const struct tw_visit *visit,
                       uint32_t rank)
 {
     uint32_t by = visit->by - 1;
@@ -244,7 +243,7 @@ static void tell_late(struct tw_shadow_launch *launch, const struct tw_slot *slo
     tw_found_add(&launch->found, &finding);
 }
 
-// A warp has ended; with the last one of the cluster it is known who waited for whom.
+// A warp has ended. After the last one of the cluster, accesses that their block did not wait for are reported.
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block)
 {
     for (uint32_t rank = 0; rank < launch->ranks; rank++)
@@ -256,7 +255,7 @@ void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot
         const struct tw_visit *visits = far_part(launch, one)->visits;
         for (uint32_t i = 0; launch->ranks > 1 && i < TW_VISITS_MAX; i++)
             if (visits[i].by && !was_awaited(launch, one, &visits[i]))
-                tell_late(launch, slot, &visits[i], rank);
+                report_late(launch, slot, &visits[i], rank);
         tw_shadow_sent_ended(launch, slot, block, rank);
     }
 }

@@ -1,4 +1,4 @@
-// What the parts of shadow memory share that know of clusters: accesses of other blocks, and what is known of them.
+// Clusters in shadow memory: the cells of accesses by other blocks, and the clocks of other blocks.
 
 #ifndef TILEWRIGHT_SHADOW_CLUSTERS_H
 #define TILEWRIGHT_SHADOW_CLUSTERS_H
@@ -35,13 +35,13 @@ static inline uint64_t far_clock(uint64_t cell)
     return cell >> TW_CLOCK_SHIFT & ((UINT64_C(1) << TW_FAR_CLOCK_BITS) - 1);
 }
 
-// The same as its own block has it: 0 where nothing was written.
+// The same in the form of its own block: 0 if nothing was written.
 static inline uint64_t near_cell(uint64_t cell)
 {
     return far_clock(cell) << TW_CLOCK_SHIFT | (cell & (TW_SITES | TW_STRONG)) | far_who(cell);
 }
 
-// A cell of the memory of a block of some rank, in the form of clusters; 0 where nothing was written.
+// A cell of a block's memory in the form of clusters; 0 if nothing was written.
 static inline uint64_t far_of(uint64_t cell, uint32_t rank)
 {
     if (is_far(cell))
@@ -49,10 +49,10 @@ static inline uint64_t far_of(uint64_t cell, uint32_t rank)
     return cell ? far_cell(rank, cell >> TW_CLOCK_SHIFT, cell, who_of(cell)) : 0;
 }
 
-// And back, where the block itself is meant; others stay as they are.
+// The form of one block, if the access is the block's own; other cells stay as they are.
 static inline uint64_t near_of(uint64_t cell, uint32_t rank)
 {
-    // what was only read has the rank of its block
+    // a cell that was only read has the rank of its block
     return cell >> (TW_CLOCK_SHIFT + TW_FAR_CLOCK_BITS + 11) == (16 | rank) && is_far(cell) &&
                    far_who(cell) != TW_SEVERAL_RANKS ? near_cell(cell) : cell;
 }
@@ -62,7 +62,7 @@ static inline struct tw_far *far_part(const struct tw_shadow_launch *launch, con
     return (struct tw_far *)((char *)block + launch->far_at);
 }
 
-// Clocks of a block of the cluster in a row of a block's; see TW_KNOWN_ROW.
+// The clocks of one block of the cluster in a row of a block; see TW_KNOWN_ROW.
 static inline struct tw_clocks *row_of(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
                                        uint32_t row, uint32_t rank)
 {
@@ -74,13 +74,13 @@ static inline uint32_t rank_of(const struct tw_slot *slot)
     return (uint32_t)(slot - slot->cluster);
 }
 
-// How far a warp of a block of some rank knows the warps of another.
+// What our warp knows of the warps of a block.
 static inline const struct tw_clocks *known_of(const struct access *me, uint32_t rank)
 {
     return rank == me->rank ? &me->block->known[me->warp] : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
 }
 
-// The same with what is known of some lanes.
+// A row with its clocks of some lanes.
 TW_INLINE static inline struct knowledge far_row(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
                                                  uint32_t row, uint32_t rank)
 {
@@ -91,7 +91,7 @@ TW_INLINE static inline struct knowledge far_row(const struct tw_shadow_launch *
     };
 }
 
-// A warp's clock of some lanes of each warp of a block of another rank; `lanes` says which.
+// What a warp knows of some lanes of each warp of another block: the clocks, or with `lanes` these lanes.
 static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
                                             uint32_t warp, uint32_t rank, bool lanes)
 {
@@ -99,8 +99,8 @@ static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launc
     return row_of(launch, block, first + TW_KNOWN_ROW + warp, rank);
 }
 
-// Whether an arrival at an mbarrier that our warp awaited came after an access by another block; and whether it handed
-// on what the lane of that access did.
+// Whether our warp waited for an arrival at an mbarrier that came after an access by another block; with `by_lane`, also
+// whether the arrival released what the lane of that access did.
 static inline bool came_there(const struct access *me, uint32_t rank, uint32_t who, uint64_t its, bool by_lane)
 {
     if (!me->launch->watched_at || rank == me->rank)
@@ -121,8 +121,8 @@ static inline uint32_t latest_of(const struct tw_clocks *clocks)
     return most;
 }
 
-// Whether an access by another block of our cluster is not ordered before ours. Of several warps or blocks, which are not
-// kept, it is a race only if it is one with those that we know best.
+// Whether an access by another block of our cluster is not ordered before ours. Several warps or blocks are not kept
+// apart, so their access races only if it races with those that we know best.
 static inline bool races_away(const struct access *me, uint32_t rank, uint32_t who, uint64_t its)
 {
     uint32_t any = 0;

@@ -79,11 +79,11 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
         bool room = flights->count < TW_FLIGHTS_MAX;
         if (room && is_known(of, block, warp->index, with, addresses, bytes)) {
             struct access me = access_of(slot, warp, launch, block, counters, row, with, addresses, bytes, values, how,
-                                         element, heard);
+                                         element, order_bits);
             mark(&me);
         } else {
             tw_shadow_turns_shared(slot, warp, launch, block, counters, row, with, addresses, bytes, values,
-                                   room ? how | TW_IS_COPY : how, element, heard);
+                                   room ? how | TW_IS_COPY : how, element, order_bits);
         }
         if (!room) {
             __atomic_fetch_add(&of->untracked, tw_lane_count(with), __ATOMIC_RELAXED);

@@ -251,15 +251,15 @@ static void judge_lane(const struct access *me)
 __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 heard);
+                                 order_bits);
     bool simple = how == TW_READS && bytes == me.launch->cell_bytes;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
-        hear(&me, heard);
+        notify_access(&me, order_bits);
         if (!(simple && tw_global_reads_one(&me)))
             judge_lane(&me);
     }
-    leave_behind(&me, heard);
+    advance_after_release(&me, order_bits);
 }
 
 // Bytes that a bulk copy of a thread has written are there: a write of its thread at a time.

@@ -191,12 +191,12 @@ static bool reads_runs(const struct access *me)
 void tw_shadow_free_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 heard);
+                                 order_bits);
     if (mask == UINT32_MAX && how == TW_READS && reads_runs(&me))
         return;
     foresee(&me);
     tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                           heard);
+                           order_bits);
 }
 
 // Loads of global memory with one base; see tables.py.

@@ -1,4 +1,4 @@
-// What judgements of accesses share: whether two are ordered or write the same, and what is recorded.
+// What judgements of accesses share: whether two accesses are ordered or write the same, and what is recorded.
 
 #ifndef TILEWRIGHT_SHADOW_JUDGEMENT_H
 #define TILEWRIGHT_SHADOW_JUDGEMENT_H
@@ -17,20 +17,20 @@
 // R of global memory that several blocks read.
 #define TW_SEVERAL_BLOCKS (~TW_STRONG)
 
-// What the handlers of accesses by addresses take: bytes of a lane's access, the values that are stored, or null, what it
-// does (`how`), the bytes of an element of a vector access, and the bits that orders.py gets of it (0: nothing).
+// Arguments of the handlers of accesses by addresses: bytes of a lane's access, the stored values or null, what it does
+// (`how`), the bytes of an element of a vector access, and what orders.py needs to know of it (0: nothing).
 #define TW_ACCESSES                                                                                            \
     TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, const uint8_t *values, uint32_t how,   \
-        uint32_t element, uint32_t heard
+        uint32_t element, uint32_t order_bits
 
 // One lane's access.
 struct access {
     const struct tw_slot *slot;
     struct tw_shadow_launch *launch;
     struct tw_shadow_block *block;
-    const uint8_t *shared;      // host address of the block's shared memory; of the first of its cluster, where `away`
+    const uint8_t *shared;      // host address of the block's shared memory; if `away`, of the cluster's first block
     const uint64_t *addresses;  // of all lanes
-    const uint8_t *values;      // that are stored; null where none are
+    const uint8_t *values;      // that are stored; null if none
     uint64_t number;            // of the block
     uint64_t clock;
     uint64_t address;
@@ -58,7 +58,7 @@ static inline struct access access_of(TW_ACCESSES)
     struct tw_shadow_block *mine = block;
     const struct tw_shadow_launch *of = launch;
     uint32_t rank = of->far_at ? (uint32_t)(slot - slot->cluster) : 0;
-    (void)counters, (void)heard;
+    (void)counters, (void)order_bits;
     return (struct access){
         .slot = slot,
         .launch = launch,
@@ -83,7 +83,7 @@ static inline struct access access_of(TW_ACCESSES)
     };
 }
 
-// The same access, of one of its lanes.
+// Make it the access of another of its lanes.
 static inline void turn_to(struct access *me, uint32_t lane)
 {
     uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
@@ -94,7 +94,7 @@ static inline void turn_to(struct access *me, uint32_t lane)
     me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->who;
 }
 
-// Record a finding; of a race with what shadow memory says of the other access, and whether that wrote.
+// Record a finding. For a race, `cell` is the other access, and `other_wrote` says whether that wrote.
 static inline void report(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote)
 {
     struct tw_record finding = {
@@ -110,7 +110,7 @@ static inline void report(const struct access *me, uint32_t kind, uint64_t cell,
     tw_found_add(&me->launch->found, &finding);
 }
 
-// The warps whose clock is known further than a time.
+// The warps whose clock is known beyond a time.
 static inline uint32_t beyond(const struct tw_clocks *known, uint64_t its)
 {
     return tw_where32((tw_i32_lanes)(clocks_of(known) > (uint32_t)its));
@@ -140,7 +140,7 @@ static inline bool in_flight(uint64_t cell)
     return cell >> TW_CLOCK_SHIFT == TW_FLIGHT_CLOCK;
 }
 
-// The warp of one that is not several warps.
+// The warp of a `who` that is not several warps.
 static inline uint32_t warp_of(uint32_t who)
 {
     return who >= TW_THREAD_MAX ? who % TW_WARPS_MAX : who >> 5;
@@ -176,7 +176,7 @@ static inline uint32_t both_parts(uint32_t a, uint32_t b, uint32_t warp)
     return node >= 32 ? warp << 5 | (node & 31) : (node + TW_THREAD_MAX / TW_WARPS_MAX - 1) << 5 | warp;
 }
 
-// The cell of two accesses of a block that nothing orders.
+// The cell of two unordered accesses of a block.
 static inline uint64_t both(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint64_t its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
@@ -186,8 +186,8 @@ static inline uint64_t both(const struct access *me, uint64_t cell, uint64_t min
     return time | site | (cell & mine & TW_STRONG) | who;
 }
 
-// Whether an access by lanes of our warp, since all of them were ordered, is not known to our lane; of a warp's, to its
-// first. A tile has an accessing lane in each half, so a half that we know nothing of decides.
+// Whether our lane does not know an access by lanes of our warp since these were last ordered. For an access by a warp,
+// lane 0 decides. A tile has an accessing lane in each half, so it is enough that one half is unknown.
 static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
 {
     if (!me->block->lanes_at)
@@ -205,8 +205,8 @@ static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
     return (unknown & lower) == lower || (unknown & upper) == upper;
 }
 
-// Whether an arrival at an mbarrier that our warp awaited came after an access of another warp; and whether it handed
-// on what the lane of that access did.
+// Whether our warp waited for an arrival at an mbarrier that came after an access of another warp; with `by_lane`, also
+// whether the arrival released what the lane of that access did.
 static inline bool came_before(const struct access *me, uint32_t who, uint64_t its, bool by_lane)
 {
     if (!me->launch->ahead_at || who == TW_SEVERAL_WARPS || warp_of(who) == me->warp)
@@ -217,22 +217,22 @@ static inline bool came_before(const struct access *me, uint32_t who, uint64_t i
     return its < some->came.of[warp_of(who)] && (handed_on || !by_lane);
 }
 
-// Whether the access in a cell of this block is not ordered before ours. `its` is its clock. Targets differ
-// in whether they would inline it by themselves.
+// Whether the access in a cell of this block is not ordered before ours; `its` is its clock. It is inlined because
+// targets differ in whether they would inline it.
 TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
 {
     uint32_t who = who_of(cell);
     const struct tw_clocks *known = &me->block->known[me->warp];
     if ((strong && cell & TW_STRONG) || who == me->who)
         return false;
-    if (who == TW_SEVERAL_WARPS)  // which is not kept: it is a race only if it is one with the warp we know best
+    if (who == TW_SEVERAL_WARPS)  // the warps are not kept apart: it races only if it races with the one we know best
         return !(beyond(known, its) & ~(1u << me->warp));
     if (warp_of(who) == me->warp)
         return its >= me->block->whole[me->warp] && is_apart(me, who, its);
     return its >= known->of[warp_of(who)] && !came_before(me, who, its, true);
 }
 
-// Whether fences and atomics ordered the access of a block's cell before ours.
+// Whether fences and atomics order the access in a block's cell before ours.
 static inline bool is_ordered(const struct access *me, uint64_t its_block, uint64_t cell, uint64_t its)
 {
     if (!me->launch->order)
@@ -242,14 +242,14 @@ static inline bool is_ordered(const struct access *me, uint64_t its_block, uint6
     return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) != TW_NOT_ORDERED;
 }
 
-// Notify orders.py of a lane's strong access; of a load that is repeated while it waits once.
-static inline void hear(const struct access *me, uint32_t heard)
+// Notify orders.py of a lane's strong access; once of a load that a waiting lane repeats.
+static inline void notify_access(const struct access *me, uint32_t order_bits)
 {
-    if (!heard || !me->launch->order)
+    if (!order_bits || !me->launch->order)
         return;
-    uint64_t place = (me->address + 1) | (heard & TW_IN_SHARED ? (uint64_t)1 << 48 : 0);  // 0 is no place
-    uint64_t where = me->address, how = heard;
-    if (me->away != me->rank) {  // the place is another block's, as that has it
+    uint64_t place = (me->address + 1) | (order_bits & TW_IN_SHARED ? (uint64_t)1 << 48 : 0);  // 0 is no place
+    uint64_t where = me->address, how = order_bits;
+    if (me->away != me->rank) {  // the place is in another block, which orders.py needs as that block's own
         where &= ((uint64_t)1 << TW_RANK_SHIFT) - 1;
         how |= (me->slot->cluster[me->away].block + 1) << 32;
     }
@@ -261,14 +261,14 @@ static inline void hear(const struct access *me, uint32_t heard)
     me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)where, (int64_t)how, (int64_t)me->clock);
 }
 
-// What comes after an access that releases is not released with what came before it: it has another clock.
-static inline void leave_behind(const struct access *me, uint32_t heard)
+// Accesses after a releasing access get another clock, because it does not release them.
+static inline void advance_after_release(const struct access *me, uint32_t order_bits)
 {
-    if (heard & TW_RELEASES)
+    if (order_bits & TW_RELEASES)
         me->block->clocks[me->warp].now++;
 }
 
-// Where the bytes of a lane's value are, from byte `at` of its access on.
+// The address of a lane's value, from byte `at` of its access on.
 static inline const uint8_t *value_at(const struct access *me, uint32_t lane, uint32_t at)
 {
     return me->values + at / me->element * TW_VALUES_STRIDE_BYTES + lane * me->element + at % me->element;

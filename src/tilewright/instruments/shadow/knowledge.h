@@ -1,4 +1,4 @@
-// What warps know of each other, and how that is passed on.
+// What warps know of each other's clocks, and how this is passed on.
 
 #ifndef TILEWRIGHT_SHADOW_KNOWLEDGE_H
 #define TILEWRIGHT_SHADOW_KNOWLEDGE_H
@@ -6,8 +6,8 @@
 #include "cells.h"
 #include "simt/runtime/instrument.h"
 
-// What somebody knows of the warps of a block: the clock of each below which it knows what all lanes did and, where the
-// kernel has mbarriers, a later one below which it knows what some lanes did, and which.
+// What a warp or barrier knows of the warps of a block: for each warp the clock below which it knows what all lanes did.
+// If the kernel has mbarriers, also a later clock below which it knows what some lanes did, and these lanes.
 struct knowledge {
     struct tw_clocks *all;
     struct tw_clocks *came;  // null without mbarriers
@@ -41,7 +41,7 @@ static inline void join_clocks(struct tw_clocks *to, const struct tw_clocks *fro
     set_clocks(to, later(clocks_of(to), clocks_of(from)));
 }
 
-// Of some lanes only what is later than what is known of all counts; lanes of two times have the later one.
+// Clocks of some lanes count only above the clock of all lanes; lanes of two times get the later one.
 TW_INLINE static inline void pass_on(struct knowledge to, struct knowledge from)
 {
     join_clocks(to.all, from.all);
@@ -53,13 +53,13 @@ TW_INLINE static inline void pass_on(struct knowledge to, struct knowledge from)
     set_clocks(to.came, later(mine & old, its & new));
 }
 
-// What came to an mbarrier in a phase.
+// What the arrivals of a phase of an mbarrier have released.
 TW_INLINE static inline struct knowledge arrivals(struct tw_arrivals *its)
 {
     return (struct knowledge){&its->joined, &its->some.came, &its->some.lanes};
 }
 
-// A row of what a block knows of itself: of a warp, of what a barrier left for one, or of a barrier.
+// A row of a block's clocks of its own warps: what a warp knows, what a barrier left for it, or what a barrier has.
 TW_INLINE static inline struct knowledge near_row(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row)
 {
     struct tw_some *some = (struct tw_some *)((char *)block + launch->ahead_at) + row;

@@ -1,8 +1,8 @@
-// Mbarriers in shadow memory: what arrivals pass on to those that see their phase complete, and how they are misused.
+// Mbarriers in shadow memory: the order that they make, and their misuse.
 //
-// Who arrives releases what its warp knows, and what its own lanes did: what other lanes of the warp did since all were
-// ordered is not passed on. Who sees a phase complete takes over what came to it. `.relaxed` forms do neither. Each
-// event comes after the mbarrier has changed, so that memory says whether the phase is complete.
+// An arrival releases what its warp knows and what the arriving lanes did. It does not release what other lanes of the
+// warp did since the warp was last synchronised. A test that sees a phase complete acquires what its arrivals released.
+// `.relaxed` forms do neither. An event comes after the mbarrier has changed, so memory says whether its phase is complete.
 //
 // Source: PTX ISA, 9.7.13.15.13 (mbarrier.arrive: release by default), 9.7.13.15.16 (mbarrier.test_wait: acquire by
 // default; "phaseParity indicates the parity of either the current phase or the immediately preceding phase"),
@@ -26,7 +26,7 @@ void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct 
                             struct tw_shadow_block *there, struct tw_watched *object);
 void tw_shadow_turn_there(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t number);
 
-// Lanes of a warp that do the same to one mbarrier.
+// Lanes of a warp that perform the same operation on one mbarrier.
 struct visit {
     struct tw_shadow_launch *launch;
     struct tw_shadow_block *block;
@@ -43,7 +43,7 @@ static struct tw_watched *watched_of(const struct visit *me, uint32_t number)
     return (struct tw_watched *)((char *)me->block + me->launch->watched_at) + number;
 }
 
-// The record of a place, or a free one; null where there are too many.
+// The record of a place, or a free one; null if there are too many.
 static struct tw_watched *find(const struct visit *me)
 {
     for (uint32_t i = 0; i < TW_WATCHED_MAX; i++) {
@@ -68,12 +68,12 @@ static void record_finding(const struct visit *me, uint32_t kind, uint32_t row, 
     tw_found_add(&me->launch->found, &finding);
 }
 
-static void tell_here(const struct visit *me, uint32_t kind, uint32_t lanes, uint64_t what)
+static void report_at(const struct visit *me, uint32_t kind, uint32_t lanes, uint64_t what)
 {
     record_finding(me, kind, me->row, me->warp->index << 5 | tw_first_lane(lanes), what);
 }
 
-// W and R of the object's bytes.
+// Set W of the object's bytes, and clear R.
 static void mark(const struct visit *me, uint64_t write)
 {
     uint64_t size = me->launch->cell_bytes;
@@ -96,7 +96,7 @@ static void make(const struct visit *me)
     mark(me, TW_OBJECT_CLOCK << TW_CLOCK_SHIFT | TW_MBARRIER_WHO);
 }
 
-// Whether a bulk copy that an mbarrier counts has not been awaited; its instruction.
+// Whether nothing has waited for a bulk copy that this mbarrier counts; `row` becomes the copy's instruction.
 static bool is_busy(const struct visit *me, uint32_t *row)
 {
     const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
@@ -113,25 +113,25 @@ static void end(const struct visit *me)
 {
     uint32_t row;
     if (is_busy(me, &row))
-        tell_here(me, TW_MBARRIER_BUSY, me->lanes, row);
+        report_at(me, TW_MBARRIER_BUSY, me->lanes, row);
     uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX, w = me->warp->index;
     me->object->live = 0;
     tw_shadow_unfenced(me->launch, me->row);
     mark(me, me->block->clocks[w].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | w << 5 | tw_first_lane(me->lanes));
 }
 
-// Whether it may be used: made, and by something that our warp knows of.
+// Whether it may be used: it is initialised, and our warp knows that.
 static bool is_fit(const struct visit *me)
 {
     const struct tw_watched *object = me->object;
     uint32_t w = me->warp->index, by = object->made_by >> 5;
     if (object->place == 0 || !object->live) {
-        tell_here(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
+        report_at(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
         return false;
     }
     bool met = me->launch->far_at && object->round && far_part(me->launch, me->block)->waited.of[w] >= object->round;
     if (by != w && object->made_at >= me->block->known[w].of[by] && !met)
-        tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
+        report_at(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
     return true;
 }
 
@@ -148,7 +148,7 @@ static uint32_t number_of(const struct visit *me)
     return (uint32_t)(me->object - watched_of(me, 0));
 }
 
-// Where memory says that the phase is complete, what came to it is what the next waits take over.
+// If memory says that the phase is complete, the next waits acquire what its arrivals released.
 static void follow(const struct visit *me)
 {
     struct tw_watched *object = me->object;
@@ -165,7 +165,7 @@ static void follow(const struct visit *me)
         tw_shadow_turn_there(me->launch, me->block, number_of(me));
 }
 
-// Our lanes arrive: of our own warp they pass on what all its lanes did before they were ordered, and all of their own.
+// Our lanes arrive. Of our warp they release what all its lanes did before `whole`, and all that they did themselves.
 static void arrive(const struct visit *me, uint32_t does)
 {
     struct tw_arrivals *now = &me->object->now;
@@ -184,8 +184,8 @@ static void arrive(const struct visit *me, uint32_t does)
     now->some.came.of[w] = clock;
 }
 
-// Our warp saw the phase before complete, and takes over what came to it.
-static void take_over(const struct visit *me)
+// Our warp saw the phase before complete, and acquires what its arrivals released.
+static void acquire(const struct visit *me)
 {
     struct tw_arrivals *before = &me->object->before;
     uint32_t w = me->warp->index, least = UINT32_MAX;
@@ -196,14 +196,14 @@ static void take_over(const struct visit *me)
     for (uint32_t q = 0; q < me->launch->warps; q++)
         least = q != w && known->of[q] < least ? known->of[q] : least;
     uint32_t met = before->some.came.of[w] > before->joined.of[w] ? before->some.came.of[w] : before->joined.of[w];
-    if (before->arrived.of[w] && met > me->block->whole[w])  // lanes of ours met there
+    if (before->arrived.of[w] && met > me->block->whole[w])  // lanes of our warp synchronised there
         me->block->whole[w] = met;
     if (least != UINT32_MAX && (uint64_t)least << TW_CLOCK_SHIFT > me->block->clocks[w].limit &&
         least <= me->block->clocks[w].now)
         me->block->clocks[w].limit = (uint64_t)least << TW_CLOCK_SHIFT;
 }
 
-// Lanes wait for a phase, which may be for ever; `ahead` is how many others were complete that their warp has not seen.
+// Lanes wait for a phase that may never complete; `ahead` phases were complete that their warp has not seen.
 static void wait_in_vain(const struct visit *me, uint32_t ahead)
 {
     struct tw_watched *object = me->object;
@@ -216,40 +216,40 @@ static void wait_in_vain(const struct visit *me, uint32_t ahead)
     object->waits_ahead = ahead;
 }
 
-// Lanes test a phase: whether it is the one before, which is complete, the current one, or another.
+// Lanes test a phase: the one before, which is complete, the current one, or another.
 static void test(const struct visit *me, uint32_t does, uint64_t token)
 {
     struct tw_watched *object = me->object;
     uint32_t w = me->warp->index, phase = object->phase;
     bool parity = (does & TW_OF_PARITY) != 0;
     if (parity && token > 1)
-        tell_here(me, TW_MBARRIER_PARITY, me->lanes, token);
+        report_at(me, TW_MBARRIER_PARITY, me->lanes, token);
     uint32_t awaited = (uint32_t)(parity ? token : token >> TW_MBARRIER_PHASE_SHIFT);
     uint32_t mask = parity ? 1 : 7, last = object->awaited.of[w] - 1;
     bool complete = ((object->low_phase ^ awaited) & mask) != 0;
     uint32_t again = object->awaited.of[w] ? me->lanes & object->awaited_lanes.of[w] : 0;
     if (!parity && complete && ((awaited + 1) & mask) != object->low_phase)
-        tell_here(me, TW_MBARRIER_STALE, me->lanes, (object->low_phase - awaited) & mask);
+        report_at(me, TW_MBARRIER_STALE, me->lanes, (object->low_phase - awaited) & mask);
     if (!complete) {
         wait_in_vain(me, parity && !(object->skipping >> w & 1) ? phase - object->awaited.of[w] : 0);
         return;
     }
-    if (phase > object->awaited.of[w] + 1)  // it means to
+    if (phase > object->awaited.of[w] + 1)  // it skips phases on purpose
         object->skipping |= 1u << w;
     if (parity && last + 1 == phase && again & object->now.arrived.of[w])
-        tell_here(me, TW_MBARRIER_AGAIN, again & object->now.arrived.of[w], last);
+        report_at(me, TW_MBARRIER_AGAIN, again & object->now.arrived.of[w], last);
     if (object->awaited.of[w] != phase)
         object->awaited_lanes.of[w] = 0;
     object->awaited.of[w] = phase;
     object->awaited_lanes.of[w] |= me->lanes;
     if (does & TW_RELAXED)
         return;
-    take_over(me);
+    acquire(me);
     tw_shadow_landed(me->launch, me->block, w, me->place, phase);
     tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
 }
 
-// Lanes test a phase of an mbarrier that is not followed: where it is complete, all that anyone did counts as passed on.
+// Lanes test a phase of an mbarrier that is not followed. If it is complete, they acquire all that any warp did.
 static void know_all(const struct visit *me, uint32_t does, uint64_t token)
 {
     const bool parity = (does & TW_OF_PARITY) != 0;
@@ -269,7 +269,7 @@ static void know_all(const struct visit *me, uint32_t does, uint64_t token)
     tw_shadow_flights_landed(me->launch, me->block, me->place, UINT32_MAX);
 }
 
-// A thread expects so many bytes more.
+// A thread expects more bytes.
 static void expect(const struct visit *me, uint32_t thread, uint32_t bytes)
 {
     me->object->expects = 1;
@@ -308,19 +308,19 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand, uint32_
         follow(me);
 }
 
-// Whether our warp may know that another block's mbarrier was made.
+// Whether our warp may know that another block's mbarrier was initialised.
 static bool is_known_there(const struct visit *me, const struct tw_watched *object)
 {
     uint32_t w = me->warp->index;
     const struct tw_clocks *known = row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank_of(me->slot->target));
     bool met = object->round && far_part(me->launch, me->block)->waited.of[w] >= object->round;
-    // a block that is not known to run is a finding of its own
+    // if the block may not have started, that is another finding
     const struct tw_clocks *ahead = ahead_there(me->launch, me->block, w, rank_of(me->slot->target), false);
     uint32_t by = object->made_by >> 5;
     return met || object->made_at < known->of[by] || object->made_at < ahead->of[by] || !latest_of(known);
 }
 
-// The record of an mbarrier of the block at which lanes do something.
+// The record of the mbarrier that lanes use, perhaps in another block.
 static struct tw_watched *find_target(const struct visit *me)
 {
     struct visit its = *me;
@@ -344,16 +344,16 @@ static void visit_there(struct visit *me, uint32_t does, uint32_t bytes)
     if (!object)
         return;
     if (object->place == 0 || !object->live) {
-        tell_here(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
+        report_at(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
         return;
     }
     if (!is_known_there(me, object))
-        tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
+        report_at(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
     if (does & TW_EXPECTS)
         expect(me, me->warp->index << 5 | tw_first_lane(me->lanes), bytes);
     if (!(does & TW_RELAXED))
         tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp, does ? me->lanes : me->warp->live, there,
-                               object);  // a copy that counts its bytes passes on what its warp did
+                               object);  // a copy that counts its bytes releases what its warp did
     follow(&its);
 }
 
@@ -365,8 +365,8 @@ static uint32_t sum_of(const uint32_t *numbers, uint32_t lanes)
     return sum;
 }
 
-// Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases, or 32
-// bits each of what they count or expect.
+// Lanes have initialised, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases,
+// or 32 bits each with the arrivals or bytes that they count.
 void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t does)
 {
     for (uint32_t left = mask, with; left; left &= ~with) {
@@ -385,8 +385,8 @@ void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const u
     }
 }
 
-// A bulk copy of a lane has counted its bytes at an mbarrier: what its warp did before it is passed on.
-void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
+// A lane's bulk copy has counted its bytes at an mbarrier, and so releases what its warp did before it.
+void tw_shadow_copy_counted(TW_WHERE, uint32_t mask, uint64_t place)
 {
     struct visit me = {launch, block, slot, warp, 0, place, row, mask};
     uint32_t w = warp->index;
@@ -403,7 +403,7 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
     follow(&me);
 }
 
-// A warp has ended; with the last one, bytes that some mbarrier still waits for never come.
+// A warp has ended. After the last one, bytes that an mbarrier still expects never come.
 void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_shadow_launch *of = launch;

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 
 from tilewright.instruments.shadow.cells import (
     ACCESS,
-    ARRIVE,
     ASK,
+    BARRIER_ARRIVED,
+    BARRIER_LEFT,
+    CLUSTER_ARRIVED,
+    CLUSTER_LEFT,
     FENCE,
-    MEET,
     NOT_ORDERED,
-    PART,
     READS,
-    RELEASE,
     RELEASES,
     SEVERAL_WARPS,
     SHARED,
@@ -89,9 +89,9 @@ class Orders:
         """The entry point for handlers. ASK returns NOT_ORDERED or another number; on an error, no finding is made."""
         here = number, warp
         with self._lock:
-            if what != RELEASE and here in self._seen:
-                self._take_over(here)
-                if what in (FENCE, ARRIVE):
+            if what != BARRIER_LEFT and here in self._seen:
+                self._acquire(here)
+                if what in (FENCE, BARRIER_ARRIVED):
                     del self._seen[here]
             if what == ASK:
                 return 0 if self._ordered(here, a, b & WHO_MASK, c) else NOT_ORDERED
@@ -99,12 +99,12 @@ class Orders:
                 self._access(here, a, b, c)
             elif what == FENCE:
                 self._releases[here] = self._all_of(here, c + 1)
-            elif what == MEET:
+            elif what == CLUSTER_ARRIVED:
                 self._write((a, _CLUSTERS), number, self._all_of(here, c))
-            elif what == PART:
+            elif what == CLUSTER_LEFT:
                 own, every = self._knows[here]
                 self._knows[here] = _Account(own, self._later(every, self._places.get((a, _CLUSTERS), every)))
-            elif what == ARRIVE:
+            elif what == BARRIER_ARRIVED:
                 self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # c: the clock after it
                 if here in self._releases:
                     self._hand_on(self._released, number, self._releases[here])
@@ -148,7 +148,7 @@ class Orders:
         tree = _joined(known.tree, _branch(self._levels, block, released.own), self._levels)
         self._places[place] = _Version(tree, history, number)
 
-    def _take_over(self, here: tuple[int, int]) -> None:
+    def _acquire(self, here: tuple[int, int]) -> None:
         """Acquire from the places that were read earlier.
 
         A handler runs before its access reads memory, and the other lanes are judged in between. So a place is kept

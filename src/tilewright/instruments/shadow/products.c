@@ -1,8 +1,8 @@
-// Products of a warpgroup: what they read of shared memory from when they are issued until a wait covers their group.
+// Products of a warpgroup: their reads of shared memory, from the issue until a wait covers their group.
 //
-// A product is judged as a read twice: when it is issued, and when its warp waits for its group. Whoever writes what it
-// reads must come after that wait. Between the two every write counts, even one that a barrier has ordered: W of the
-// bytes must be the same at the wait as it was before.
+// A product is judged as a read twice: when it is issued, and when its warp waits for its group. A write of these bytes
+// must come after that wait. Between the two every write is a defect, even one that a barrier orders: W of the bytes
+// must be the same at the wait as it was before.
 //
 // Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it nobody
 // may change the matrices in shared memory).
@@ -34,7 +34,7 @@ static uint32_t hash_of(const struct access *me)
     return (uint32_t)(hash >> 32);
 }
 
-// A cell of a piece that was written since: one that nothing orders before us, if there is any.
+// A cell of a piece that was written since: an unordered one, if there is any.
 static uint64_t written_since(const struct access *me)
 {
     uint64_t size = me->launch->cell_bytes, first = me->address / size, found = me->block->writes[first];
@@ -96,7 +96,7 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
     (void)row;
 }
 
-// All groups but the youngest so many have ended.
+// All groups but the youngest `groups` are complete.
 void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
 {
     struct tw_readings *readings = readings_of(launch, block, warp->index);

@@ -1,8 +1,8 @@
-// Copies from a block's own shared memory to another's of its cluster: the block must not end before they have been read.
+// Copies from a block's own shared memory to another block's of its cluster: the block must not end before they complete.
 //
-// Such a copy is over when its mbarrier, which is where it lands, says so. Each warp there that sees that keeps when it
-// did. When the cluster has ended, some warp of the copy's own block must have known before it ended that one of these
-// had, as for any access of its memory.
+// Such a copy is complete when its mbarrier in the target block says so. The time at which each warp there sees that is
+// kept. When the cluster has ended, some warp of the source block must have known, before it ended, that one of these
+// warps had seen it, as for any access of the block's memory.
 //
 // Source: CUDA C++ Programming Guide, "Distributed Shared Memory": no block may end before all accesses of its memory.
 
@@ -15,8 +15,8 @@ static struct tw_sent *sent_to(const struct tw_shadow_launch *launch, const stru
     return far_part(launch, there)->sent;
 }
 
-// Follow a copy of a thread to another block; the last of an instruction represents those that an earlier phase of the
-// same mbarrier counts.
+// Follow a thread's copy to another block. The last copy of an instruction stands for those that an earlier phase of the
+// same mbarrier counted.
 void tw_shadow_send(const struct tw_slot *slot, struct tw_shadow_launch *launch, const struct tw_shadow_block *there,
                     uint64_t place, uint32_t thread, uint32_t row)
 {
@@ -32,7 +32,7 @@ void tw_shadow_send(const struct tw_slot *slot, struct tw_shadow_launch *launch,
     sent[at] = (struct tw_sent){.by = by, .barrier = (uint32_t)place, .phase = UNCOUNTED, .thread = thread, .row = row};
 }
 
-// The copies that have been issued last count for a phase.
+// A phase counts the copies issued since the last one.
 void tw_shadow_sent_counted(const struct tw_shadow_launch *launch, const struct tw_shadow_block *there, uint64_t place,
                             uint32_t phase)
 {
@@ -42,7 +42,7 @@ void tw_shadow_sent_counted(const struct tw_shadow_launch *launch, const struct 
             sent[i].phase = phase;
 }
 
-// A warp has seen so many phases of an mbarrier of its block complete.
+// A warp has seen `phases` phases of an mbarrier of its block complete.
 void tw_shadow_sent_seen(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
                          uint64_t place, uint32_t phases)
 {
@@ -55,7 +55,7 @@ void tw_shadow_sent_seen(const struct tw_shadow_launch *launch, const struct tw_
     }
 }
 
-// Whether some warp of the copy's block knew before it ended that a warp where it landed had seen its end.
+// Whether some warp of the source block knew, before it ended, that a warp of the target had seen the copy complete.
 static bool was_answered(const struct tw_shadow_launch *launch, const struct tw_shadow_block *home,
                          const struct tw_sent *sent, uint32_t rank)
 {

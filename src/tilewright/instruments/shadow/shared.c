@@ -60,7 +60,7 @@ static bool unordered(const struct access *me, uint64_t cell, bool strong)
     return cell && races(me, cell, its, strong) && !is_ordered(me, me->number, cell, its);
 }
 
-static void tell_race(const struct access *me, uint64_t cell, bool other_wrote)
+static void report_race(const struct access *me, uint64_t cell, bool other_wrote)
 {
     bool arrived = came_before(me, who_of(cell), cell >> TW_CLOCK_SHIFT, false);
     report(me, is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, cell, other_wrote);
@@ -114,10 +114,10 @@ static bool apart(const struct access *me, uint64_t cell, bool strong)
            !is_ordered(me, who == TW_SEVERAL_RANKS ? TW_BLOCK_MAX + 1 : number, near_cell(cell), its);
 }
 
-static void tell_apart(const struct access *me, uint64_t cell, bool other_wrote)
+static void report_conflict(const struct access *me, uint64_t cell, bool other_wrote)
 {
     if (far_rank(cell) == me->rank && far_who(cell) != TW_SEVERAL_RANKS)
-        tell_race(me, near_cell(cell), other_wrote);
+        report_race(me, near_cell(cell), other_wrote);
     else
         report(me, came_there(me, far_rank(cell), far_who(cell), far_clock(cell), false) ? TW_SHARED_ARRIVED
                                                                                           : TW_SHARED_BLOCKS,
@@ -166,11 +166,11 @@ static bool judge_shared(const struct access *me, const struct cell *cell, const
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
     if (after && !is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written))))
-        tell_apart(me, written, true);
+        report_conflict(me, written, true);
     if (over)
-        tell_apart(me, read, false);
+        report_conflict(me, read, false);
     if (over_far)
-        tell_apart(me, far, false);
+        report_conflict(me, far, false);
     leave_shared(me, cell, written, far);
     return !(unset || after || over || over_far);
 }
@@ -184,9 +184,9 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
     if (after && !is_same(me, is_ours(me, written)))
-        tell_race(me, written, true);
+        report_race(me, written, true);
     if (over && !unset)
-        tell_race(me, read, false);
+        report_race(me, read, false);
     leave(me, cell, written, read);
     return !(unset || after || over);
 }
@@ -242,22 +242,22 @@ static void judge_lane(struct access *me, struct tw_shadow_block *block, uint64_
 __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 heard);
+                                 order_bits);
     struct judged last = {0};
     me.block->version++;  // nothing found settled before holds any more
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
-        hear(&me, heard);
+        notify_access(&me, order_bits);
         judge_lane(&me, me.block, me.address, &last);
     }
-    leave_behind(&me, heard);
+    advance_after_release(&me, order_bits);
 }
 
 // The same of the shared memory of other blocks of a cluster, by addresses that have their ranks.
 __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 heard);
+                                 order_bits);
     struct judged last = {0};
     uint32_t visited = 0;
     me.shared = (const uint8_t *)slot->arena;
@@ -271,11 +271,11 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
             tw_shadow_visit(&me, other, warp, offset);
         visited |= 1u << me.away;
         there->version++;
-        hear(&me, heard);
+        notify_access(&me, order_bits);
         last.known = false;  // it may be another block's
         judge_lane(&me, there, offset, &last);
     }
-    leave_behind(&me, heard);
+    advance_after_release(&me, order_bits);
 }
 
 // Padding of local memory, as above.
@@ -321,7 +321,7 @@ void tw_shadow_stack(TW_WHERE, uint32_t mask, const uint64_t *starts, const uint
 __attribute__((noinline)) void tw_shadow_turns_local(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                                 heard);
+                                 order_bits);
     uint8_t *states = (uint8_t *)block + me.launch->local_states;
     if (!me.launch->local_bytes)
         return;

@@ -13,7 +13,7 @@
   const run = () => site().runs[state.run];
   const isShared = () => site().space === "shared";
 
-  // The execution that is chosen: warp, and of each lane that is on its address and, in shared memory, its wavefront.
+  // The chosen execution: its warp, and for each active lane the address and, in shared memory, the wavefront.
   function current() {
     const [warp, base, number, amount, ideal] = run();
     const [offsets, waves] = values.patterns[number];
@@ -21,7 +21,7 @@
     return { warp, amount, ideal, lanes, on: lanes.filter((one) => one.at !== null) };
   }
 
-  // Lanes of 8 and 16 bytes go to shared memory in halves and quarters of the warp.
+  // Accesses of 8 and 16 bytes a lane go to shared memory in halves and quarters of the warp.
   const groupOf = (lane) => Math.floor((lane * Math.max(WORD, site().bytes)) / LINE);
 
   const wordsOf = (at) => {
@@ -33,7 +33,7 @@
 
   // A row: its name, the lanes in each of 32 cells, and the colour of each cell.
   function bankRows(seen) {
-    const words = new Map(); // bank -> the words that lanes ask of it, by group of lanes
+    const words = new Map(); // bank -> the words that lanes access in it, by group of lanes
     for (const one of seen.on) {
       for (const word of wordsOf(one.at)) {
         const key = `${groupOf(one.lane)} ${word % LANES}`;
@@ -59,7 +59,7 @@
     return `wavefront ${wave + 1}${some}`;
   }
 
-  // Lines of 128 bytes: words that lanes use, and the others of the same sectors, which are moved for nothing.
+  // Lines of 128 bytes: words that lanes use, and the unused words of the same sectors.
   function lineRows(seen) {
     const rows = new Map();
     for (const one of [...seen.on].sort((a, b) => a.at - b.at)) {
@@ -79,7 +79,7 @@
     return [...rows.values()];
   }
 
-  // An address as the element of an array that it is: the index along the longest stride first.
+  // The array element at an address: the index along the longest stride first.
   function nameOf(at) {
     for (const [name, start, shape, strides, bytes] of values.operands) {
       const axes = [...shape.keys()].sort((a, b) => strides[b] - strides[a]), index = [];
@@ -95,9 +95,9 @@
 
   // -- drawing ------------------------------------------------------------------------------------------------------
 
-  const GAP = 5; // stands between each 8 cells
+  const GAP = 5; // between groups of 8 cells
 
-  // How rows are laid out: names stand above them or, where they are many, at their left; cells in one line or two.
+  // The layout of rows: names are above them, or at their left if there are many; cells are in one line or two.
   function layout(width, rows) {
     const compact = rows.length > 8, left = compact ? Math.max(...rows.map((row) => row.short.length)) * 7 + 10 : 0;
     const columns = width < 560 ? LANES / 2 : LANES;
@@ -151,7 +151,7 @@
     return y + (LANES / place.columns) * 13 + 8;
   }
 
-  // What each lane of the warp looks like: as its word does below.
+  // The colours of the warp's lanes: each has that of its word below.
   function warpRow(seen, rows) {
     const paint = (one) => (one.at === null ? "" : cellOf(rows, one.lane).paint);
     return { name: "lanes of the warp", cells: seen.lanes.map((one) => ({ lanes: [one.lane], paint: paint(one) })) };
@@ -248,14 +248,14 @@
     take(found.reduce((best, one) => (waste(one) > waste(best) ? one : best)));
   }
 
-  // Scrolls the listing alone, and only where a line is out of sight.
+  // Scrolls only the listing, and only if a line is out of sight.
   function show(row) {
     const list = root.querySelector(".listing"), head = list.querySelector("thead").offsetHeight;
     const above = row.offsetTop - head < list.scrollTop, below = row.offsetTop + 40 > list.scrollTop + list.clientHeight;
     if (above || below) list.scrollTop = row.offsetTop - list.clientHeight / 2;
   }
 
-  // What an access takes beyond the least; where none does, that of most requests counts.
+  // An access's cost above the least possible; if none has such a cost, its number of requests counts.
   function waste(number) {
     const [requests, all, ideal] = values.sites[number].all;
     return all - ideal + requests / 1e9;

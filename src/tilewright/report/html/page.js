@@ -1,4 +1,4 @@
-// What all pictures of the page use. Text always goes into text nodes, for names and source lines are others'.
+// What all pictures of the page use. Text always goes into text nodes, because names and source lines are untrusted.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -21,7 +21,7 @@ function drawn(tag, attributes = {}, text = "") {
   return element(tag, attributes, text, SVG);
 }
 
-// A drawing so many pixels wide and high, which shrinks with the page.
+// A drawing with a width and height in pixels, which shrinks with the page.
 function drawing(width, height) {
   return drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
 }
@@ -39,7 +39,7 @@ function offer(select, options) {
   select.replaceChildren(...options.map(([value, words]) => element("option", { value }, words)));
 }
 
-// Lets arrow keys do something while a picture has the focus; a click gives it that.
+// Handles arrow keys while a picture has the focus; a click gives it the focus.
 function onArrows(picture, does) {
   picture.addEventListener("click", () => picture.focus({ preventScroll: true }));
   picture.addEventListener("keydown", (event) => {
@@ -50,7 +50,7 @@ function onArrows(picture, does) {
   });
 }
 
-// Draws now, and again where the room for a picture has changed.
+// Draws now, and again when the room for a picture changes.
 function onWidth(picture, draw) {
   let last = 0;
   const again = () => {
@@ -60,7 +60,7 @@ function onWidth(picture, draw) {
       draw(width);
     }
   };
-  // In a frame of its own: a picture that grows where it is observed makes the browser complain of a loop.
+  // In a new animation frame: a picture that grows during the observer's call makes the browser report a loop.
   new ResizeObserver(() => requestAnimationFrame(again)).observe(picture);
   again();
 }

@@ -13,7 +13,7 @@
   const does = (name) => root.querySelector(`[data-do="${name}"]`);
   const now = () => values.blocks[state.block];
 
-  // Where each matrix stands: B above C, A at its left.
+  // The place of each matrix: B is above C, A at its left.
   function layout(width) {
     const unit = Math.min((width - GAP - 4) / (k + n), 620 / (k + m));
     const x = k * unit + GAP + 2, y = k * unit + 2 * GAP;
@@ -41,7 +41,7 @@
     svg.append(drawn("path", { d: path, stroke: colour("quiet"), fill: "none" }));
   }
 
-  // The name of a matrix, and those of its blocks where there is room.
+  // The name of a matrix, and the names of its blocks if there is room.
   function names(svg, name, at, unit) {
     const long = at.columns * unit > 90 ? `, ${at.rows} \u00d7 ${at.columns}` : "";
     svg.append(drawn("text", { x: at.x, y: at.y - 6, fill: colour("quiet"), "font-size": 13 }, name + long));
@@ -64,7 +64,7 @@
     return both.join(both.some((one) => one > 9) ? "," : "");
   }
 
-  // What earlier steps loaded is light, what this one loads dark.
+  // Blocks that earlier steps loaded are light, those that this step loads are dark.
   function loads(svg, place) {
     ["A", "B"].forEach((name, which) => {
       now().steps.slice(0, state.step + 1).forEach((step, number) => {
@@ -79,7 +79,7 @@
     for (const one of now().stored.rectangles) fill(svg, place.C, place.unit, one, sum);
   }
 
-  // Blocks of C can be chosen; those whose loads are not kept cannot.
+  // A block of C can be chosen if its loads were recorded.
   function choices(svg, place) {
     values.blocks.forEach((one, number) => {
       const [row, column] = one.at;
@@ -122,7 +122,7 @@
     return whole;
   }
 
-  // A31 B13: the pairs of blocks that a step loaded and that fit.
+  // A31 B13: the pairs of blocks that a step loaded and that fit together.
   function term(step, when) {
     const whole = element("span", { class: when }), right = touched(step[1].rectangles, bk, bn);
     for (const a of touched(step[0].rectangles, bm, bk)) {
@@ -133,7 +133,7 @@
     return whole.childNodes.length ? whole : "\u2026";
   }
 
-  // C33 = A31 B13 + A32 B23: a term a step; of many steps those around this one, the first and the last.
+  // C33 = A31 B13 + A32 B23: one term per step; of many steps, those around this one, the first and the last.
   function formula() {
     const line = root.querySelector(".formula"), last = now().steps.length - 1;
     line.replaceChildren(named("C", now().at), " = ");

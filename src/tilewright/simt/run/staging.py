@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.programs.arguments import Argument, array_shape
-from tilewright.programs.host_arrays import ArrayParameter, Stretch, flat, stretches
+from tilewright.programs.host_arrays import ArrayParameter, Region, flat, regions
 from tilewright.programs.program import Program
 from tilewright.programs.staging import Staged
 from tilewright.simt.observer import ArgumentFact
@@ -37,7 +37,7 @@ def needed_bytes(args: Sequence[Any]) -> int:
     """Bytes for the NumPy arguments of a launch."""
     arrays = [arg for arg in flat(args) if isinstance(arg, np.ndarray)]
     structures = sum(_structure_bytes(arg) + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, ArrayParameter))
-    return structures + sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
+    return structures + sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in regions(arrays))
 
 
 def _structure_bytes(parameter: ArrayParameter) -> int:
@@ -82,13 +82,13 @@ class Scene:
         address = self.allocate(_structure_bytes(parameter))
         return address, self.memory.view(address, _structure_bytes(parameter))
 
-    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
+    def copied(self, region: Region) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy arrays, without the bytes between their elements."""
-        size = max(stretch.lead_bytes + stretch.size_bytes, 1)
+        size = max(region.lead_bytes + region.size_bytes, 1)
         address = self.allocate(size)
         buffer = self.memory.view(address, size)
-        for array in stretch.arrays:
-            stretch.elements(array, buffer)[...] = array
+        for array in region.arrays:
+            region.elements(array, buffer)[...] = array
         return address, buffer
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ class Improvement:
         self._key, self._quick, self._workshop, self._make, self._look = key, quick, workshop, make, look
         self._worth_seconds = max(WORTH_SECONDS, WORTH_TIMES * quick.translation.making_seconds)
         self._due = time.monotonic() + self._worth_seconds - workshop.spent_seconds(key)
-        self._begun = False
+        self._started = False
 
     def found(self) -> ReadyKernel | None:
         """The better code, once it is there; the first call after it is due has it made.
@@ -95,16 +95,16 @@ class Improvement:
         left one goes on in the other.
         """
         if time.monotonic() >= self._due:
-            self._begin()
+            self._start()
         better = self._look()
         return better if better and better.translation.digest == self._quick.translation.digest else None
 
     def over(self, seconds: float) -> None:
         """The launch has ended, and ran for so long; many short ones earn better code too."""
         if self._workshop.spend(self._key, seconds) >= self._worth_seconds:
-            self._begin()
+            self._start()
 
-    def _begin(self) -> None:
-        if not self._begun:
-            self._begun = True
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
             self._workshop.begin(self._key, self._make)

@@ -1,7 +1,7 @@
-// Products of matrices in tensor memory: one thread's, of up to 256 rows and columns, as the `mma` products are that they
-// consist of. A is read from shared memory or from tensor memory, B from shared memory, and D is in tensor memory. Of a
-// pair of blocks each has half of the rows of A, and half of the columns of B; both have all columns of their rows of D. Of
-// a sparse A half of each row is there, and its metadata are in tensor memory.
+// Products with the result in tensor memory: a thread issues one of up to 256 rows and columns, which is computed as `mma`
+// products of 16 rows and 8 columns. A is in shared or in tensor memory, B in shared memory, D in tensor memory. Each block
+// of a pair has half of the rows of A and half of the columns of B, and all columns of its rows of D. A sparse A has half
+// of the elements of each row, and its metadata are in tensor memory.
 //
 // Source: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass,
 // mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
@@ -44,9 +44,9 @@ struct product {
     bool saturates;
     bool a_across, b_across, a_negates, b_negates;
     struct element a, b;
-    uint32_t a_byte, b_byte;  // the first of a scale's word
+    uint32_t a_byte, b_byte;  // the first byte of a word of scales that is used
     bool fractions;           // scales are E4M3
-    uint32_t selector;        // which column of metadata, of two
+    uint32_t selector;        // the column of metadata, of two
     uint8_t a_lines[ROWS_MOST][LINE_BYTES] __attribute__((aligned(64)));
     uint8_t b_lines[LINES_MOST * 2 * LINE_BYTES] __attribute__((aligned(64)));
 };
@@ -72,13 +72,13 @@ static bool wrong(const struct product *p, uint32_t got, uint32_t why)
     return true;
 }
 
-// Whether elements of fewer than 8 bits are 16 in 16 bytes, the rest of which is not looked at.
+// Whether 16 elements of fewer than 8 bits take 16 bytes, whose last bytes are padding.
 static bool is_padded(const struct product *p, const struct element *e)
 {
     return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
 }
 
-// Of a sparse A no source says where metadata of 64 rows are, but of `.ws`.
+// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are.
 static bool is_shape(const struct product *p)
 {
     const uint32_t m = p->m, n = p->n;
@@ -93,7 +93,7 @@ static bool is_shape(const struct product *p)
     return m == 128 || (m == 64 && !is_scaled(p) && !is_sparse(p));
 }
 
-// Read the instruction descriptor. True where it says what cannot be.
+// Read the instruction descriptor. True if it is wrong.
 static bool read_instruction(struct product *p, uint32_t bits)
 {
     const uint32_t of_d = bits >> 4 & 3;
@@ -135,7 +135,7 @@ static bool read_instruction(struct product *p, uint32_t bits)
     return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
 }
 
-// -- lines: what is along k of a row of A or a column of B, as it is multiplied --------------------------------------
+// -- lines: the elements along k of a row of A or a column of B ---------------------------------------------------------
 
 static void finish_line(const struct product *p, const struct element *e, bool negates, uint8_t *line)
 {
@@ -145,7 +145,7 @@ static void finish_line(const struct product *p, const struct element *e, bool n
         line[i] = (uint8_t)(line[i] ^ e->signs >> i % 4 * 8);
 }
 
-// One line of a matrix, so many bytes, in a block's shared memory. True where it is outside.
+// Read `bytes` bytes of one line of a matrix from a block's shared memory. True if the line is outside.
 static bool read_line(const struct product *p, const struct tw_matrix *m, const struct tw_slot *slot, uint32_t line,
                       uint32_t bytes, uint8_t *to)
 {
@@ -184,7 +184,7 @@ static bool read_lines(const struct product *p, const struct element *e, uint64_
     return false;
 }
 
-// Rows of a block's own, 32 bits of k a column.
+// Read rows of a block's own A from tensor memory; a column has 32 bits along k.
 static bool read_held(struct product *p, const struct tw_slot *slot, uint32_t rows)
 {
     const uint32_t address = (uint32_t)p->all->a[p->lane], column = tw_tensor_column(address);
@@ -208,7 +208,7 @@ static uint32_t parts_of(const struct product *p)
     return tw_product_parts(p->m, p->does);
 }
 
-// Where an element of a block's D is, from its first cell on.
+// The place of an element of a block's D, relative to D's first cell.
 static void place_of_d(const struct product *p, uint32_t row, uint32_t column, uint32_t *lane, uint32_t *right)
 {
     const uint32_t parts = parts_of(p), wide = p->n / parts, rows = ROWS_MOST / parts;
@@ -223,7 +223,7 @@ static bool is_on(const struct product *p, uint32_t number, uint32_t lane)
     return !(p->does & TW_TENSOR_DISABLES) || !(p->all->off[number * 4 + lane / 32][p->lane] >> lane % 32 & 1);
 }
 
-// A float32 by 2^-shrinks, to nearest where that is no normal number.
+// A float32 times 2^-shrinks, rounded to nearest if the result is subnormal.
 static uint32_t shrunk(uint32_t bits, uint32_t shrinks)
 {
     float x, factor;
@@ -240,7 +240,7 @@ static uint32_t word_at(const struct product *p, uint32_t row, uint32_t column)
     return word_of_result(row, column, p->half);
 }
 
-// A tile of 16 rows and eight columns comes from D, or goes there.
+// Load a tile of 16 rows and 8 columns of D.
 static void load_tile(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t column, uint32_t *c)
 {
     const uint32_t d = (uint32_t)p->all->d[p->lane];
@@ -269,8 +269,8 @@ static void store_tile(const struct product *p, uint32_t number, uint32_t row, u
     }
 }
 
-// The metadata of 16 rows as `mma.sp` takes them, and the selector 0. The copies that `.ws` has for further parts of the lanes
-// are not looked at.
+// The metadata of 16 rows as `mma.sp` takes them with selector 0. With `.ws` further parts of the lanes have copies, which
+// are not read.
 static void load_metadata(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t *metadata)
 {
     const uint32_t columns = tw_product_metadata(p->kind);
@@ -282,7 +282,7 @@ static void load_metadata(const struct product *p, const struct tw_slot *slot, u
                              tw_tensor_cell(slot, row + r, column + c), sizeof *metadata);
 }
 
-// A word of scales of a row of A or a column of B. Each quarter of the lanes has those of the rows that are there.
+// The word of scales of a row of A or a column of B. Each quarter of the lanes has a copy: that of the computed rows is read.
 static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t line, uint32_t quarter)
 {
     uint32_t found;
@@ -291,7 +291,7 @@ static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t
     return found;
 }
 
-// Scales as `tw_mma_scaled` takes them: those of row r in lane 4 (r % 8) + r / 8, of a column in the first of its four.
+// Scales as `tw_mma_scaled` takes them: those of row r in lane 4 (r % 8) + r / 8, those of column c in lane 4 c.
 static void load_scales(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t column,
                         uint32_t *scales)
 {
@@ -320,7 +320,7 @@ static bool columns_are_there(const struct product *p, const struct tw_slot *slo
     }
     if (is_sparse(p) && there) {
         const uint32_t metadata = (uint32_t)p->all->metadata[p->lane];
-        bad = tw_tensor_column(metadata), count = 2;  // a selector takes one of two
+        bad = tw_tensor_column(metadata), count = 2;  // the selector takes one of two columns
         there = !tw_tensor_lane(metadata) && bad % 2 == 0 && tw_tensor_is_there(slot, bad, count);
     }
     if (!there)
@@ -330,7 +330,7 @@ static bool columns_are_there(const struct product *p, const struct tw_slot *slo
 
 // -- the product -----------------------------------------------------------------------------------------------------------
 
-// A register of a fragment: lane l has chunk l % 4 of line l / 4.
+// Fill a register of a fragment: lane l has chunk l % 4 of line l / 4.
 static void fill(uint32_t *registers, const uint8_t *lines, uint32_t bytes, uint32_t chunk)
 {
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
@@ -368,7 +368,7 @@ static void multiply(const struct product *p, uint32_t *results, const uint32_t 
     }
 }
 
-// A block's rows by all columns.
+// Multiply a block's rows by all columns.
 static void multiply_rows(struct product *p, uint32_t number, uint32_t rows)
 {
     uint32_t sources[ALL_WORDS] __attribute__((aligned(64))), results[C_REGISTERS * TW_LANES] __attribute__((aligned(64)));
@@ -392,7 +392,7 @@ static void multiply_rows(struct product *p, uint32_t number, uint32_t rows)
     }
 }
 
-// One thread's product. True where something is wrong, and then nothing is written.
+// Compute one thread's product. True if an operand is wrong; a block that is wrong is not written.
 static bool run(struct product *p)
 {
     const uint32_t lane = p->lane, blocks = is_paired(p) ? 2 : 1;
@@ -415,7 +415,7 @@ static bool run(struct product *p)
     return false;
 }
 
-// Threads issue products, one after the other. `shrinks`: what is added to is first multiplied by 2^-shrinks.
+// Threads issue products, one after the other. D is multiplied by 2^-shrinks before the product is added.
 bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                        uint32_t mask, const struct tw_tensor_operands *operands, uint32_t kind, uint32_t does,
                        uint32_t shrinks)

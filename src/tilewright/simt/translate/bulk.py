@@ -171,7 +171,7 @@ def each_part(emitter: Emitter, part: Callable[[Value, str], Value], behind: int
     code, outer = emitter.code, emitter.mask
     left, done = (code.op(slot(number), "ptr").text for number in (behind, behind + 1))
     code.put(outer, left)
-    each, lanes, again, following, notified = (code.label(x) for x in ("each", "lane", "part", "following", "told"))
+    each, lanes, again, following, notified = (code.label(x) for x in ("each", "lane", "part", "following", "notified"))
     code.branch(each)
     code.place(each)
     waiting = code.op(f"load i32, ptr {left}", "i32")

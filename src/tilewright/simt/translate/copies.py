@@ -100,17 +100,17 @@ def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
     emitter.mask = code.and_(outer, code.mask_bits(reads))
     fault_unless(emitter, access, inside, offsets, GLOBAL_BASE)
     if emitter.instruments:
-        _tell_parts(emitter, access, code.add(offsets, code.const("i64", GLOBAL_BASE)), code.splat(size))
+        _notify_parts(emitter, access, code.add(offsets, code.const("i64", GLOBAL_BASE)), code.splat(size))
     emitter.mask = outer
     return _Places(code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offsets}", "ptr", LANES))
 
 
-def _tell_parts(emitter: Emitter, access: Access, addresses: Value, size: Value) -> None:
+def _notify_parts(emitter: Emitter, access: Access, addresses: Value, size: Value) -> None:
     """Notify instruments of lanes that read all bytes, and of others in parts: 11 of 16 bytes are 8, 2 and 1."""
     code, outer = emitter.code, emitter.mask
 
     def notify_lanes(lanes: Value, part: Access, where: Value) -> None:
-        some, done = code.label("some"), code.label("told")
+        some, done = code.label("some"), code.label("notified")
         emitter.mask = code.and_(outer, lanes)
         code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, done)
         code.place(some)

@@ -40,8 +40,8 @@ from tilewright.simt.translate.lane_rows import (
     emit_lane,
     is_packed,
     letter_of,
+    notify_values,
     read_sources,
-    tell_values,
     write_unpacked,
 )
 from tilewright.simt.translate.moves import emit_access
@@ -143,7 +143,7 @@ def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 def _emit_warp(emitter: Emitter, op: Op, guard: Value | None) -> None:
     if emitter.instruments:
-        tell_values(emitter, op)
+        notify_values(emitter, op)
     values = lanes.emit_warp(emitter, op)
     letters = op.form.row.operands[0].split("|")
     for index, name in enumerate(op.destinations):
@@ -184,7 +184,7 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
             members = emitter.code.splat(emitter.read(op.sources[0], "b32"))
             emitter.code.line(f"store {members}, ptr %values, align 64")
             emitter.event(EventKind.SYNC, op.instruction, emitter.mask, Value("%values", "ptr"))
-            tell_values(emitter, op)
+            notify_values(emitter, op)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)

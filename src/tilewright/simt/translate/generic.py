@@ -46,7 +46,7 @@ def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value
         inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
     fault_unless(emitter, access, inside, addresses, 0)
     if emitter.instruments:
-        _tell_by_space(emitter, access, addresses, kind)
+        _notify_by_space(emitter, access, addresses, kind)
     return pointers
 
 
@@ -55,7 +55,7 @@ def _shared(emitter: Emitter) -> str:
     return CLUSTER if emitter.launch.clustered else "shared"
 
 
-def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
+def _notify_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
     """Notify instruments of the lanes in each space separately, with addresses of that space."""
     code = emitter.code
     windows = code.binary("lshr", addresses, code.const("i64", 32))

@@ -50,7 +50,7 @@ def emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """A row's own meaning: in scalars when the result is uniform or affine, else over the lanes."""
     code, form = emitter.code, op.form
     if emitter.instruments:
-        tell_values(emitter, op)
+        notify_values(emitter, op)
     shapes = emitter.shapes.results(op)
     shape = shapes[0]
     if shape.kind == VECTOR and guard is not None:
@@ -82,7 +82,7 @@ def _stride(emitter: Emitter, op: Op, shape: Shape, first: Value) -> Value:
     return code.sub(code.sub(emitter.first_lane(further), first), code.const(first.type, shape.lane_offsets[lane]))
 
 
-def tell_values(emitter: Emitter, op: Op) -> None:
+def notify_values(emitter: Emitter, op: Op) -> None:
     """Notify instruments of an instruction's source operands."""
 
     def arguments(handler: Handler) -> str:

@@ -56,7 +56,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     if form["place"] == CLUSTER and emitter.launch.clustered:
         bulk.to_blocks(emitter, op, (shared, item.operands[2], mask), functools.partial(_to_block, maps))
         emitter.mask = bulk.copying(emitter, op, mask)
-        _tell_tensor(emitter, op, rank, stores=False)
+        _notify_tensor(emitter, op, rank, stores=False)
         emitter.mask = outer
         return
     if form.has("multicast::cluster"):
@@ -70,8 +70,8 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     number = _copy(emitter, op, maps, places, "ptr %shared")
     if not stores:
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
-    _tell_tensor(emitter, op, rank, stores=stores)
-    _tell_box(emitter, bulk.Side(access, start, places))
+    _notify_tensor(emitter, op, rank, stores=stores)
+    _notify_box(emitter, bulk.Side(access, start, places))
     sides = (_MAPS, _PLACES) if stores else (_PLACES, _MAPS)
     bulk.notify_copies(emitter, op, *sides, _BYTES, counted=not stores)
     emitter.mask = outer
@@ -81,7 +81,7 @@ def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place
     places = mbarriers.scratch(emitter, _PLACES, emitter.code.sub(target.offsets, emitter.code.splat(there.start)))
     number = _copy(emitter, op, maps, places, there.shared)
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
-    _tell_box(emitter, bulk.Side(target.access, target.offsets, places))
+    _notify_box(emitter, bulk.Side(target.access, target.offsets, places))
     bulk.notify_copies(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
 
 
@@ -108,14 +108,14 @@ def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Valu
     return code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
 
 
-def _tell_box(emitter: Emitter, box: bulk.Side) -> None:
+def _notify_box(emitter: Emitter, box: bulk.Side) -> None:
     """Notify instruments of the side in a block's shared memory, piece by piece."""
     if emitter.instruments:
         sizes = emitter.code.op(mbarriers.slot(_BYTES), "ptr")
         bulk.notify_pieces(emitter, emitter.code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
 
 
-def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
+def _notify_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
     """Notify instruments of the tensor's side as a whole, then piece by piece: once for all blocks."""
     if not emitter.instruments:
         return
@@ -128,15 +128,15 @@ def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
     emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
     for type_ in ("b128", "b8"):
         access = Access(op, "global", tree.Immediate(0), 0, 1, type_, stores, False)
-        bulk.each_part(emitter, functools.partial(_tell_part, emitter, access, (str(maps), str(corners)), rank))
+        bulk.each_part(emitter, functools.partial(_notify_part, emitter, access, (str(maps), str(corners)), rank))
 
 
-def _tell_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: int, lane: Value, done: str) -> Value:
+def _notify_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: int, lane: Value, done: str) -> Value:
     """Pieces of the width of an access; returns whether there may be more."""
     code = emitter.code
     arguments = (*where, lane, f"i32 {rank}", f"i32 {access.total_bytes}", f"ptr {done}", "ptr %addresses")
     emitter.mask = Value(code.invoke("tw_tensor_pieces", "i32", *arguments), "i32")
-    some, notified = code.label("some"), code.label("told")
+    some, notified = code.label("some"), code.label("notified")
     code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, notified)
     code.place(some)
     addresses = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)

@@ -1,5 +1,5 @@
-// What a device's arithmetic does where its description may be silent: whether fma rounds once and nothing else is fused,
-// whether sums of floats below the smallest normal one are kept, and what a conversion of halves gives.
+// Arithmetic of a device that its description may not state: whether fma rounds once and nothing else is fused, whether
+// subnormal sums are kept, and the results of conversions of halves.
 #pragma OPENCL FP_CONTRACT OFF
 kernel void probe(global const float *x, global float *found) {
     found[0] = fma(x[0], x[0], x[1]);

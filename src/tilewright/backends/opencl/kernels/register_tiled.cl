@@ -1,5 +1,5 @@
-// A work-group a block of BM x BN, a work-item TM x TN of it in registers, as vectors of WIDTH.
-// Columns of a work-item's vectors lie BN / TN * WIDTH apart, so that neighbours read local memory side by side.
+// A work-group computes a block of BM x BN, a work-item TM x TN of it in registers, as vectors of WIDTH.
+// A work-item's vectors are BN / TN * WIDTH columns apart, so that neighbours read adjacent local memory.
 #define ITEMS_X (BN / TN)
 #define ITEMS_Y (BM / TM)
 #define ITEMS (ITEMS_X * ITEMS_Y)
@@ -17,7 +17,7 @@ kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1))) void register_
         for (int v = 0; v < VECTORS; v++) c[r][v] = (TV)(ZERO);
     for (int p0 = 0; p0 < k; p0 += BK) {
         const int steps = min(BK, k - p0);
-        // A's tile is kept by columns. Neighbouring items read along whichever axis of an operand is contiguous.
+        // A's tile is column-major. Neighbouring items read along the contiguous axis of an operand.
         for (int e = item; e < BM * BK; e += ITEMS) {
             const int r = A_BY_COLUMNS ? e % BM : e / BK, p = A_BY_COLUMNS ? e / BM : e % BK;
             a_tile[p][r] = i0 + r < m && p < steps ? A(i0 + r, p0 + p) : ZERO;

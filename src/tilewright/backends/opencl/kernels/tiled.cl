@@ -1,6 +1,6 @@
-// A work-group a block of C of its own extents: tiles of A and B go through local memory.
-// Source: S4, the tiled kernel of Numba's ROC target; here for every shape, its edges filled with zeros that are not
-// summed: a zero can change a sum's sign, and an algebra's zero need not absorb.
+// A work-group computes a block of C with its own extents, and copies tiles of A and B through local memory.
+// Source: S4, the tiled kernel of Numba's ROC target; here for every shape. Edges are filled with zeros that are not
+// summed: adding a zero can change a sum's sign, and an algebra's zero need not absorb.
 kernel __attribute__((reqd_work_group_size(BN, BM, 1))) void tiled(PARAMETERS) {
     local T a_tile[BM][BK];
     local T b_tile[BK][BN];
