@@ -1,8 +1,8 @@
-// Tensor memory under check: which of its cells are written, and what products, copies and stores that have not ended use.
+// Tensor memory under check: which of its cells are written, and what incomplete products, copies and stores use.
 //
-// A product or a copy has ended when a thread has seen the phase of an mbarrier complete that a commit after it arrived
-// at; a store of registers when its warp has waited for its stores. Until then nobody may read what it writes, but for the
-// products of the same warp, which follow each other, nor write what it uses. `tensor_memory.py` states the rules.
+// A product or a copy is complete when a thread has seen the phase complete in which a later commit arrived. A store of
+// registers is complete when its warp has waited for its stores. Until then nothing may read what it writes or write what
+// it uses, except products of the same warp, which are ordered. `tensor_memory.py` states the rules.
 
 #include "tensor_memory.h"
 
@@ -14,7 +14,7 @@
 
 enum { ROW_SHIFT = 8, WARP_SHIFT = 2, HALF_LANES = 16 };
 
-// Who uses something now.
+// The current access: its block, warp, thread and instruction.
 struct user {
     const struct tw_slot *slot;
     struct tw_tensor_launch *launch;
@@ -77,13 +77,13 @@ static struct tw_use *cells_at(struct tw_use *cells, uint32_t half, uint32_t col
     return cells + half * TW_TENSOR_COLUMNS + column;
 }
 
-// Whether columns are there; where they are not, the access is a fault.
+// Whether columns are allocated; if they are not, the access is a fault.
 static bool is_inside(const struct user *me, uint32_t column, uint32_t columns)
 {
     return tw_tensor_is_there(me->slot, column, columns);
 }
 
-// Columns are read, in the halves of lanes of a set. Products note that they do, for they go on.
+// Columns are read, in the halves of lanes of a set. Reads of products are kept, because these are still in progress.
 static void read_cells(struct user *me, uint32_t halves, uint32_t column, uint32_t columns, bool notes)
 {
     for (uint32_t half = 0; half < TW_TENSOR_HALVES && is_inside(me, column, columns); half++) {
@@ -141,14 +141,14 @@ void tw_tensor_memory_move(TW_WHERE, uint32_t mask, uint32_t address, uint32_t c
     }
 }
 
-// Stores of a warp have ended.
+// Stores of a warp are complete.
 void tw_tensor_memory_waited(TW_WHERE, uint32_t mask)
 {
     struct tw_tensor_block *its = block;
     its->stored[warp->index % TW_TENSOR_WARPS] = its->stores[warp->index % TW_TENSOR_WARPS];
 }
 
-// Columns are about to be allocated: what is free holds nothing.
+// Columns are about to be allocated: free columns hold nothing.
 void tw_tensor_memory_allocated(TW_WHERE, uint32_t mask)
 {
     struct tw_tensor_block *its = block;
@@ -237,7 +237,7 @@ static uint64_t object_at(const struct tw_slot *slot, uint64_t place)
     return object;
 }
 
-// Lanes have arrived at mbarriers for what their warp has issued. One that is complete now was completed by that.
+// Lanes have arrived at mbarriers for what their warp has issued. A phase that is complete now was completed by them.
 void tw_tensor_memory_commit(TW_WHERE, uint32_t mask, const uint64_t *places, const uint32_t *counts)
 {
     struct tw_tensor_block *its = block;
@@ -249,7 +249,7 @@ void tw_tensor_memory_commit(TW_WHERE, uint32_t mask, const uint64_t *places, co
         while (at < TW_TENSOR_COMMITS && its->commits[at].place)
             at++;
         const uint32_t index = warp->index % TW_TENSOR_WARPS;
-        if (at == TW_TENSOR_COMMITS) {  // too many to follow: this one counts as seen
+        if (at == TW_TENSOR_COMMITS) {  // too many to follow: this one counts as complete
             its->ended[index] = its->issued[index];
             continue;
         }
@@ -270,7 +270,7 @@ static void see(struct tw_tensor_block *its, const struct tw_slot *slot, uint64_
     }
 }
 
-// Lanes have asked whether phases are complete, by their parity or by states.
+// Lanes have tested whether phases are complete, by parity or by state.
 void tw_tensor_memory_asked(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t parity)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

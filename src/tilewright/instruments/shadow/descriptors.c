@@ -1,8 +1,8 @@
 // Descriptors of matrices: whether they match the matrix that a copy of a tensor has written.
 //
-// Of what such copies write, each 128 bytes have a layout: how many units of 16 bytes the map's swizzle exchanges, and how
-// many a row of its box has. It holds while W of the bytes is still the copy's, which `found.py` asks. A map without a
-// swizzle may copy what is ready for products already: it is compared only where its rows are lines of the descriptor.
+// Each 128 bytes that such a copy writes have a layout: the number of 16-byte units that the map's swizzle exchanges, and
+// the number in a row of its box. It is valid while W of the bytes is the copy's, which `found.py` checks. A map without a
+// swizzle may copy a matrix that already has its layout, so it is compared only if its rows are the descriptor's lines.
 //
 // Source: PTX ISA, 9.7.15.5.1 (matrix descriptor format, strides), 5.5.6 (swizzling modes).
 
@@ -17,7 +17,7 @@ static uint16_t *layouts_of(const struct tw_shadow_launch *launch, struct tw_sha
     return (uint16_t *)((char *)block + launch->layouts_at);
 }
 
-// A copy writes bytes of shared memory by a map; null where that is not known.
+// A copy writes bytes of shared memory by a map; null if the map is unknown.
 void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                         uint32_t bytes, const char *map)
 {
@@ -34,7 +34,7 @@ void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_
         layouts_of(launch, block)[at] = (uint16_t)layout;
 }
 
-// How a place of a matrix is not as its layout says: 0, or TW_LAID_SWIZZLED, TW_LAID_BASE or TW_LAID_ROWS.
+// How a place of a matrix differs from its layout: 0, or TW_LAID_SWIZZLED, TW_LAID_BASE or TW_LAID_ROWS.
 static uint32_t wrong_at(const struct tw_matrix *m, uint32_t layout, uint32_t offset)
 {
     const uint32_t units = 1u << (layout & 3), row = layout >> ROW_SHIFT, at = tw_matrix_swizzled(m, offset);
@@ -47,7 +47,7 @@ static uint32_t wrong_at(const struct tw_matrix *m, uint32_t layout, uint32_t of
     return units == m->units ? TW_LAID_BASE : TW_LAID_SWIZZLED;
 }
 
-// Whether two atoms of a matrix, of so many lines, share bytes.
+// Whether two atoms of a matrix share bytes.
 static bool overlaps(const struct tw_matrix *m, uint32_t lines)
 {
     const int64_t atom = m->units * TW_UNIT_BYTES * TW_ATOM_LINES;
@@ -83,7 +83,7 @@ static void record_finding(TW_WHERE, uint32_t mask, uint64_t at, const struct tw
     tw_found_add(&of->found, &finding);
 }
 
-// A warp has read a descriptor of so many lines; of A, some of them are the warp's.
+// A warp has read a descriptor; some of the lines of A are the warp's.
 void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t bits, uint32_t across, uint32_t lines,
                           uint32_t of_warp)
 {

@@ -1,8 +1,8 @@
-// Asynchronous copies: what a thread has in flight, in order, and what a wait ends.
+// Asynchronous copies: what a thread has in flight, in order, and what a wait completes.
 //
-// A copy is judged as a write when it is issued: what came before must be ordered before it. From then until a wait of
-// its thread that covers its group, any access of its bytes is a finding. That wait makes it a write of its thread at that
-// moment, which a barrier orders as any other.
+// A copy is judged as a write when it is issued: earlier accesses must be ordered before it. Until a wait of its thread
+// covers its group, any access of its bytes is a finding. The wait makes it a write of its thread at that moment, which
+// barriers order like any other.
 //
 // Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers no
 // copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
@@ -16,13 +16,13 @@ static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, stru
     return (struct tw_flights *)((char *)block + launch->flights_at) + warp;
 }
 
-// The lanes that have made as many groups as the lowest of a set.
+// The lanes that have committed as many groups as the lowest lane of a set.
 static uint32_t of_one_group(const struct tw_flights *flights, uint32_t lanes)
 {
     return lanes & tw_where32((tw_i32_lanes)(clocks_of(&flights->groups) == flights->groups.of[tw_first_lane(lanes)]));
 }
 
-// Cells of some bytes; those of a cell are a power of two.
+// The number of cells of some bytes; the bytes of a cell are a power of two.
 struct range {
     uint64_t first;
     uint64_t end;
@@ -34,8 +34,8 @@ static struct range range_of(const struct tw_shadow_launch *launch, uint64_t add
     return (struct range){address >> shift, (address + bytes + launch->cell_bytes - 1) >> shift};
 }
 
-// Whether every cell was last touched by the lane itself, or before the last barrier that its warp knows of: then nothing
-// can be wrong with a copy but that its lanes write one place.
+// Whether every cell was last touched by the lane itself, or before the last barrier that its warp knows of. Then the only
+// possible defect of a copy is that two of its lanes write one place.
 static bool is_known(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
                      uint32_t lanes, const uint64_t *addresses, uint32_t bytes)
 {
@@ -53,7 +53,7 @@ static bool is_known(const struct tw_shadow_launch *launch, const struct tw_shad
     return !late;
 }
 
-// Mark the cells of a copy with which nothing else can be wrong.
+// Mark the cells of a copy that has no other possible defect.
 static void mark(struct access *me)
 {
     uint64_t flies = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | TW_FLIGHT_WHO;
@@ -69,7 +69,7 @@ static void mark(struct access *me)
     me->block->version++;
 }
 
-// Judge a copy as a write, and follow it; where too many are in flight, it counts as a store.
+// Judge a copy as a write, and follow it. If too many are in flight, it counts as a store.
 __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
 {
     struct tw_shadow_launch *of = launch;
@@ -103,7 +103,7 @@ void tw_shadow_commit(TW_WHERE, uint32_t mask)
     __builtin_memcpy(flights->groups.of, &groups, sizeof groups);
 }
 
-// Some lanes' bytes of a copy are written, by their threads at a time.
+// The bytes that some lanes of a copy wrote become writes of their threads at a clock.
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                  const struct tw_flight *flight, uint32_t lanes, uint64_t clock)
 {
@@ -118,7 +118,7 @@ static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *
     }
 }
 
-// All groups of a lane but the youngest so many have ended.
+// All groups of a lane but the youngest `groups` are complete.
 __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
 {
     struct tw_shadow_block *mine = block;
@@ -139,7 +139,7 @@ __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t 
 }
 
 // An mbarrier counts all copies of lanes that no other counts: they are in flight until a thread sees that phase complete.
-// Where there is no room to tell lanes of a copy apart, they are there at once.
+// If there is no room to keep lanes of a copy apart, the copy counts as complete.
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase)
 {
@@ -166,7 +166,7 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
     }
 }
 
-// A wait that acquires has seen so many phases of an mbarrier complete: copies that these counted are there.
+// A wait that acquires has seen phases of an mbarrier complete, and so the copies that these counted.
 void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                               uint32_t phases)
 {

@@ -1,7 +1,7 @@
 // The exact judgement of accesses of global memory, lane by lane: the state of its bytes, then races, cell by cell.
 //
-// Threads of the host run blocks at once, so cells are exchanged atomically: a write puts down its W and then looks at
-// R, a read puts down its R and then looks at W, and one of two such accesses always sees the other.
+// Host threads run blocks in parallel, so cells are exchanged atomically: a write stores its W and then looks at R, a read
+// stores its R and then looks at W. So one of two such accesses always sees the other.
 
 #include "clusters.h"
 #include "global.h"
@@ -30,7 +30,7 @@ static bool is_of_ranks(uint64_t cell)
     return (cell & TW_WHO_MASK) == TW_SEVERAL_RANKS;
 }
 
-// Whether barriers of its own, those of our cluster or mbarriers ordered a cell's access before ours.
+// Whether barriers of the block or the cluster, or mbarriers, order a cell's access before ours.
 static bool is_behind(const struct access *me, uint64_t cell, bool strong)
 {
     if (block_of(cell) == me->number && !is_of_ranks(cell))
@@ -39,13 +39,13 @@ static bool is_behind(const struct access *me, uint64_t cell, bool strong)
     return is_beside(me, cell, &rank) && !races_away(me, rank, who_of(cell), clock_of(cell));
 }
 
-// Whether fences and atomics did.
+// Whether fences and atomics do.
 static bool is_fenced(const struct access *me, uint64_t cell)
 {
     return is_ordered(me, is_of_ranks(cell) ? TW_BLOCK_MAX + 1 : block_of(cell), cell, clock_of(cell));
 }
 
-// Two accesses by blocks that nothing orders: of one cluster the earliest time is kept.
+// The cell of two unordered accesses by blocks; of blocks of one cluster the least clock is kept.
 static uint64_t of_blocks(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint64_t least = cell & ~(TW_SITES | TW_STRONG | TW_WHO_MASK);
@@ -64,7 +64,7 @@ static bool is_outgoing(uint64_t cell)
     return clock_of(cell) == TW_CLOCK_OUTGOING && block_of(cell) <= TW_BLOCK_MAX;
 }
 
-// 0, or the kind of race that the access has with that of a cell.
+// The kind of race of the access with a cell's, or 0.
 static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
 {
     if (!cell || (strong && cell & TW_STRONG))
@@ -78,7 +78,7 @@ static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
     return is_ours(me, cell) ? TW_GLOBAL_LANES : TW_GLOBAL_RACE;
 }
 
-// W after one more strong write: of two without an order, a weak access may race with either.
+// W after one more strong write: a weak access may race with either of two unordered ones.
 static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint32_t kind = race_of(me, cell, false);
@@ -90,12 +90,12 @@ static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
     return (of_blocks(me, cell, mine) & ~TW_SITES) | site;
 }
 
-// R after one more read. By the same thread at the same clock nothing changes, so that most reads write nothing.
+// R after one more read. A read by the same thread at the same clock changes nothing, so most reads write nothing.
 static uint64_t joined(const struct access *me, uint64_t cell, uint64_t mine)
 {
     if (!cell)
         return mine;
-    if (mine & TW_STRONG & ~cell)  // a strong read does not cover a weak one up
+    if (mine & TW_STRONG & ~cell)  // a strong read does not hide a weak one
         return cell;
     bool other = block_of(cell) != me->number || is_of_ranks(cell);
     if (!is_behind(me, cell, false))
@@ -105,8 +105,8 @@ static uint64_t joined(const struct access *me, uint64_t cell, uint64_t mine)
     return (cell ^ mine) & ~TW_SITES ? mine : cell;
 }
 
-// Remember whether unordered stores store the same. Those that come after one W begin anew together, whichever of them
-// is first; `joins` where that W is not ordered before us.
+// Remember whether unordered stores store the same value. Stores that are ordered after one W start afresh together,
+// whichever is first; `joins`: that W is not ordered before us.
 static void store_value(uint64_t *stored, uint64_t written, bool joins, uint64_t value)
 {
     const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15), mixed = (uint64_t)1 << TW_MIXED_BIT;
@@ -123,7 +123,7 @@ static void store_value(uint64_t *stored, uint64_t written, bool joins, uint64_t
     }
 }
 
-// The bytes that a lane stores in a cell.
+// The bytes that a lane stores to a cell.
 static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset)
 {
     uint64_t size = me->launch->cell_bytes, value = 0;
@@ -133,7 +133,7 @@ static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset
     return value;
 }
 
-// Put down a write; the W before it. A strong write does not cover a weak one up: others may race with that one only.
+// Store W of a write; returns the W before it. A strong write does not hide a weak one, with which others may race.
 static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine)
 {
     if (!me->strong)
@@ -158,8 +158,8 @@ static void put_read(const struct access *me, uint64_t *cell, uint64_t mine)
     }
 }
 
-// Whether all that wrote a cell without an order stored one value. All that meet there have said what they store
-// before; what an atomic left is not known.
+// Whether all unordered stores of a cell stored one value. Each has recorded its value before its W; the value of an
+// atomic is unknown.
 static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t written)
 {
     if (!me->writes || !me->values || written & TW_STRONG || is_outgoing(written))
@@ -200,7 +200,7 @@ static uint8_t state_at(const struct access *me, uint64_t byte)
     return __atomic_load_n(&me->launch->states[byte], __ATOMIC_RELAXED);
 }
 
-// What is wrong with accessing a byte of this state.
+// The defect of an access of a byte in this state.
 static uint32_t wrong(uint8_t state)
 {
     if (state & TW_READABLE)
@@ -210,7 +210,7 @@ static uint32_t wrong(uint8_t state)
     return state == TW_ROW_GAP ? TW_GLOBAL_ROW_GAP : state == TW_FREED ? TW_GLOBAL_FREED : TW_GLOBAL_OUTSIDE;
 }
 
-// Whether a byte that was never written is padding: an element of which some byte was written counts as written.
+// Whether an unwritten byte is padding: an element counts as written if any of its bytes was written.
 static bool is_padding(const struct access *me, uint64_t offset, uint64_t byte)
 {
     uint64_t from = offset + (byte - offset) / me->element * me->element;
@@ -220,7 +220,7 @@ static bool is_padding(const struct access *me, uint64_t offset, uint64_t byte)
     return some & TW_READABLE;
 }
 
-// 0, or what is wrong with the first byte that may not be accessed; those before it count as written from now on.
+// The defect of the first byte that must not be accessed, or 0; bytes before it count as written from now on.
 static uint32_t judge_bytes(const struct access *me, uint64_t offset)
 {
     uint8_t need = (uint8_t)((me->reads ? TW_READABLE : 0) | (me->writes ? TW_WRITABLE : 0));
@@ -240,7 +240,7 @@ static void judge_lane(const struct access *me)
     uint32_t kind = judge_bytes(me, offset);
     if (kind)
         report(me, kind, 0, false);
-    // what was not written another block may have yet to write: a race; beyond what a cell can say, nothing is said
+    // another block may write the unwritten bytes later: a race; a clock beyond a cell's range gives no finding
     if ((kind && kind != TW_GLOBAL_UNWRITTEN) || !fits(me->number, me->clock))
         return;
     for (uint64_t cell = offset / size; cell < (offset + me->bytes + size - 1) / size; cell++)
@@ -262,7 +262,7 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
     advance_after_release(&me, order_bits);
 }
 
-// Bytes that a bulk copy of a thread has written are there: a write of its thread at a time.
+// A bulk copy is complete: its bytes become a write of its thread at a clock.
 void tw_shadow_arrived(struct tw_shadow_launch *launch, uint64_t number, const struct tw_outgoing *out, uint64_t start,
                        uint64_t bytes, uint64_t clock)
 {

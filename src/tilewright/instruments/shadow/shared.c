@@ -3,15 +3,15 @@
 #include "clusters.h"
 #include "quick.h"
 
-// Where a cell's W and R are, and in a cluster F.
+// The addresses of a cell's W and R, and in a cluster of F.
 struct cell {
     uint64_t *write;
     uint64_t *read;
     uint64_t *far;
 };
 
-// A cell that was judged, and what became of it: neighbours that hold the same are judged the same, unless something was
-// found.
+// A cell that was judged, and its new values. Neighbours with the same values get the same result, unless there was a
+// finding.
 struct judged {
     bool known;
     uint64_t low;  // of the access
@@ -19,7 +19,7 @@ struct judged {
     uint64_t after[3];
 };
 
-// Whether eight cells hold what one held that was judged; then they are as that became.
+// Whether eight cells hold what the judged cell held; then they get its new values.
 static bool are_alike(const struct judged *last, uint64_t *write, uint64_t *read, uint64_t *far)
 {
     const cells none = {0};
@@ -35,8 +35,8 @@ static bool are_alike(const struct judged *last, uint64_t *write, uint64_t *read
     return true;
 }
 
-// Whether what is written is there already: in memory, or, of lanes of one instruction, by the last lower lane that
-// writes the same place.
+// Whether a store does not change the value: memory has it already, or the last lower lane of the instruction that writes
+// the same place stores it.
 static bool is_same(const struct access *me, bool alike)
 {
     const uint8_t *memory = me->shared + me->address;
@@ -66,8 +66,8 @@ static void report_race(const struct access *me, uint64_t cell, bool other_wrote
     report(me, is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, cell, other_wrote);
 }
 
-// Whether W of an element has anything; `at` is the number of a cell of the access. Padding: an element of which some
-// byte was written counts as written.
+// Whether an element was written; `at` is the number of a cell of the access. An element counts as written if any of its
+// bytes was, because of padding.
 static bool is_partly_written(const struct access *me, const uint64_t *first, uint64_t at)
 {
     uint64_t size = (me->element + me->launch->cell_bytes - 1) / me->launch->cell_bytes;
@@ -78,8 +78,8 @@ static bool is_partly_written(const struct access *me, const uint64_t *first, ui
     return some != 0;
 }
 
-// Whether a cell stays as it is under a strong access: that does not cover up a weak one of this round, for others may
-// race with that one only.
+// Whether a strong access leaves a cell as it is: it does not hide a weak one since the last barrier, with which others
+// may race.
 static bool keeps(const struct access *me, uint64_t cell)
 {
     return me->strong && !(cell & TW_STRONG) && cell >= me->block->clocks[me->warp].limit;
@@ -92,7 +92,7 @@ static void leave(const struct access *me, const struct cell *cell, uint64_t wri
     if (me->copies) {
         *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & (TW_SITES | TW_STRONG)) | TW_FLIGHT_WHO;
     } else if (me->writes) {
-        // of two strong writes that nothing orders, a weak access may race with either
+        // a weak access may race with either of two unordered strong writes
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
             *cell->write = beside ? both(me, written, mine) : mine;
@@ -101,7 +101,7 @@ static void leave(const struct access *me, const struct cell *cell, uint64_t wri
     }
 }
 
-// Whether the access of a cell is not ordered before ours; both in the form of clusters.
+// Whether the access of a cell is unordered with ours; both have the form of clusters.
 static bool apart(const struct access *me, uint64_t cell, bool strong)
 {
     uint32_t rank = far_rank(cell), who = far_who(cell);
@@ -124,7 +124,7 @@ static void report_conflict(const struct access *me, uint64_t cell, bool other_w
                cell, other_wrote);
 }
 
-// Two accesses that nothing orders as one: of one block its several warps, else several blocks.
+// One cell for two unordered accesses: several warps of one block, or several blocks.
 static uint64_t together(const struct access *me, uint64_t cell, uint64_t mine)
 {
     uint64_t its = far_clock(cell), now = far_clock(mine), least = its < now ? its : now;
@@ -157,7 +157,7 @@ static void leave_shared(const struct access *me, const struct cell *cell, uint6
     }
 }
 
-// A cell that another block has accessed, or that is another's; whether nothing is wrong.
+// Judge a cell of another block, or one that another block has accessed; returns whether there is no defect.
 static bool judge_shared(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
 {
     uint64_t written = far_of(*cell->write, me->away), read = far_of(*cell->read, me->away), far = *cell->far;
@@ -175,7 +175,7 @@ static bool judge_shared(const struct access *me, const struct cell *cell, const
     return !(unset || after || over || over_far);
 }
 
-// The same of a block's own.
+// The same for a cell that only its own block has accessed.
 static bool judge_own(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
 {
     uint64_t written = *cell->write, read = *cell->read;
@@ -200,7 +200,7 @@ static bool judge_cell(const struct access *me, const struct cell *cell, const u
         report(me, TW_SHARED_IN_FLIGHT, written, true);
     else if (me->writes && in_flight(read))
         report(me, TW_SHARED_SOURCE, read, false);
-    else if (in_flight(written))  // two that combine, in either order
+    else if (in_flight(written))  // two copies that reduce, in either order
         return true;
     else if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK)
         report(me, TW_SHARED_OBJECT, 0, false);
@@ -210,7 +210,7 @@ static bool judge_cell(const struct access *me, const struct cell *cell, const u
     return false;
 }
 
-// Judge a lane's bytes, which begin at an offset of a block's shared memory.
+// Judge a lane's bytes, which start at an offset of a block's shared memory.
 static void judge_lane(struct access *me, struct tw_shadow_block *block, uint64_t offset, struct judged *last)
 {
     const struct tw_shadow_launch *launch = me->launch;
@@ -244,7 +244,7 @@ __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  order_bits);
     struct judged last = {0};
-    me.block->version++;  // nothing found settled before holds any more
+    me.block->version++;  // reads that were settled before no longer are
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
         notify_access(&me, order_bits);
@@ -253,7 +253,7 @@ __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
     advance_after_release(&me, order_bits);
 }
 
-// The same of the shared memory of other blocks of a cluster, by addresses that have their ranks.
+// The same for shared memory of other blocks of a cluster; the addresses have the ranks of the blocks.
 __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
@@ -288,7 +288,7 @@ static bool is_partly_set(const struct access *me, const uint8_t *states, uint32
     return some != 0;
 }
 
-// One lane's local memory, byte by byte: a state is 0 where nothing was written, 255 outside of all variables.
+// Judge one lane's local memory, byte by byte: a state is 0 if nothing was written, 255 outside all variables.
 static void judge_local(const struct access *me, uint8_t *states)
 {
     for (uint32_t at = 0; at < me->bytes; at++) {
@@ -304,7 +304,7 @@ static void judge_local(const struct access *me, uint8_t *states)
     }
 }
 
-// Lanes have memory of their stacks from now on, in which nothing is written, or no longer: `state` says which.
+// Lanes allocate or free memory of their stacks: `state` is the new state of its bytes.
 void tw_shadow_stack(TW_WHERE, uint32_t mask, const uint64_t *starts, const uint64_t *ends, uint32_t state)
 {
     const struct tw_shadow_launch *about = launch;
