@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_tensor_products import small, values
+from test_tensor_sparse import METADATA, SPARSE, expanded, places, put_metadata
 
 from tilewright.errors import KernelError
 from tilewright.programs import Program
@@ -86,6 +88,45 @@ def test_rows_and_columns_of_two_blocks(m: int) -> None:
     truth = a.astype(np.float32) @ b.astype(np.float32).T
     found = out if m == 256 else np.concatenate([out[:, :64], out[:, 64:]], axis=2)
     assert np.array_equal(found.reshape(m, N), truth)
+
+
+#: Each thread's metadata are two words behind the operands of both blocks; they go to columns 40 and 41.
+PUT_METADATA = """
+mad.lo.u32 %i, %rank, 1024, {start}; shl.b32 %v, %t, 3; add.u32 %i, %i, %v; cvt.u64.u32 %w, %i; add.u64 %w, %w, %from;
+ld.global.v2.b32 {{%r0, %r1}}, [%w]; shl.b32 %own, %warp, 21; add.u32 %own, %own, %columns;
+tcgen05.st.sync.aligned.32x32b.x2.b32 [%own+40], {{%r0, %r1}}; tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync; barrier.cluster.arrive; barrier.cluster.wait; tcgen05.fence::after_thread_sync;
+"""
+
+
+@pytest.mark.parametrize("selector", [0, 1])
+def test_a_sparse_a_of_two_blocks(selector: int) -> None:
+    """Each block has the metadata of its own rows: CUTLASS's SM100_MMA_F16BF16_2x1SM_SS_SPARSE, `tmem_e_frg`."""
+    rng, m = np.random.default_rng(selector), 256
+    a, b = small(rng, (m, K), "f16"), small(rng, (N, 2 * K), "f16")
+    there = places(rng, "f16", m)
+    operands, metadata = [], []
+    for rank in range(2):
+        rows = slice(rank * m // 2, (rank + 1) * m // 2)
+        columns = b[rank * N // 2 :][: N // 2].reshape(-1, 8, 4, 8).transpose(0, 2, 1, 3).ravel()
+        operands += [tiles(a[rows]), columns]
+        tensor = np.zeros((128, 512), np.uint32)
+        put_metadata(tensor, "f16", there[rows], METADATA + selector)
+        metadata.append(tensor[:, METADATA : METADATA + 2].ravel())
+    own, dense = len(operands[0]) + len(operands[1]), (m // 2 + N // 2) * K
+    text = program(m).ptx.replace(f"tile[{2 * dense}]", f"tile[{2 * own}]")
+    text = text.replace(f"%rank, {2 * dense}", f"%rank, {2 * own}").replace(f"%i, {2 * dense}", f"%i, {2 * own}")
+    layout = 8 << 16 | 16 << 32 | 1 << 46
+    text = text.replace(f"or.b64 %b, %b, {layout}", f"or.b64 %b, %b, {8 << 16 | 32 << 32 | 1 << 46}")
+    dense_descriptor = 1 << 4 | N >> 3 << 17 | m >> 4 << 24
+    text = text.replace(f"mov.u32 %v, {dense_descriptor}", f"mov.u32 %v, {dense_descriptor | SPARSE | selector}")
+    product = "tcgen05.mma.sp.cta_group::2.kind::f16 [%columns], %a, %b, [%columns+40], %v, %no;"
+    text = text.replace(MULTIPLY, product)
+    text = text.replace("setp.eq.u32 %both", PUT_METADATA.format(start=4 * own) + "setp.eq.u32 %both")
+    given = np.concatenate([*operands, *(words.view(np.uint16) for words in metadata)])
+    out = np.zeros((m, N), np.float32)
+    launch(Program.from_ptx(text), 2, 128, (given, out.reshape(-1)), cluster=2, gpu="b200")
+    assert np.array_equal(out, expanded(values(a, "f16"), there) @ values(b, "f16").T)
 
 
 #: The product, and in its place a copy of A's rows.

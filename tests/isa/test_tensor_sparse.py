@@ -160,6 +160,7 @@ def test_integers(types: tuple[str, str], saturates: bool) -> None:
         ({"metadata": f", [%move+{METADATA + 1}]"}, "allocated columns"),
         ({"metadata": ", [%move+511]"}, "allocated columns"),
         ({"rows": 64}, "shape"),
+        ({"held": True}, "dense"),
         ({"name": "ws.sp.", "operands": ", 1"}, "zero-column mask"),
     ],
 )

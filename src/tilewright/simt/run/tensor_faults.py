@@ -59,7 +59,7 @@ _DESCRIPTORS: Final = {
     _WRONG["sparsity"]: "bit 2 of the instruction descriptor must be 1 with .sp and 0 without it (got {got:#x})",
     _WRONG["across"]: "an MN-major matrix must have elements of 8 bits or more (got instruction descriptor {got:#x})",
     _WRONG["held"]: (
-        "A in tensor memory must be K-major with elements of 8 bits or more (got instruction descriptor {got:#x})"
+        "A in tensor memory must be dense and K-major, of 8 bits or more (got instruction descriptor {got:#x})"
     ),
     _WRONG["metadata"]: (
         "the sparsity selector must be 0, or 1 for elements of 16 bits and tf32 (got instruction descriptor {got:#x})"

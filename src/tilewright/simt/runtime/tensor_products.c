@@ -47,7 +47,7 @@ struct product {
     uint32_t a_byte, b_byte;  // the first byte of a word of scales that is used
     bool fractions;           // scales are E4M3
     uint32_t selector;        // the column of metadata, of two
-    uint8_t a_lines[ROWS_MOST][LINE_BYTES] __attribute__((aligned(64)));
+    uint8_t a_lines[2][ROWS_MOST][LINE_BYTES] __attribute__((aligned(64)));  // of each block
     uint8_t b_lines[LINES_MOST * 2 * LINE_BYTES] __attribute__((aligned(64)));
 };
 
@@ -78,7 +78,8 @@ static bool is_padded(const struct product *p, const struct element *e)
     return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
 }
 
-// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are.
+// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are. No source says where
+// a sparse A in tensor memory is.
 static bool is_shape(const struct product *p)
 {
     const uint32_t m = p->m, n = p->n;
@@ -130,7 +131,7 @@ static bool read_instruction(struct product *p, uint32_t bits)
     }
     if ((p->a_across && p->a.bits < 8) || (p->b_across && p->b.bits < 8))
         return wrong(p, bits, TW_WRONG_ACROSS);
-    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_across))
+    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_across || is_sparse(p)))
         return wrong(p, bits, TW_WRONG_HELD);
     return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
 }
@@ -185,7 +186,7 @@ static bool read_lines(const struct product *p, const struct element *e, uint64_
 }
 
 // Read rows of a block's own A from tensor memory; a column has 32 bits along k.
-static bool read_held(struct product *p, const struct tw_slot *slot, uint32_t rows)
+static bool read_held(const struct product *p, const struct tw_slot *slot, uint32_t rows, uint8_t *to)
 {
     const uint32_t address = (uint32_t)p->all->a[p->lane], column = tw_tensor_column(address);
     if (tw_tensor_lane(address) || !tw_tensor_is_there(slot, column, LINE_BYTES / 4)) {
@@ -193,10 +194,10 @@ static bool read_held(struct product *p, const struct tw_slot *slot, uint32_t ro
         return true;
     }
     const bool spread = rows == 64 && !is_paired(p) && !(p->does & TW_TENSOR_STATIONARY);
-    for (uint32_t row = 0; row < rows; row++) {
+    for (uint32_t row = 0; row < rows; row++, to += LINE_BYTES) {
         const uint32_t lane = spread ? row / 16 * 32 + row % 16 : row;
-        __builtin_memcpy(p->a_lines[row], tw_tensor_cell(slot, lane, column), LINE_BYTES);
-        finish_line(p, &p->a, p->a_negates, p->a_lines[row]);
+        __builtin_memcpy(to, tw_tensor_cell(slot, lane, column), LINE_BYTES);
+        finish_line(p, &p->a, p->a_negates, to);
     }
     return false;
 }
@@ -377,7 +378,7 @@ static void multiply_rows(struct product *p, uint32_t number, uint32_t rows)
     const struct tw_slot *slot = p->blocks[number];
     for (uint32_t row = 0; row < rows; row += TILE_ROWS) {
         for (uint32_t i = 0; i < A_REGISTERS; i++)
-            fill(sources + i * TW_LANES, p->a_lines[row + i % 2 * 8], LINE_BYTES, i / 2 * 4);
+            fill(sources + i * TW_LANES, p->a_lines[number][row + i % 2 * 8], LINE_BYTES, i / 2 * 4);
         for (uint32_t column = 0; column < p->n; column += COLUMNS) {
             for (uint32_t i = 0; i < registers; i++)
                 fill(of_b + i * TW_LANES, p->b_lines + column * of_line, of_line, i * 4);
@@ -400,18 +401,18 @@ static bool run(struct product *p)
     if (read_instruction(p, (uint32_t)p->all->instruction[lane]))
         return true;
     const uint32_t columns = p->n / blocks, rows = p->m / blocks, of_line = tw_product_line_bytes(p->does);
-    for (uint32_t i = 0; i < blocks; i++)
-        if (!columns_are_there(p, p->blocks[i]) ||
-            read_lines(p, &p->b, b, p->b_across, p->b_negates, p->blocks[i], columns, of_line,
-                       p->b_lines + i * columns * of_line))
-            return true;
     for (uint32_t i = 0; i < blocks; i++) {
-        if (p->does & TW_TENSOR_A_HELD ? read_held(p, p->blocks[i], rows)
-                                       : read_lines(p, &p->a, a, p->a_across, p->a_negates, p->blocks[i], rows, LINE_BYTES,
-                                                    p->a_lines[0]))
+        const struct tw_slot *slot = p->blocks[i];
+        uint8_t *of_a = p->a_lines[i][0], *of_b = p->b_lines + i * columns * of_line;
+        if (!columns_are_there(p, slot) ||
+            read_lines(p, &p->b, b, p->b_across, p->b_negates, slot, columns, of_line, of_b))
             return true;
-        multiply_rows(p, i, rows);
+        if (p->does & TW_TENSOR_A_HELD ? read_held(p, slot, rows, of_a)
+                                       : read_lines(p, &p->a, a, p->a_across, p->a_negates, slot, rows, LINE_BYTES, of_a))
+            return true;
     }
+    for (uint32_t i = 0; i < blocks; i++)
+        multiply_rows(p, i, rows);
     return false;
 }
 
