@@ -279,7 +279,7 @@ def _staged(
     layout = job.ready.translation.layout
     kept = memory is not None
     if memory is None:
-        needed = needed_bytes(args) + layout.module_bytes + room_bytes(program.module)
+        needed = needed_bytes(args) + layout.module_bytes + room_bytes(program)
         memory = Memory(needed + layout.param_bytes + ALIGNMENT_BYTES * 5)
     scene = Scene(memory)
     try:

@@ -21,7 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import KernelError, LaunchError, LimitError
+from tilewright.native.once import bounded
 from tilewright.programs.device_runtime import LAUNCHES, launches
+from tilewright.programs.listing import parsed
 from tilewright.programs.program import Program
 from tilewright.ptx import tree
 from tilewright.simt.observer import Launch, Observer, Rows
@@ -51,28 +53,31 @@ _RECORD = np.dtype([
 _COPY, _FILL = 2**64 - 1, 2**64 - 2
 
 
-def room_bytes(module: tree.Module, pending: int = PENDING) -> int:
-    """Bytes of the queue of one grid; 0 if no kernel of the module launches.
+def room_bytes(program: Program, pending: int = PENDING) -> int:
+    """Bytes of the queue of one grid; 0 if no kernel of the program's module launches.
 
     Raises LaunchError: it is larger than a queue may be.
     """
-    if not launches(module):
+    if not launches(program.module):
         return 0
-    record_bytes = _record_bytes(module)
+    record_bytes, _ = _queue(program.ptx)
     size = pending * record_bytes + _ERRORS * _ERROR_BYTES
     if size > QUEUE_BYTES_MAX:
         raise LaunchError(
-            f"{module.path}: the queue of the launches that a kernel makes must take at most {QUEUE_BYTES_MAX:,} bytes "
+            f"{program.module.path}: the queue of the launches that a kernel makes must take at most {QUEUE_BYTES_MAX:,} bytes "
             f"(got {size:,}, for {pending:,} launches of {record_bytes:,} bytes); set a smaller "
             "`cudaLimitDevRuntimePendingLaunchCount`, or give the kernels fewer bytes of parameters"
         )
     return size
 
 
-def _record_bytes(module: tree.Module) -> int:
-    """Bytes of a record with its parameters, for the kernel with the most."""
+@bounded(16)
+def _queue(ptx: str) -> tuple[int, int]:
+    """Bytes of a record with its parameters, for the kernel with the most; and the header's offset in the module."""
+    module = parsed(ptx)
     most = max((lay_out(module, entry).param_bytes for entry in module.entries), default=0)
-    return _RECORD.itemsize + align_up(max(most, 24), 16)
+    header_at = lay_out(module, tree.Function("", is_entry=True)).places[LAUNCHES][1]
+    return _RECORD.itemsize + align_up(max(most, 24), 16), header_at
 
 
 @dataclass(frozen=True)
@@ -138,12 +143,13 @@ class _Family:
     first: Launch
     device: Device
     runs: list[Run] = field(default_factory=list)
+    spent: int = 0  #: Warp instructions of the runs.
     began_s: float = field(default_factory=time.monotonic)
 
     def complete(self, values: Sequence[bytes]) -> None:
         """Run the first launch and then the queued work, depth first."""
         waiting = self._one(self.first, values, 0)
-        most = QUEUE_BYTES_MAX // _record_bytes(self.first.program.module)
+        most = QUEUE_BYTES_MAX // _queue(self.first.program.ptx)[0]
         while waiting:
             if len(waiting) > most:
                 raise self._wrong(
@@ -160,9 +166,9 @@ class _Family:
 
     def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[_Waiting]:
         """Run one grid; returns its queued work in reverse order."""
-        device, module = self.device, about.program.module
-        size, record_bytes = room_bytes(module, device.pending), _record_bytes(module)
-        at = device.module_base + lay_out(module, tree.Function("", is_entry=True)).places[LAUNCHES][1]
+        device, size = self.device, room_bytes(about.program, self.device.pending)
+        record_bytes, header_at = _queue(about.program.ptx)
+        at = device.module_base + header_at
         header = device.memory.view(at, _HEADER.itemsize).view(_HEADER)
         queue = device.allocate(size)
         try:
@@ -181,6 +187,7 @@ class _Family:
                 error.printed = "".join(run.printed for run in self.runs) + error.printed
                 raise
             self.runs.append(run)
+            self.spent += run.warp_instructions
             if run.part is not None:  # only some blocks ran, and their effects were undone
                 return []
             taken = min(int(header["taken"][0]), device.pending)
@@ -247,7 +254,7 @@ class _Family:
     def _left(self) -> Any:
         """The rest of the first launch's limits, which also apply to its nested launches."""
         limits = self.first.limits
-        spent_s, spent = time.monotonic() - self.began_s, sum(run.warp_instructions for run in self.runs)
+        spent_s, spent = time.monotonic() - self.began_s, self.spent
         if (limits.seconds is not None and spent_s >= limits.seconds) or spent >= (limits.instructions or spent + 1):
             raise self._passed()
         seconds = None if limits.seconds is None else limits.seconds - spent_s
