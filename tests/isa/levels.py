@@ -21,8 +21,15 @@ from tilewright.simt.run import kernels
 
 SWAPPED = os.environ.get("ISA_LEVELS") == "swapped"
 HOST = os.environ.get("ISA_HOST", "own")
+#: `make volume` names the levels, and tries each form on all of its values.
+WHOLE = "ISA_LEVELS" in os.environ
 #: What LLVM does to rows alone.
 EFFORT = Effort.WRITTEN if SWAPPED else Effort.QUICK
+
+
+def share(count: int) -> int:
+    """How many of a form's values are tried: all by `make volume`, half by `make test`."""
+    return count if WHOLE else count // 2
 
 
 @functools.cache

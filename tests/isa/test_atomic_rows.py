@@ -6,6 +6,7 @@ import random
 import threading
 import zlib
 
+import levels
 import numpy as np
 import pytest
 from harness import CONTENDED, Compiled, array_type, forms_of, from_array, sample, signature, to_array
@@ -67,12 +68,16 @@ def mismatches(form: Form, memory: list[int], after: list[int], olds, columns) -
 @pytest.mark.parametrize("opcode", ["atom", "red"])
 def test_every_form_agrees_with_its_oracle(opcode):
     forms = [form for form in FORMS if form.row.opcode == opcode]
-    compiled = Compiled(forms, ["scalar"])
+    compiled, seen = Compiled(forms, ["scalar"]), set()
     found = []
     for form in forms:
+        core = (form.row.syntax, form["op"], form["vec"], form["type"])
+        # What another form has computed, with other qualifiers: a few values show that this one does.
+        count = 64 if levels.WHOLE or core not in seen else 16
+        seen.add(core)
         types, rng = signature(form), random.Random(zlib.crc32(form.name.encode()))
-        columns = sample(types.source_types, rng, 64)
-        elements = [sample(types.destination_types[:1], rng, 64)[0] for _ in types.destinations]
+        columns = sample(types.source_types, rng, count)
+        elements = [sample(types.destination_types[:1], rng, count)[0] for _ in types.destinations]
         memory = [value for group in zip(*elements, strict=True) for value in group]
         if ".cas." in form.name:
             columns[0] = [m if rng.random() < 0.5 else c for m, c in zip(memory, columns[0], strict=True)]

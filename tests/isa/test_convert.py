@@ -6,6 +6,7 @@ import functools
 import random
 from fractions import Fraction
 
+import levels
 import pytest
 from harness import SHAPES, Compiled, assert_covers, differences, edge_patterns, forms_of, random_patterns, signature
 from oracle_float import (
@@ -148,7 +149,7 @@ def test_conversion_is_exact_then_rounded_once(target: str) -> None:
     wrong = []
     for form in FORMS:
         if form.type_of("d") == target:
-            values = values_for(form, 256)
+            values = values_for(form, levels.share(256))
             for shape in SHAPES[:2]:  # one operand: "mixed" is "vector"
                 wrong += differences(compiled(target), form, shape, values, oracle)
     assert not wrong, "\n".join(wrong[:20])

@@ -6,6 +6,7 @@ import functools
 import random
 from fractions import Fraction
 
+import levels
 import pytest
 from harness import SHAPES, Compiled, assert_covers, differences, forms_of, signature
 from oracle_float import (
@@ -91,7 +92,7 @@ def test_forms_agree_with_exact_arithmetic(opcode: str) -> None:
     for form in FORMS:
         if form.row.opcode == opcode:
             rng = random.Random(form.name)
-            values = columns(signature(form).source_types, rng, 512)
+            values = columns(signature(form).source_types, rng, levels.share(512))
             for shape in SHAPES:
                 wrong += differences(compiled(), form, shape, values, oracle)
     assert not wrong, "\n".join(wrong[:20])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import random
 import zlib
+from dataclasses import replace
 
+import levels
 import pytest
 from harness import LITERAL, SHAPES, Compiled, differences, forms_of, sample, signature
 
@@ -31,6 +33,11 @@ def lane_forms(module: str):
     return [form for form in forms_of(rows) if form.row.kind not in PLACED]
 
 
+def tried(form) -> bool:
+    """All forms; of the thousands of comparisons, whose parts have code of their own, half, and all by `make volume`."""
+    return levels.WHOLE or form.row.opcode not in {"set", "setp"} or zlib.crc32(form.name.encode()) % 16 < 8
+
+
 def oracle_for(module: str, opcode: str):
     return getattr(importlib.import_module(ORACLES[module]), f"oracle_{opcode}")
 
@@ -45,11 +52,11 @@ def shapes_for(form) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("module", ORACLES)
 def test_every_form_agrees_with_its_oracle(module):
-    forms = lane_forms(module)
+    forms = [form for form in lane_forms(module) if tried(form)]
     columns, literals = {}, {}
     for form in forms:
         rng = random.Random(zlib.crc32(form.name.encode()))
-        count = 64 if form.row.opcode in {"set", "setp"} else 192
+        count = 64 if form.row.opcode in {"set", "setp"} else levels.share(192)
         columns[form.name] = sample(signature(form).source_types, rng, count)
         literals[form.name] = [rng.choice(column) for column in columns[form.name][1:]]
     compiled = Compiled(forms, shapes_for, literals=literals)
@@ -66,10 +73,11 @@ def test_lop3_has_every_function():
     form = logic.rows.find("lop3.b32")
     columns = [[0b11110000 * 0x01010101], [0b11001100 * 0x01010101], [0b10101010 * 0x01010101]]
     columns = [column * 32 for column in columns]
-    found = []
-    for lut in range(256):
-        compiled = Compiled([form], [LITERAL], literals={form.name: (columns[1][0], columns[2][0], lut)})
-        found += differences(compiled, form, LITERAL, [*columns, [lut] * 32], oracle_for("logic", "lop3"))
+    named = [replace(form, name=f"{form.name} {lut}") for lut in range(256)]
+    literals = {one.name: (columns[1][0], columns[2][0], lut) for lut, one in enumerate(named)}
+    compiled, found = Compiled(named, [LITERAL], literals=literals), []
+    for lut, one in enumerate(named):
+        found += differences(compiled, one, LITERAL, [*columns, [lut] * 32], oracle_for("logic", "lop3"))
     assert not found, "\n".join(found[:40])
 
 

@@ -126,7 +126,7 @@ def answers(cases: list[Case], folder: Path) -> dict[int, str]:
 
 
 @pytest.mark.skipif(not vendor.present(), reason="not run: the vendor's assembler is not installed")
-@pytest.mark.parametrize("most", [24, pytest.param(FORMS_MOST, marks=pytest.mark.volume)])
+@pytest.mark.parametrize("most", [12, pytest.param(FORMS_MOST, marks=pytest.mark.volume)])
 def test_operands_of_another_width(most, tmp_path):
     table = isa.table()
     rows = [row for row in table.rows if row.opcode not in WITHOUT_REGISTERS]

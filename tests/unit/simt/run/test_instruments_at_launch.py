@@ -66,21 +66,23 @@ def sectors(addresses: list[int], size: int) -> int:
 
 
 @pytest.mark.parametrize(("guard", "store"), [("all", False), ("odd", False), ("few", True), ("all", True)])
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_sectors(pattern, form, guard, store):
+def test_sectors(pattern, guard, store):
+    """Of every form in one kernel."""
     data = np.zeros(1 << 17, np.uint8)
-    program = kernel(access_text("global", pattern, form, guard, store), 2, declarations=".shared .b8 s[16];")
+    text = "\n".join(access_text("global", pattern, form, guard, store) for form in FORMS)
+    program = kernel(text, 2, declarations=".shared .b8 s[16];")
     result = run(program, np.zeros(4), data, block=BLOCK, instruments=[Coalescing()]).results["coalescing"]
-    warps = [w for w in warps_of(pattern, form, guard) if w]
-    (row,) = result.rows
-    assert row.requests == len(warps)
-    assert row.lanes == sum(map(len, warps))
-    assert row.sectors == sum(sectors(w, FORMS[form]) for w in warps)
-    assert row.bytes_used == sum(len({a + b for a in w for b in range(FORMS[form])}) for w in warps)
-    assert (row.site.access, row.site.space, row.site.bytes_per_lane) == (
-        "store" if store else "load", "global", FORMS[form],
-    )  # fmt: skip
+    rows = sorted(result.rows, key=lambda row: row.site.ptx_line)
+    for row, (form, size) in zip(rows, FORMS.items(), strict=True):
+        warps = [w for w in warps_of(pattern, form, guard) if w]
+        assert row.requests == len(warps), form
+        assert row.lanes == sum(map(len, warps)), form
+        assert row.sectors == sum(sectors(w, size) for w in warps), form
+        assert row.bytes_used == sum(len({a + b for a in w for b in range(size)}) for w in warps), form
+        assert (row.site.access, row.site.space, row.site.bytes_per_lane) == (
+            "store" if store else "load", "global", size,
+        )  # fmt: skip
 
 
 def wavefronts(addresses: dict[int, int], size: int) -> int:
@@ -101,20 +103,20 @@ def wavefronts(addresses: dict[int, int], size: int) -> int:
 
 
 @pytest.mark.parametrize("store", [False, True], ids=["load", "store"])
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_wavefronts(pattern, form, store):
-    program = kernel(
-        access_text("shared", pattern, form, "all", store), 2, declarations=".shared .align 128 .b8 s[65536];"
-    )
+def test_wavefronts(pattern, store):
+    """Of every form in one kernel."""
+    text = "\n".join(access_text("shared", pattern, form, "all", store) for form in FORMS)
+    program = kernel(text, 2, declarations=".shared .align 128 .b8 s[65536];")
     result = run(program, np.zeros(4), np.zeros(4), block=BLOCK, instruments=[Banks()]).results["banks"]
-    wanted = 0
-    for first in range(0, BLOCK, 32):
-        lanes = {t - first: PATTERNS[pattern][1](t, FORMS[form]) for t in range(first, min(first + 32, BLOCK))}
-        wanted += wavefronts(lanes, FORMS[form])
-    got = result.total("store", "wavefronts") if store else result.total("load", "wavefronts")
-    other = result.total("load", "wavefronts") if store else result.total("store", "wavefronts")
-    assert (got, other) == (wanted, 0)
+    rows = sorted(result.rows, key=lambda row: row.site.ptx_line)
+    for row, (form, size) in zip(rows, FORMS.items(), strict=True):
+        wanted = 0
+        for first in range(0, BLOCK, 32):
+            lanes = {t - first: PATTERNS[pattern][1](t, size) for t in range(first, min(first + 32, BLOCK))}
+            wanted += wavefronts(lanes, size)
+        assert (row.wavefronts, row.site.access) == (wanted, "store" if store else "load"), form
+    assert result.total("load" if store else "store", "wavefronts") == 0
 
 
 def test_generic_accesses_count_in_the_space_they_reach():

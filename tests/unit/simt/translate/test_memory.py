@@ -30,54 +30,58 @@ def register(type_: str) -> str:
     return {"f32": "%f", "f64": "%e"}.get(type_) or REGISTER[int(type_[1:])]
 
 
-@pytest.mark.parametrize("index", INDEX)
-@pytest.mark.parametrize("space", ["global", "shared", "generic"])
-@pytest.mark.parametrize("type_", TYPES)
-def test_loads_of_every_width_space_and_shape(type_, space, index):
-    """Loaded, copied by a store of the same type, and widened to 64 bits by the load's own rule."""
-    bits = int(type_[1:])
-    size = bits // 8
-    data = bytes_of(320 * size)
-    out, wide = np.zeros(64 * size, np.uint8), np.zeros(64, np.uint64)
-    code, at = INDEX[index]
+def load_text(type_: str, space: str, number: int) -> str:
+    """A thread's element of a type, from its own part of each array, which %d51, %d52 and %d53 point to."""
+    size = int(type_[1:]) // 8
     target = register(type_) + "41"
     # an integer is widened where the register is wider than the type
     widened = "%d45" if type_[0] != "f" else target
     load = {
         "global": f"ld.global.{type_} {target}, [%d1];",
         "generic": f"cvta.global.u64 %d9, %d1; ld.{type_} {target}, [%d9];",
-        "shared": f"""mov.u32 %r62, %tid; COPY: mad.wide.u32 %d7, %r62, 1, %a1; ld.global.u8 %h9, [%d7];
-            mov.u32 %r63, s; add.u32 %r63, %r63, %r62; st.shared.u8 [%r63], %h9; add.u32 %r62, %r62, 64;
-            setp.lt.u32 %p1, %r62, {320 * size}; @%p1 bra COPY; bar.sync 0;
+        "shared": f"""bar.sync 0; mov.u32 %r62, %tid; COPY{number}: mad.wide.u32 %d7, %r62, 1, %d51;
+            ld.global.u8 %h9, [%d7]; mov.u32 %r63, s; add.u32 %r63, %r63, %r62; st.shared.u8 [%r63], %h9;
+            add.u32 %r62, %r62, 64; setp.lt.u32 %p1, %r62, {320 * size}; @%p1 bra COPY{number}; bar.sync 0;
             mov.u32 %r63, s; mad.lo.u32 %r63, %r60, {size}, %r63; ld.shared.{type_} {target}, [%r63];""",
     }[space]
-    program = kernel(
-        f"""{code} mad.wide.u32 %d1, %r60, {size}, %a1; {load}
+    return f"""mad.wide.u32 %d1, %r60, {size}, %d51; {load}
         ld.global.{type_} {widened}, [%d1];
-        mad.wide.u32 %d2, %tid, {size}, %out; st.global.{type_} [%d2], {target};
-        mad.wide.u32 %d3, %tid, 8, %a2; {f"st.global.u64 [%d3], {widened};" if type_[0] != "f" else ""}""",
-        3,
-        declarations=".shared .align 16 .b8 s[2560];",
-    )
-    run(program, out, data, wide, block=64)
-    elements = data.view(f"u{size}")
-    picked = np.array([elements[at(t)] for t in range(64)])
-    assert out.view(f"u{size}").tolist() == picked.tolist()
-    if type_[0] != "f":
-        extended = picked.view(f"i{size}").astype(np.int64).view(np.uint64) if type_[0] == "s" else picked.astype("u8")
-        assert wide.tolist() == extended.tolist()
+        mad.wide.u32 %d2, %tid, {size}, %d52; st.global.{type_} [%d2], {target};
+        mad.wide.u32 %d3, %tid, 8, %d53; {f"st.global.u64 [%d3], {widened};" if type_[0] != "f" else ""}
+        add.u64 %d51, %d51, {320 * size}; add.u64 %d52, %d52, {64 * size}; add.u64 %d53, %d53, 512;"""
 
 
 @pytest.mark.parametrize("index", INDEX)
-@pytest.mark.parametrize("vector", ["v2.u8", "v4.u8", "v2.b16", "v4.u16", "v2.u32", "v4.u32", "v2.f32", "v2.u64"])
-@pytest.mark.parametrize("space", ["global", "shared"])
-def test_vectors(vector, space, index):
-    count, type_ = int(vector[1]), vector[3:]
-    size = int(type_[1:]) // 8
-    whole = size * count
-    data, out = bytes_of(320 * whole), np.zeros(64 * whole, np.uint8)
-    names = [f"{register(type_)}{i}" for i in range(41, count + 41)]
+@pytest.mark.parametrize("space", ["global", "shared", "generic"])
+def test_loads_of_every_width_space_and_shape(space, index):
+    """Of each type: loaded, copied by a store of the same type, and widened to 64 bits by the load's own rule."""
     code, at = INDEX[index]
+    sizes = [int(type_[1:]) // 8 for type_ in TYPES]
+    data, out, wide = bytes_of(320 * sum(sizes)), np.zeros(64 * sum(sizes), np.uint8), np.zeros((len(TYPES), 64), "u8")
+    parts = [load_text(type_, space, number) for number, type_ in enumerate(TYPES)]
+    program = kernel(
+        "\n".join(["mov.u64 %d51, %a1; mov.u64 %d52, %out; mov.u64 %d53, %a2;", code, *parts]), 3,
+        declarations=".shared .align 16 .b8 s[2560];",
+    )  # fmt: skip
+    run(program, out, data, wide, block=64)
+    ends = np.cumsum(sizes)
+    for type_, size, end, widened in zip(TYPES, sizes, ends, wide, strict=True):
+        elements = data[320 * (end - size) : 320 * end].view(f"u{size}")
+        picked = np.array([elements[at(t)] for t in range(64)])
+        assert out[64 * (end - size) : 64 * end].view(f"u{size}").tolist() == picked.tolist(), type_
+        if type_[0] != "f":
+            signed = picked.view(f"i{size}").astype(np.int64).view(np.uint64)
+            assert widened.tolist() == (signed if type_[0] == "s" else picked).tolist(), type_
+
+
+VECTORS = ["v2.u8", "v4.u8", "v2.b16", "v4.u16", "v2.u32", "v4.u32", "v2.f32", "v2.u64"]
+
+
+def vector_text(vector: str, space: str) -> str:
+    """A thread's vector, stored the other way round; %d51 and %d52 point to the source's and the target's part."""
+    count, type_ = int(vector[1]), vector[3:]
+    whole = int(type_[1:]) // 8 * count
+    names = [f"{register(type_)}{i}" for i in range(41, count + 41)]
     back = names[::-1]
     through = (
         f"st.global.{vector} [%d2], {{{', '.join(back)}}};"
@@ -86,16 +90,29 @@ def test_vectors(vector, space, index):
         st.shared.{vector} [%r63], {{{", ".join(back)}}};
         ld.shared.{vector} {{{", ".join(names)}}}, [%r63]; st.global.{vector} [%d2], {{{", ".join(names)}}};"""
     )
+    return f"""mad.wide.u32 %d1, %r60, {whole}, %d51; mad.wide.u32 %d2, %tid, {whole}, %d52;
+        ld.global.{vector} {{{", ".join(names)}}}, [%d1]; {through} bar.sync 0;
+        add.u64 %d51, %d51, {320 * whole}; add.u64 %d52, %d52, {64 * whole};"""
+
+
+@pytest.mark.parametrize("index", INDEX)
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_vectors(space, index):
+    code, at = INDEX[index]
+    counts = [int(vector[1]) for vector in VECTORS]
+    sizes = [int(vector[4:]) // 8 for vector in VECTORS]
+    wholes = [size * count for size, count in zip(sizes, counts, strict=True)]
+    data, out = bytes_of(320 * sum(wholes)), np.zeros(64 * sum(wholes), np.uint8)
+    parts = [vector_text(vector, space) for vector in VECTORS]
     program = kernel(
-        f"""{code} mad.wide.u32 %d1, %r60, {whole}, %a1; mad.wide.u32 %d2, %tid, {whole}, %out;
-        ld.global.{vector} {{{", ".join(names)}}}, [%d1]; {through}""",
-        2,
+        "\n".join(["mov.u64 %d51, %a1; mov.u64 %d52, %out;", code, *parts]), 2,
         declarations=".shared .align 16 .b8 s[2048];",
-    )
+    )  # fmt: skip
     run(program, out, data, block=64)
-    elements = data.view(f"u{size}").reshape(-1, count)
-    wanted = [elements[at(t)][::-1].tolist() for t in range(64)]
-    assert out.view(f"u{size}").reshape(64, count).tolist() == wanted
+    for vector, size, count, whole, end in zip(VECTORS, sizes, counts, wholes, np.cumsum(wholes), strict=True):
+        elements = data[320 * (end - whole) : 320 * end].view(f"u{size}").reshape(-1, count)
+        wanted = [elements[at(t)][::-1].tolist() for t in range(64)]
+        assert out[64 * (end - whole) : 64 * end].view(f"u{size}").reshape(64, count).tolist() == wanted, vector
 
 
 def test_stores_of_parts_leave_neighbours_alone():

@@ -236,10 +236,11 @@ def shapes_of(text: str, launch: LaunchClass, params=None) -> Shapes:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 @pytest.mark.parametrize("far", [False, True], ids=["small grid", "large grid"])
-def test_claims_hold_for_every_lane(block, far):
+@pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 12), marks=pytest.mark.volume)], ids=str)
+def test_claims_hold_for_every_lane(block, far, seeds):
     """Near the grid's origin and, without running there, at its far end."""
     kinds: set[int] = set()
-    for seed in range(12):
+    for seed in seeds:
         rng = random.Random(f"{seed}{block}{far}")
         lines = random_lines(rng, 40)
         extents = [SMALL // e if not far else 65_535 for e in block]
