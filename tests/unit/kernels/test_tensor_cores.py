@@ -38,14 +38,10 @@ CASES = [
     )
     for record in RECORDS for dtype in record.dtypes
 ]  # fmt: skip
-#: What depends on addresses alone is alike in two dtypes of one width: one of them is for the volume tests.
-PLACES = [
-    pytest.param(
-        *case.values, id=case.id,
-        marks=[VOLUME] if case.id in ("tensor_core-bfloat16", "split_k-bfloat16") else case.marks,
-    )
-    for case in CASES
-]  # fmt: skip
+#: What depends on addresses alone is alike in two dtypes of one width, and in two kernels of one template that differ
+#: in the product: one of them is for the volume tests.
+ALIKE = ("tensor_core-bfloat16", "split_k-bfloat16", "tensor_core_fp8-float8_e5m2", "tensor_core_tf32x3-float32")
+PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in ALIKE else case.marks) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
     (129, 257, 65), (1, 1, 4096), (128, 136, 100), (130, 70, 4099),
@@ -266,7 +262,7 @@ def test_a_bound_refuses_what_lies_beyond_it() -> None:
 
 #: Other instances of the kernels of warpgroups: the record, the entry, its tile, its threads and its stages.
 WARPGROUPS = [
-    ("hopper", "hopper<__nv_bfloat16, 1, 128, 4, false, false>", (64, 128), 256, 4),
+    pytest.param("hopper", "hopper<__nv_bfloat16, 1, 128, 4, false, false>", (64, 128), 256, 4, marks=VOLUME),
     ("hopper_tt", "hopper<__nv_bfloat16, 1, 128, 4, true, true>", (64, 128), 256, 4),
     pytest.param("hopper", "hopper<__half, 2, 128, 3, false, false>", (128, 128), 384, 3, marks=VOLUME),
 ]
