@@ -34,7 +34,7 @@ def lane_forms(module: str):
 
 
 def tried(form) -> bool:
-    """All forms; of the thousands of comparisons, whose parts have code of their own, half, and all by `make volume`."""
+    """All forms; of the thousands of comparisons, whose parts have code of their own, half but by `make volume`."""
     return levels.WHOLE or form.row.opcode not in {"set", "setp"} or zlib.crc32(form.name.encode()) % 16 < 8
 
 

@@ -40,7 +40,10 @@ CASES = [
 ]  # fmt: skip
 #: What depends on addresses alone is alike in two dtypes of one width, and in two kernels of one template that differ
 #: in the product: one of them is for the volume tests.
-ALIKE = ("tensor_core-bfloat16", "split_k-bfloat16", "tensor_core_fp8-float8_e5m2", "tensor_core_tf32x3-float32")
+ALIKE = (
+    "tensor_core-bfloat16", "split_k-bfloat16", "tensor_core_fp8-float8_e5m2", "tensor_core_tf32x3-float32",
+    "hopper-bfloat16",
+)  # fmt: skip
 PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in ALIKE else case.marks) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [

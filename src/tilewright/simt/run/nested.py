@@ -64,9 +64,9 @@ def room_bytes(program: Program, pending: int = PENDING) -> int:
     size = pending * record_bytes + _ERRORS * _ERROR_BYTES
     if size > QUEUE_BYTES_MAX:
         raise LaunchError(
-            f"{program.module.path}: the queue of the launches that a kernel makes must take at most {QUEUE_BYTES_MAX:,} bytes "
-            f"(got {size:,}, for {pending:,} launches of {record_bytes:,} bytes); set a smaller "
-            "`cudaLimitDevRuntimePendingLaunchCount`, or give the kernels fewer bytes of parameters"
+            f"{program.module.path}: the queue of the launches that a kernel makes must take at most "
+            f"{QUEUE_BYTES_MAX:,} bytes (got {size:,}, for {pending:,} launches of {record_bytes:,} bytes); set a "
+            "smaller `cudaLimitDevRuntimePendingLaunchCount`, or give the kernels fewer bytes of parameters"
         )
     return size
 
