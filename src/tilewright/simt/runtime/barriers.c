@@ -1,9 +1,9 @@
-// Barriers: who has arrived where, and who goes on.
+// Barriers: which warps have arrived where, and which resume.
 //
 // A barrier is its number. Lanes of a warp *reach* it, maybe at several instructions; the warp *arrives* when all its
 // lanes that have not exited have reached it, and counts as 32 threads then. Arrivals are counted one by one, as they
-// happen: the one that makes a barrier complete releases the warps that wait there and begins the barrier's next
-// generation, so a surplus arrival is the first of that. Without a count a barrier takes every warp that has not
+// happen: the one that completes a barrier releases the warps that wait there and starts the barrier's next
+// generation, so a surplus arrival is the first of the next. Without a count a barrier takes every warp that has not
 // exited.
 //
 // Source: PTX ISA, 9.7.13.1 (bar, barrier): an instruction makes a thread "wait for all non-exited threads from its
@@ -11,7 +11,7 @@
 
 #include "runtime.h"
 
-// What a warp brings to a barrier.
+// A warp's arrival at a barrier.
 struct arrival {
     uint32_t site;
     uint32_t id;
@@ -21,7 +21,7 @@ struct arrival {
     uint32_t voters;
 };
 
-// Whether there is no such barrier, or no such count of threads where one is given.
+// Whether the barrier does not exist, or the given count of threads is invalid.
 static bool wrong_operands(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                            uint32_t id, uint32_t count, bool counted)
 {
@@ -36,8 +36,8 @@ static bool wrong_operands(struct tw_context *context, const struct tw_warp *war
     return false;
 }
 
-// Lanes wait at a point. True when something is wrong. Lanes that wait there for another barrier already can never go
-// on: nor can these.
+// Lanes wait at a point. True on a fault. If lanes already wait there for another barrier, neither they nor these can
+// ever resume.
 bool tw_reach(struct tw_context *context, const struct tw_warp *warp, struct tw_point *point, uint32_t site,
               uint32_t mask, uint32_t form, uint32_t predicate, uint32_t id, uint32_t count, uint32_t counted)
 {
@@ -60,7 +60,7 @@ bool tw_reach(struct tw_context *context, const struct tw_warp *warp, struct tw_
     return false;
 }
 
-// All lanes of a warp that wait at points may go on.
+// All lanes of a warp that wait at points may resume.
 void tw_release(const struct tw_context *context, struct tw_warp *warp)
 {
     warp->status = TW_READY;
@@ -84,7 +84,7 @@ static bool is_complete(const struct tw_context *context, const struct tw_slot *
     return (barrier->joined | slot->gone) == every;
 }
 
-// When a barrier's threads have arrived, release the warps that wait there and begin it anew.
+// When a barrier's threads have arrived, release the warps that wait there and start the next generation.
 static void complete(const struct tw_context *context, struct tw_slot *slot, uint32_t id)
 {
     struct tw_barrier *barrier = &slot->barriers[id];
@@ -102,8 +102,8 @@ static void complete(const struct tw_context *context, struct tw_slot *slot, uin
     }
 }
 
-// A warp adds its arrival to a generation, whose count must be its own: a count of none agrees with that of all warps
-// of the block, and stays none. True when something is wrong.
+// A warp adds its arrival to a generation, which must have the same count. No count agrees with the count of all warps of
+// the block, and stays none. True on a fault.
 static bool join(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp,
                  const struct arrival *arrival)
 {
@@ -134,7 +134,7 @@ static bool join(struct tw_context *context, struct tw_slot *slot, const struct 
     return false;
 }
 
-// What the lanes that wait at a point disagree about with those before: a kind of fault, or 0.
+// The kind of fault if the lanes that wait at a point disagree with earlier ones, or 0.
 static uint64_t disagreement(const struct tw_point *point, const struct arrival *arrival)
 {
     if (point->id != arrival->id)
@@ -152,8 +152,8 @@ static void blame_point(struct tw_context *context, const struct tw_warp *warp, 
     tw_blame(context, warp, point->site, point->blocked, kind, got, other);
 }
 
-// No lane of a blocked warp can run, so it arrives at its barrier. True when its lanes do not agree where, which they
-// never will: each waits for all of them.
+// No lane of a blocked warp can run, so the warp arrives at its barrier. True if its lanes wait at different barriers: they
+// can never agree, because each waits for all of them.
 bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     struct arrival arrival = {0, 0, 0, 0, 0, 0};
@@ -183,7 +183,7 @@ bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp 
     return join(context, slot, warp, &arrival);
 }
 
-// A warp whose lanes are all here arrives and goes on. True when something is wrong.
+// A warp whose lanes are all here arrives and continues. True on a fault.
 bool tw_pass(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
              uint32_t mask, uint32_t id, uint32_t count)
 {

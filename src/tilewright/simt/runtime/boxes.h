@@ -1,4 +1,4 @@
-// Boxes of a tensor: which rows one has, and which bytes of global memory each row covers.
+// Boxes of a tensor: the rows of a box, and the bytes of global memory that each row covers.
 //
 // A box is copied row by row, its innermost extent first. The rows of a map of images are pixels: those of a box of
 // places, from one of them on, width first, and then those of the next image. Source: PTX ISA, 5.5 (tensors); CUDA driver
@@ -18,8 +18,8 @@ struct tw_box {
     uint16_t offsets[TW_IMAGE_AXES];  // of pixels, from their places
 };
 
-// The elements of a row that are in the tensor: numbers `first` to `end` of the box's, and where the first one would be
-// whose coordinate is 0.
+// The elements of a row that are in the tensor: numbers `first` to `end` in the box, and the place of the element whose
+// coordinate is 0.
 struct tw_box_row {
     uint64_t start;
     uint32_t first;
@@ -38,7 +38,7 @@ static inline struct tw_box tw_box_of(const char *map, const int32_t *corners, u
     return box;
 }
 
-// How many elements a box has along an axis, of which only every n-th is copied.
+// The number of elements of a box along an axis; only every n-th of them is copied.
 static inline uint64_t tw_box_count(const struct tw_box *box, uint32_t axis)
 {
     return (box->map.box[axis] + box->map.steps[axis] - 1u) / box->map.steps[axis];
@@ -85,7 +85,7 @@ static inline int64_t tw_box_coordinate(const struct tw_box *box, uint32_t axis,
     return tw_box_after(corner, low, last, step, number) + box->offsets[axis - 1];
 }
 
-// One row. Its elements follow each other: the innermost axis has no steps.
+// One row. Its elements are adjacent, because the innermost axis has no steps.
 TW_INLINE static inline struct tw_box_row tw_box_row(const struct tw_box *box, uint64_t number)
 {
     struct tw_box_row row = {box->map.address, 0, 0};
@@ -102,7 +102,7 @@ TW_INLINE static inline struct tw_box_row tw_box_row(const struct tw_box *box, u
     return row;
 }
 
-// Where an element of a row is.
+// The place of an element of a row.
 static inline uint64_t tw_box_place(const struct tw_box *box, const struct tw_box_row *row, uint32_t element)
 {
     return row->start + (uint64_t)(box->corner[0] + (int64_t)element) * box->map.element_bytes;

@@ -1,12 +1,12 @@
-// Bulk copies: each lane that runs moves its own bytes, when the copy is issued.
+// Bulk copies: each active lane moves its own bytes when the copy is issued.
 
 #include "combining.h"
 #include "runtime.h"
 
-enum { UNIT = 16 };  // bytes of which a mask says which are copied
+enum { UNIT = 16 };  // bytes for which a mask selects those that are copied
 
-// Whether the lanes' bytes are in an arena that begins at device address `start`, whole units on both sides. `places`
-// are offsets in it. True when not.
+// True if the lanes' bytes are not whole units inside an arena that starts at device address `start`. `places` are offsets
+// in it.
 bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                      uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes,
                      uint32_t unit)
@@ -29,7 +29,7 @@ bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uin
     return false;
 }
 
-// Move the lanes' bytes; of each 16 only those whose bit is set in `masks`, where there are any.
+// Move the lanes' bytes; if there are `masks`, of each 16 only those whose bit is set.
 void tw_bulk_move(uint32_t mask, char *to, const uint64_t *places, const char *from, const uint64_t *origins,
                   const uint32_t *bytes, const uint32_t *masks)
 {
@@ -56,7 +56,7 @@ void tw_bulk_fill(uint32_t mask, char *to, const uint64_t *places, const uint32_
     }
 }
 
-// Combine the lanes' elements of memory with others.
+// Combine the lanes' elements with elements of memory.
 void tw_bulk_combine(uint32_t mask, char *to, const uint64_t *places, const char *from, const uint64_t *origins,
                      const uint32_t *bytes, uint32_t operation, uint32_t type)
 {

@@ -1,8 +1,8 @@
 // The barrier of a cluster: lanes arrive without waiting, and wait later.
 //
 // The blocks of a cluster run on one host thread, so its barrier needs no atomics. Each warp's record has the lanes that
-// have arrived; when all that have not exited have, in all blocks, the barrier completes and nobody has arrived at the
-// next one.
+// have arrived; when all lanes of all blocks that have not exited have arrived, the barrier completes, and no lane has
+// arrived at the next one.
 //
 // Source: PTX ISA, 9.7.13.3 (barrier.cluster): wait "causes the executing thread to wait for all non-exited threads of
 // the cluster to perform barrier.cluster.arrive"; a thread that arrives twice without waiting, or waits without having
@@ -10,7 +10,7 @@
 
 #include "runtime.h"
 
-// The barrier completes: the lanes that wait there go on.
+// The barrier completes: the lanes that wait there resume.
 static void complete_cluster(const struct tw_context *context, struct tw_slot *cluster)
 {
     for (uint64_t rank = 0; rank < context->cluster_blocks; rank++) {
@@ -24,8 +24,8 @@ static void complete_cluster(const struct tw_context *context, struct tw_slot *c
     }
 }
 
-// Look whether all threads of a warp that have not exited have arrived, and then those of its cluster. Where all have
-// exited nothing completes: nobody is left to wait.
+// Check whether all threads of a warp that have not exited have arrived, and then those of its cluster. If all have exited,
+// nothing completes, because none is left to wait.
 void tw_cluster_look(const struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp)
 {
     uint64_t every = ((uint64_t)1 << context->warps) - 1, arrived = 0;
@@ -41,7 +41,7 @@ void tw_cluster_look(const struct tw_context *context, struct tw_slot *slot, con
         complete_cluster(context, slot->cluster);
 }
 
-// Lanes arrive. True when some had arrived before and not waited since.
+// Lanes arrive. True if some had arrived before and not waited since.
 bool tw_cluster_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp, uint32_t site,
                        uint32_t mask)
 {
@@ -57,7 +57,7 @@ bool tw_cluster_arrive(struct tw_context *context, struct tw_slot *slot, struct 
     return false;
 }
 
-// A warp comes to wait with these lanes. True when some have not arrived.
+// These lanes of a warp start to wait. True if some have not arrived.
 bool tw_cluster_wait(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp, uint32_t site,
                      uint32_t mask)
 {

@@ -1,6 +1,6 @@
-// Elements of memory combined with others, one by one, as blocks on other host threads may do at the same time.
+// Combine elements of memory with others, one by one and atomically, because other host threads may do so too.
 //
-// Halves are converted in integers: a processor without F16C has no instruction for it.
+// Halves are converted with integers, because a processor without F16C has no instruction for it.
 //
 // Source: PTX ISA, 9.7.9.25.4.2 (cp.reduce.async.bulk: which operations there are of which types).
 
@@ -12,7 +12,7 @@
 #include "products.h"
 #include "records.h"
 
-// A float32 without subnormals: zeros of their sign.
+// A float32 with subnormals flushed to zeros of their sign.
 static inline float tw_flushed(float x)
 {
     return x > -0x1p-126f && x < 0x1p-126f ? float_of(float_bits(x) & 0x80000000u) : x;
@@ -87,7 +87,7 @@ static inline uint64_t tw_combined(uint64_t x, uint64_t y, uint32_t operation, u
     }
 }
 
-// Whether there is such an operation of elements of a type.
+// Whether an operation exists for elements of a type.
 static inline bool tw_combines(uint32_t operation, uint32_t type)
 {
     const bool words = type == TW_UINT32 || type == TW_INT32, longs = type == TW_UINT64 || type == TW_INT64;
@@ -105,7 +105,7 @@ static inline uint32_t tw_element_bytes(uint32_t type)
     return type == TW_FLOAT16 || type == TW_BFLOAT16 ? 2 : wide ? 8 : 4;
 }
 
-// Combine an element of memory with one of as many bytes.
+// Combine an element of memory with one of the same size.
 static inline void tw_combine(char *memory, const char *other, uint32_t operation, uint32_t type)
 {
     uint64_t added = 0;

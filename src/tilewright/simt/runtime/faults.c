@@ -1,4 +1,4 @@
-// Cold paths: an access or a barrier went wrong, and its record is left for Python.
+// Cold paths: an access or a barrier has a fault, which is recorded for Python.
 
 #include "runtime.h"
 
@@ -14,7 +14,7 @@ static uint64_t natural_alignment(uint64_t bytes)
     return bytes & -bytes;
 }
 
-// Something happened in these lanes of a warp.
+// A fault in these lanes of a warp.
 void tw_stop(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t lanes, uint64_t kind)
 {
     context->fault_kind = kind;
@@ -24,7 +24,7 @@ void tw_stop(struct tw_context *context, const struct tw_warp *warp, uint32_t si
     context->fault_lane = tw_first_lane(lanes);
 }
 
-// A block is stopped from outside: say where its first warp that would go on last returned, if it did.
+// A block is stopped from outside: record where its first runnable warp last returned, if it did.
 void tw_stop_outside(struct tw_context *context, const struct tw_slot *slot)
 {
     for (uint64_t i = 0; i < context->warps; i++) {
@@ -36,7 +36,7 @@ void tw_stop_outside(struct tw_context *context, const struct tw_slot *slot)
     }
 }
 
-// An access of so many bytes a lane went wrong in these lanes.
+// A fault of an access by these lanes, with its bytes per lane.
 void tw_fault(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t lanes,
               const uint64_t *addresses, uint32_t bytes)
 {
@@ -55,8 +55,8 @@ void tw_blame(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     context->fault_other = other;
 }
 
-// The check of a group failed: look lane by lane. The lanes' offsets from `relative`, the arena offset that the group
-// shares, are `lane_offsets`; `start` is the device address of the arena. True where a lane of the mask is outside.
+// The check of a group failed: check lane by lane. `lane_offsets` are the lanes' offsets from `relative`, the arena offset
+// that the group shares; `start` is the device address of the arena. True if a lane of the mask is outside.
 bool tw_recheck(struct tw_context *context, const struct tw_warp *warp, uint64_t relative, uint64_t limit,
                 uint64_t start, uint32_t mask, const int32_t *lane_offsets, const struct member *members,
                 uint32_t count)

@@ -1,4 +1,4 @@
-// Which lane holds which element of a matrix, in registers that are in memory lane by lane.
+// Which lane holds which element of a matrix; registers are in memory, lane by lane.
 //
 // A lane holds elements that are side by side along k in one register of 32 bits: a chunk. In A, lane l has chunk l % 4
 // of row l / 4; register 1 is eight rows below register 0, registers 2 and 3 four chunks to the right. In B, lane l has

@@ -21,7 +21,7 @@ TW_INLINE static inline void gather(char *values, char *const *places, uint64_t 
     }
 }
 
-// Lanes go in their order: where two write the same place, the later one's value stays.
+// Lanes go in their order: if two write the same place, the higher lane's value stays.
 TW_INLINE static inline void scatter(const char *values, char *const *places, uint64_t count, uint32_t lanes,
                                      uint64_t bytes)
 {
@@ -68,7 +68,7 @@ void tw_scatter(const char *values, char *const *places, uint32_t bytes, uint32_
     FOR_WIDTH(scatter)
 }
 
-// Copy `bytes` bytes for each lane of the set. Of lanes with `sizes` only so many are read; the others become zeros.
+// Copy `bytes` bytes for each lane of the set. With `sizes` a lane reads only so many; the others become zeros.
 TW_INLINE static inline void move_lanes(char *const *to, char *const *from, const uint32_t *sizes, uint32_t lanes,
                                   uint64_t bytes)
 {

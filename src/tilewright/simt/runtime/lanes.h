@@ -1,16 +1,16 @@
 // The lanes of a warp: sets of them, a bit each, lane 0 the lowest; and vectors, an element each.
 //
-// Vectors are compared and computed with as in GNU C (https://gcc.gnu.org/onlinedocs/gcc/Vector-Extensions.html): a
-// comparison gives a vector of integers of the same width, -1 where it holds. A function that other modules call takes
-// a vector by pointer, for its elements travel in different ways on different hosts; `static inline` ones may take it
-// as it is.
+// Vectors have the operators of GNU C (https://gcc.gnu.org/onlinedocs/gcc/Vector-Extensions.html): a comparison gives a
+// vector of integers of the same width, -1 where it holds. A function that other modules call takes a vector by pointer,
+// because hosts pass vectors in different ways; `static inline` functions may take it by
+// value.
 
 #ifndef TILEWRIGHT_SIMT_LANES_H
 #define TILEWRIGHT_SIMT_LANES_H
 
 #include <stdint.h>
 
-// The lowest lane of a set; 32 where there is none. `__builtin_ctz` alone means different things on different targets.
+// The lowest lane of a set; 32 if it is empty. `__builtin_ctz` alone means different things on different targets.
 static inline uint32_t tw_first_lane(uint32_t lanes)
 {
     return lanes ? (uint32_t)__builtin_ctz(lanes) : 32;
@@ -48,7 +48,7 @@ static inline uint32_t tw_where32(tw_i32_lanes holds)
     return lanes;
 }
 
-// The same of 64-bit elements.
+// The same for 64-bit elements.
 static inline uint32_t tw_where64(tw_i64_lanes holds)
 {
     return tw_where32(__builtin_convertvector(holds != 0, tw_i32_lanes));
@@ -60,7 +60,7 @@ static inline tw_u32_lanes tw_lane_numbers(void)
                           16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 }
 
-// The bits that any element has.
+// The bits that are set in any element.
 static inline uint32_t tw_union(tw_u32_lanes bits)
 {
 #ifdef __clang__

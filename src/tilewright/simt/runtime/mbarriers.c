@@ -1,14 +1,14 @@
-// Mbarriers: barriers in shared memory, of which each phase takes arrivals and bytes of transactions.
+// Mbarriers: barriers in shared memory, each phase of which counts arrivals and bytes of transactions.
 //
-// The warps of a block run on one host thread, one at a time, and its mbarriers are its own: a lane's change is whole
-// before another's begins, without atomics. Lanes of a warp go in their order. `records.h` says what the bits are.
+// The warps of a block run on one host thread, one at a time, and its mbarriers are its own: a lane's change is complete
+// before another's starts, without atomics. Lanes of a warp go in their order. `records.h` describes the bits.
 //
 // Source: PTX ISA, 9.7.13.15 (mbarrier): the phase completes when its "pending arrival count" and its "tx-count" are
 // zero; the next one begins with the expected arrival count.
 
 #include "runtime.h"
 
-// An mbarrier taken apart.
+// The fields of an mbarrier.
 struct mbarrier {
     uint32_t expected;  // arrivals of each phase
     uint32_t pending;
@@ -70,7 +70,7 @@ static bool wrong_count(const struct lanes *lanes, uint32_t lane, uint32_t count
     return (count == 0 || count > TW_MBARRIER_MOST) && blame(lanes, lane, TW_MBARRIER_COUNT, count, 0);
 }
 
-// Add to the bytes. True when they leave their range.
+// Add to the bytes. True if they leave their range.
 static bool add_bytes(const struct lanes *lanes, uint32_t lane, struct mbarrier *object, int64_t bytes)
 {
     int64_t sum = object->bytes + bytes;
@@ -96,7 +96,7 @@ static bool arrive(const struct lanes *lanes, uint32_t lane, struct mbarrier *ob
     return false;
 }
 
-// Lanes make mbarriers that take so many arrivals a phase.
+// Lanes initialise mbarriers with their arrivals per phase.
 bool tw_mbarrier_init(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                       char *shared, const uint64_t *places, const uint32_t *counts)
 {
@@ -111,7 +111,7 @@ bool tw_mbarrier_init(struct tw_context *context, const struct tw_warp *warp, ui
     return false;
 }
 
-// Lanes end mbarriers: what is left takes no arrival.
+// Lanes invalidate mbarriers, which then accept no arrival.
 void tw_mbarrier_inval(struct tw_context *context, uint32_t mask, char *shared, const uint64_t *places)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left))
@@ -119,7 +119,7 @@ void tw_mbarrier_inval(struct tw_context *context, uint32_t mask, char *shared, 
     context->moved = 1;
 }
 
-// Lanes expect bytes of transactions; with `ended` they say that so many have come.
+// Lanes expect bytes of transactions; with `ended` these bytes have arrived.
 bool tw_mbarrier_expect(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                         char *shared, const uint64_t *places, const uint32_t *bytes, uint32_t ended)
 {
@@ -135,7 +135,7 @@ bool tw_mbarrier_expect(struct tw_context *context, const struct tw_warp *warp, 
     return false;
 }
 
-// Lanes arrive, by `counts` each, or once where they expect as many bytes; `states` are the mbarriers' bits before.
+// Lanes arrive `counts` times each, or once and expect `counts` bytes; `states` become the mbarriers' earlier bits.
 bool tw_mbarrier_arrive(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                         char *shared, const uint64_t *places, const uint32_t *counts, uint64_t *states, uint32_t does)
 {

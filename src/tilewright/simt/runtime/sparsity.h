@@ -1,7 +1,7 @@
-// Which elements of a sparse matrix A are there, of a product by a warp: half of each row, as metadata say.
+// The elements of a sparse matrix A of a warp's product that are stored: half of each row, which metadata select.
 //
-// Four bits say of a chunk of four elements which two are there: two bits each. Of tf32 a chunk is two elements of which
-// one is there, as if it were two halves; of 4 bits a chunk is eight elements, in pairs. A is laid out as a matrix of half the
+// Four bits select two elements of a chunk of four, two bits each. For tf32 a chunk is two elements, of which one is
+// stored, as if it were two halves; for 4 bits a chunk is eight elements, in pairs. A is laid out as a matrix of half the
 // columns does. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; where the figures show it alone, the layout of metadata is
 // as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
 
@@ -31,7 +31,7 @@ static inline uint32_t chunk_metadata(const struct sparsity *s, uint32_t row, ui
     return s->metadata[pair + lower] >> (chunk % 8 * CHUNK_BITS) & 15;  // or one row
 }
 
-// Which k of a row element `i` of those that are there has.
+// The k of stored element `i` of a row.
 static inline uint32_t place_of(const struct sparsity *s, uint32_t row, uint32_t i)
 {
     const uint32_t there = s->bits == 32 ? 1 : s->bits == 4 ? 4 : 2, chunk = i / there;

@@ -14,7 +14,7 @@ static void set_type(struct tw_tensor_map *map, uint64_t type)
     map->type = known ? numbers[type] : 0;
 }
 
-// What elements outside are read as: zeros, or the NaN of the elements' width.
+// The value of elements outside: zeros, or the NaN of the elements' width.
 static void set_fill(struct tw_tensor_map *map, bool nans)
 {
     const uint64_t each = map->element_bytes == 2   ? 0x7fff7fff7fff7fff
@@ -42,14 +42,14 @@ static void set_field(struct tw_tensor_map *map, uint32_t field, uint32_t axis, 
     else if (field == TW_MAP_TYPE)
         set_type(map, value);
     else if (field == TW_MAP_INTERLEAVE && value != 0)
-        map->rank = 0;  // only maps without are taken
+        map->rank = 0;  // only maps without them are supported
     else if (field == TW_MAP_SWIZZLE)
         map->units = value < 4 ? (uint16_t)(1 << value) : 0;
     if (field == TW_MAP_FILL || field == TW_MAP_TYPE)
         set_fill(map, field == TW_MAP_FILL ? value != 0 : nans);
 }
 
-// Lanes change a field of their maps; `axis` where there is one for each.
+// Lanes change a field of their maps; `axis` for a field that each axis has.
 void tw_map_replace(uint32_t mask, char *const *maps, uint32_t field, uint32_t axis, const uint64_t *values)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

@@ -1,6 +1,6 @@
-// Products of matrices by a warpgroup: each warp makes 16 rows, eight columns at a time, as its own `mma` would.
+// Products of matrices by a warpgroup: each warp computes 16 rows, eight columns at a time, as its own `mma` would.
 //
-// Of a sparse A half of each row is there, and B is twice as long: its metadata are those of a warp's `mma.sp`.
+// A sparse A has half of the elements of each row, and B is twice as long; the metadata are those of a warp's `mma.sp`.
 //
 // `descriptors.h` says where their matrices are in shared memory.
 
@@ -41,7 +41,7 @@ static struct matrix matrix_at(const struct tw_context *context, const char *sha
     };
 }
 
-// A unit of 16 bytes, which swizzles keep together; zeros where it is outside.
+// A unit of 16 bytes, which swizzles keep together; zeros if it is outside.
 static void load_unit(struct matrix *m, uint32_t offset, void *unit)
 {
     const uint32_t at = tw_matrix_swizzled(&m->at, offset);
@@ -88,7 +88,7 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
     return true;
 }
 
-// Where the 32 units of 16 bytes are that hold 16 lines of a matrix, for instruments: eight of an atom after eight.
+// For instruments, the places of the 32 units of 16 bytes that hold 16 lines of a matrix: eight of each atom.
 // The lines of A are those of the warp; `step` counts 32 bytes along k.
 void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
                     uint32_t across, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
@@ -104,8 +104,8 @@ void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp
     }
 }
 
-// 16 rows by eight columns; registers of A, B and C follow each other in `sources`. Of integers the formats say whether
-// they have a sign.
+// Multiply 16 rows by eight columns; registers of A, B and C are adjacent in `sources`. For integers the formats say
+// whether they are signed.
 static void multiply(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t flags, bool sparse)
 {
@@ -126,8 +126,8 @@ static void multiply(const struct tw_context *context, uint32_t *results, const 
     }
 }
 
-// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it is; `metadata` is null
-// where A is not sparse.
+// `results` hold D as it was. `held` is A's registers, or null if a descriptor says where A is; `metadata` is null if A is
+// not sparse.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
               uint32_t a_format, uint32_t b_format, uint32_t flags, const uint32_t *metadata, uint32_t selector)
