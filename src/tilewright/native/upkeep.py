@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tilewright.native import private
 
-#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, the assembler's output, the library
-#: that CUDA programs run with, and what a tuner found.
+#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, the output of NVRTC and of the assembler, the
+#: library that CUDA programs run with, and what a tuner found.
 #: PoCL has a folder of its own, and manages its files itself.
 TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS = private.ROOMS
 #: How full the cache is left, so that not every write removes an entry.

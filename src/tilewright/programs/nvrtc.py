@@ -7,13 +7,17 @@ Source: NVRTC documentation, "Accessing Lowered Names" and "Supported Compile Op
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.native.once import once
+from tilewright.programs import nvrtc_cache
 from tilewright.programs.optional import missing, require
 from tilewright.waiting import announced
 
@@ -42,6 +46,13 @@ def compile_cuda(
 
     Raises CompileError: NVRTC rejected the source, or it has no such kernel.
     """
+    flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *options, *["-lineinfo"] * lineinfo]
+    folders = _folders()
+    facts = (entry, path, _version(), *_HEADERS.values())
+    return nvrtc_cache.kept(source, path, flags, folders, facts, lambda: _compiled(source, entry, flags, folders, path))
+
+
+def _compiled(source: str, entry: str, flags: Sequence[str], folders: Sequence[str], path: str) -> tuple[str, str]:
     nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
     try:
@@ -52,9 +63,7 @@ def compile_cuda(
     _check(nvrtc, error)
     try:
         _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode())[0])
-        flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *_includes(), *options]
-        if lineinfo:
-            flags.append("-lineinfo")
+        flags = [*(f"--include-path={folder}" for folder in folders), *flags]
         with announced("compiling", entry):
             (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
@@ -75,11 +84,28 @@ def _check(nvrtc: Any, error: Any) -> None:
         raise CompileError(f"NVRTC reports {error.name}")
 
 
-def _includes() -> list[str]:
+def _folders() -> list[str]:
     """The folders of CUDA's headers (cuda_fp16.h, and cuda/std of CCCL, which they use), if installed."""
     pathfinder = require("cuda.pathfinder", _PURPOSE)
     folders = (pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
-    return [f"--include-path={folder}" for folder in folders if folder]
+    return [folder for folder in folders if folder]
+
+
+@once
+def _version() -> str:
+    """Which NVRTC it is: the versions of its wheels, which are found first, or the library's path, size and time."""
+    wheels = []
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            wheels.append(metadata.version(name))
+    if wheels:
+        return " ".join(wheels)
+    try:
+        path = require("cuda.pathfinder", _PURPOSE).load_nvidia_dynamic_lib("nvrtc").abs_path
+    except RuntimeError as cause:
+        raise missing("the NVRTC library", _PURPOSE, cause) from cause
+    status = Path(path).stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def output(nvrtc: Any, program: Any, size_of: Any, read: Any) -> bytes:

@@ -298,8 +298,8 @@ class TestResources:
     def test_they_are_kept_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from tilewright.programs import assembler
 
-        monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
         program = Program.from_cuda(CUDA, "plain", options=["-DWIDTH=17"])
+        monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
         first = program.resources()
         code = assembler.cubin(program.ptx, program.entry, program.cc)
         assert code.startswith(b"\x7fELF")

@@ -78,7 +78,8 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
     shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
-    if _reads_reserved(module, entry):
+    roles = {opcode: role_of(opcode) for opcode in {item.opcode for item in _instructions(module, entry)}}
+    if _reads_reserved(module, entry, {opcode for opcode, role in roles.items() if role is Role.COPY}):
         shared.append(tree.Variable(RESERVED, "shared", ".b8", RESERVED_BYTES, align=16))
         layout.shared_gap_bytes += RESERVED_BYTES
     for variable in shared:
@@ -111,22 +112,22 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             layout.param_bytes = offset + parameter.size
     layout.local_bytes = layout.frame_bytes = layout.stack_start = align_up(layout.local_bytes, 16)
     layout.functions = list(module.functions)
-    layout.has_tensor_memory = any(role_of(item.opcode) is Role.TENSOR_MEMORY for item in _instructions(module, entry))
+    layout.has_tensor_memory = Role.TENSOR_MEMORY in roles.values()
     return layout
 
 
 def _instructions(module: tree.Module, entry: tree.Function) -> Iterator[tree.Instruction]:
-    """The variables of a kernel and of every function that it might call."""
+    """The instructions of a kernel and of every function that it might call."""
     for function in (entry, *(f for f in module.functions.values() if not f.is_entry)):
         yield from (item for item in function.body if isinstance(item, tree.Instruction))
 
 
-def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
-    """Whether a kernel, or a function that it might call, reads the offset of the reserved shared memory."""
+def _reads_reserved(module: tree.Module, entry: tree.Function, copies: set[str]) -> bool:
+    """Whether a kernel, or a function that it might call, reads the offset of the reserved shared memory by a copy."""
     return any(
         isinstance(operand, tree.Register) and operand.name in RESERVED_OFFSETS
         for item in _instructions(module, entry)
-        if role_of(item.opcode) is Role.COPY
+        if item.opcode in copies
         for operand in item.operands
     )
 

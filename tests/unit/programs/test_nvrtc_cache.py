@@ -1,0 +1,131 @@
+"""NVRTC's PTX on disk: compiled once, and again when anything that it is made from changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tilewright.programs import nvrtc
+from tilewright.programs.nvrtc import compile_cuda
+
+SOURCE = """#include "first.h"
+#if 0
+#include "second.h"
+#endif
+extern "C" __global__ void k(float *x) { x[0] = VALUE; }
+"""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The entries that NVRTC compiled; the cache starts empty."""
+    compiled: list[str] = []
+    compile_ = nvrtc._compiled
+
+    def counted(source: str, entry: str, *rest: object) -> tuple[str, str]:
+        compiled.append(entry)
+        return compile_(source, entry, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nvrtc, "_compiled", counted)
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    return compiled
+
+
+def compiled(folder: Path, *options: str, source: str = SOURCE, lineinfo: bool = False) -> str:
+    return compile_cuda(source, "k", (9, 0), options, str(folder / "k.cu"), lineinfo=lineinfo)[0]
+
+
+def test_a_program_is_compiled_once(made: list[str], tmp_path: Path) -> None:
+    (tmp_path / "first.h").write_text("#define VALUE 1.0f\n")
+    first = compiled(tmp_path)
+    assert compiled(tmp_path) == first and "k" in first
+    assert made == ["k"]
+    templated = "template <int N> __global__ void t(int *x) { x[0] = N; }"
+    names = [compile_cuda(templated, f"t<{n}>", (9, 0), (), "t.cu", lineinfo=False)[1] for n in (1, 2, 1, 2)]
+    assert names[:2] == names[2:] and names[0] != names[1]
+    assert made == ["k", "t<1>", "t<2>"]
+
+
+@pytest.mark.parametrize(
+    "change", ["text", "option", "capability", "lines", "header", "nested", "other side", "nearer"]
+)
+def test_whatever_it_is_made_from_counts(made: list[str], tmp_path: Path, change: str) -> None:
+    folder, further = tmp_path / "near", tmp_path / "far"
+    folder.mkdir()
+    further.mkdir()
+    (further / "first.h").write_text('#include "third.h"\n#define VALUE THIRD\n')
+    (further / "third.h").write_text("#define THIRD 1.0f\n")
+    (further / "second.h").write_text("")
+    option = f"-I{further}"
+    first = compiled(folder, option)
+    assert compiled(folder, option) == first and made == ["k"]
+    if change == "text":
+        compiled(folder, option, source=SOURCE + "// more\n")
+    elif change == "option":
+        compiled(folder, option, "--use_fast_math")
+    elif change == "capability":
+        compile_cuda(SOURCE, "k", (8, 0), (option,), str(folder / "k.cu"), lineinfo=False)
+    elif change == "lines":
+        compiled(folder, option, lineinfo=True)
+    elif change == "header":
+        (further / "first.h").write_text("#define VALUE 2.0f\n")
+        assert compiled(folder, option) != first
+    elif change == "nested":
+        (further / "third.h").write_text("#define THIRD 2.0f\n")
+        assert compiled(folder, option) != first
+    elif change == "other side":  # which nothing reads now
+        (further / "second.h").write_text("#define SECOND\n")
+        assert compiled(folder, option) == first
+    else:  # a header that is found before the one that was read
+        (folder / "first.h").write_text("#define VALUE 3.0f\n")
+        assert compiled(folder, option) != first
+    assert made == ["k", "k"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("#define NAME <cuda_fp16.h>\n#include NAME\n", ()),
+        ('#if __has_include("first.h")\n#endif\n', ()),
+        ("#/* */include <cuda_fp16.h>\n", ()),
+        ("#\\\ninclude <cuda_fp16.h>\n", ()),
+        ("%:include <cuda_fp16.h>\n", ()),
+        ("// __TIME__\n", ()),
+        ("", ("--pre-include=cuda_fp16.h",)),
+    ],
+)
+def test_what_cannot_be_told_is_compiled_each_time(
+    made: list[str], tmp_path: Path, text: str, options: tuple[str, ...]
+) -> None:
+    source = text + 'extern "C" __global__ void k(float *x) { x[0] = 1; }'
+    for _ in range(2):
+        compiled(tmp_path, *options, source=source)
+    assert made == ["k", "k"]
+
+
+def test_a_header_of_cuda_counts_by_its_folder(
+    made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "cuda"
+    (own / "below").mkdir(parents=True)
+    (own / "below" / "own.h").write_text("#define VALUE 1.0f\n")
+    monkeypatch.setattr(nvrtc, "_folders", lambda: [os.fspath(own)])
+    source = SOURCE.replace("first.h", "below/own.h")
+    compiled(tmp_path, source=source)
+    compiled(tmp_path, source=source)
+    assert made == ["k"]
+    nvrtc.nvrtc_cache._listing.cache_clear()  # another process
+    (own / "below" / "own.h").write_text("#define VALUE 10.0f\n")
+    assert "1092616192" in compiled(tmp_path, source=source)  # the bits of 10
+    assert made == ["k", "k"]
+
+
+def test_errors_are_no_entries(made: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(nvrtc.CompileError, match=r"first\.h"):
+            compiled(tmp_path)
+    (tmp_path / "first.h").write_text("#define VALUE 1.0f\n")
+    compiled(tmp_path)
+    assert made == ["k"] * 3
