@@ -30,13 +30,14 @@ _FRAME = re.compile(r"[\w.]+:$|\}$")
 def strings(tree: ast.AST) -> Iterator[str]:
     """Every string but docstrings; a value in an f-string is a zero byte."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    docstrings = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and ast.get_docstring(n)}  # type: ignore[attr-defined]
-    inside: set[int] = set()
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    # Docstrings, and what stands inside f-strings.
+    others = {id(n.body[0].value) for n in nodes if isinstance(n, documented) and ast.get_docstring(n)}  # type: ignore[attr-defined]
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            inside |= {id(part) for part in node.values if isinstance(part, ast.Constant)}
+            others |= {id(part) for part in node.values if isinstance(part, ast.Constant)}
             yield "".join(str(x.value) if isinstance(x, ast.Constant) else "\0" for x in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (docstrings | inside):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in others:
             yield node.value
 
 
