@@ -7,7 +7,9 @@ the two results would be collected while code that it loaded still runs.
 from __future__ import annotations
 
 import functools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -18,7 +20,8 @@ _T = TypeVar("_T")
 class Once(Generic[_T]):
     """Results by key. A thread that asks for one in the making waits for it; if the making fails, the next tries.
 
-    At most `capacity` results are kept; the oldest are dropped.
+    At most `capacity` results are kept; the oldest are dropped. In a process that was forked nobody waits for threads
+    of its parent, which it does not have.
 
     >>> squares = Once[int]()
     >>> squares.get(3, lambda: 9), squares.get(3, lambda: 0)
@@ -28,6 +31,10 @@ class Once(Generic[_T]):
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
         self._made: dict[Hashable, _T] = {}
+        self._begin()
+        os.register_at_fork(after_in_child=functools.partial(_forked, weakref.ref(self)))
+
+    def _begin(self) -> None:
         self._gates: dict[Hashable, threading.RLock] = {}
         self._lock = threading.RLock()
 
@@ -57,6 +64,11 @@ class Once(Generic[_T]):
         """Forget every result."""
         with self._lock:
             self._made.clear()
+
+
+def _forked(results: weakref.ref[Once[Any]]) -> None:
+    if living := results():
+        living._begin()
 
 
 def once(function: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -92,3 +94,20 @@ def test_what_is_made_may_be_asked_for_while_it_is_made() -> None:
         return nested() if len(depth) == 1 else 7
 
     assert nested() == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not run: this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
+    results = Once[int]()
+    making, may_end = threading.Event(), threading.Event()
+    thread = threading.Thread(target=results.get, args=("key", lambda: (making.set(), may_end.wait(), 1)[2]))
+    thread.start()
+    assert making.wait(10)
+    if not (child := os.fork()):
+        signal.alarm(10)
+        os._exit(results.get("key", lambda: 42))
+    may_end.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+    assert results.peek("key") == 1
