@@ -70,6 +70,9 @@ class Compiler:
         self.cpu = "" if features is not None else llvm.get_host_cpu_name()
         self._target = llvm.Target.from_default_triple()
         self._jit = llvm.create_lljit_compiler(self._machine(2))
+        # By level of code generation. A machine sets up its tables when it first makes code: a quarter of the time of a
+        # small kernel.
+        self._machines = {effort.value[0]: self._machine(effort.value[0]) for effort in Effort}
 
     @property
     def identity(self) -> str:
@@ -102,15 +105,17 @@ class Compiler:
         written = [*texts, ir] if isinstance(ir, str) else texts
         if any(halves.needed(text, self._target.triple, self.features) for text in written):
             codes.append(bitcode(halves.SOURCE))
-        return calls().run(lambda check: self._compiled(_joined(ir, [*texts, *codes], exports), chosen, check))
+        return calls().run(lambda check: self._compiled(_joined(ir, [*texts, *codes]), exports, chosen, check))
 
-    def _compiled(self, module: Any, effort: Effort, check: Callable[[], None]) -> bytes:
+    def _compiled(self, module: Any, exports: Collection[str], effort: Effort, check: Callable[[], None]) -> bytes:
         check()
         level, passes = effort.value
-        machine = self._machine(level)
+        machine = self._machines[level]
         options = llvm.create_pipeline_tuning_options(speed_level=1)
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
         builder = llvm.create_pass_builder(machine, options)
+        if exports:
+            _drop_the_rest(module, exports, builder)
         if passes is None:
             manager = builder.getModulePassManager()
         else:
@@ -156,7 +161,7 @@ def parsed(source: Source, context: Any = None) -> Any:
     return (llvm.parse_assembly if isinstance(source, str) else llvm.parse_bitcode)(source, context)
 
 
-def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> Any:
+def _joined(ir: Source, parts: Sequence[Source]) -> Any:
     """A module with its parts linked in; they are joined in pairs first.
 
     Each link scans the whole destination module, so linking one by one takes time of n^2.
@@ -173,12 +178,10 @@ def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> An
         modules = modules[::2]
     for joined in modules:
         module.link_in(joined)
-    if exports:
-        _drop_the_rest(module, exports)
     return module
 
 
-def _drop_the_rest(module: Any, exports: Collection[str]) -> None:
+def _drop_the_rest(module: Any, exports: Collection[str], builder: Any) -> None:
     """Remove functions that neither `exports` nor what they call needs. LLVM itself may call `halves.SYMBOLS`."""
     kept = {*exports, *halves.SYMBOLS}
     for function in module.functions:
@@ -186,8 +189,7 @@ def _drop_the_rest(module: Any, exports: Collection[str]) -> None:
             function.linkage = "internal"
     manager = llvm.create_new_module_pass_manager()
     manager.add_global_dead_code_eliminate_pass()
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    manager.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    manager.run(module, builder)
 
 
 @once
