@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import levels
 import numpy as np
 import pytest
 from harness import SHAPES, Compiled, differences, forms_of, signature
@@ -121,13 +122,13 @@ def wrong(module: str, forms: list, count: int) -> list[str]:
 
 @pytest.mark.parametrize("opcode", sorted({form.row.opcode for form in FORMS}))
 def test_half_arithmetic_is_rounded_once(opcode: str) -> None:
-    found = wrong("half", [form for form in FORMS if form.row.opcode == opcode], 640)
+    found = wrong("half", [form for form in FORMS if form.row.opcode == opcode], levels.share(640))
     assert not found, "\n".join(found[:20])
 
 
 @pytest.mark.parametrize("opcode", ["min", "max"])
 def test_extrema_order_zeros_and_nans(opcode: str) -> None:
-    found = wrong("extrema", [form for form in EXTREMA if form.row.opcode == opcode], 256)
+    found = wrong("extrema", [form for form in EXTREMA if form.row.opcode == opcode], levels.share(256))
     assert not found, "\n".join(found[:20])
 
 

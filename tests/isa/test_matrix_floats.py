@@ -196,10 +196,18 @@ def quad_gathered(registers: np.ndarray, bits: int) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("style", STYLES)
+#: Where elements lie changes no sum: all kinds of values in one layout, one of them in each other.
+LAID_OUT = [
+    pytest.param(
+        layouts, style, id=f"{'-'.join(layouts)}-{style}", marks=[] if i in (0, j + 1) else [pytest.mark.volume]
+    )
+    for i, layouts in enumerate(LAYOUTS) for j, style in enumerate(STYLES)
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("capability", ["7.0", "7.5", "8.0", "9.0"])
 @pytest.mark.parametrize("results", RESULTS, ids="-".join)
-@pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize(("layouts", "style"), LAID_OUT)
 @pytest.mark.parametrize("cases", [1, pytest.param(25, marks=pytest.mark.volume)])
 def test_four_products_of_eight_lanes(layouts, results, capability, style, cases):
     of_d, of_c = results

@@ -86,8 +86,14 @@ class Harness:
                 if isinstance(part, bytes):
                     module.link_in(llvm.parse_bitcode(part))
             module.verify()
+            for function in module.functions:  # what the handler does not call is not compiled
+                if not function.is_declaration and function.name != handler.symbol:
+                    function.linkage = "internal"
+            builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
+            unused = llvm.create_new_module_pass_manager()
+            unused.add_global_dead_code_eliminate_pass()
+            unused.run(module, builder)
             if self._native:
-                builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
                 builder.getModulePassManager().run(module, builder)
             kinds = [_WIDTHS[str(x.type)] for x in module.get_function(handler.symbol).arguments]
             library = (

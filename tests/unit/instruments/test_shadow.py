@@ -248,7 +248,7 @@ def test_the_model_is_right_about_plain_cases():
     assert pairs(*chain, Step("sync", low=16, tile=2, high=18), low) == {Race(frozenset((0, 4)), "lanes")}
 
 
-@pytest.mark.parametrize("warps", [1, 2, 5])
+@pytest.mark.parametrize("warps", [1, pytest.param(2, marks=pytest.mark.volume), 5])
 def test_an_access_of_all_lanes_in_order_is_judged_like_one_lane_by_lane(warps):
     """The quick test of patterns and the exact one of lanes find the same at the same places."""
     body = """mul.lo.u32 %r1, %tid, 4; st.shared.u32 [%r1], %tid; {barrier} ld.shared.u32 %r2, [%r1+{ahead}];

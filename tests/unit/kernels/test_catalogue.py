@@ -30,12 +30,20 @@ TILES = {
 }  # fmt: skip
 
 
+def is_alike(record: Record, dtype: str) -> bool:
+    return any(record.columns) or (record.source == "TC" and dtype != record.dtypes[-1])
+
+
 def cases(pairs: list[tuple[Record, str]]) -> pytest.MarkDecorator:
-    """Of each pair a test; of those that are another's for operands by columns, for the volume tests."""
+    """Of each pair a test.
+
+    For the volume tests: kernels that are another's for operands by columns, and of tensor cores all dtypes but the
+    last, which share their template.
+    """
     return pytest.mark.parametrize(
         ("record", "dtype"),
         [
-            pytest.param(r, d, id=f"{r.name}-{d}", marks=[pytest.mark.volume] if any(r.columns) else [])
+            pytest.param(r, d, id=f"{r.name}-{d}", marks=[pytest.mark.volume] if is_alike(r, d) else [])
             for r, d in pairs
         ],
     )

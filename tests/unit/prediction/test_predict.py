@@ -268,7 +268,7 @@ def test_the_report_says_time_limiter_and_shares() -> None:
     assert "tensor cores" not in text
 
 
-@pytest.mark.parametrize("gpu", ["t4", "h100"])
+@pytest.mark.parametrize("gpu", [pytest.param("t4", marks=pytest.mark.volume), "h100"])
 def test_kernels_with_calls_branches_and_local_memory_have_a_time(gpu: str) -> None:
     from numba import cuda, float32
 

@@ -141,7 +141,14 @@ def test_what_the_assembler_never_lets_run_takes_no_memory() -> None:
     assert simulated([one("LDS", "RZ", "[RZ]", guard="@!PT", line=1)] * 20).worked[2] == 0
 
 
-@pytest.mark.parametrize("kernel", ["tensor_core", "tensor_core_tf32", "tensor_core_f64", "tensor_core_s8"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "tensor_core",
+        "tensor_core_f64",
+        *(pytest.param(name, marks=pytest.mark.volume) for name in ("tensor_core_tf32", "tensor_core_s8")),
+    ],
+)
 def test_a_kernel_of_tensor_cores_has_a_time_with_its_copies_and_products(kernel: str) -> None:
     """Of 512^3, tiles of A and B come from the second level, and each product is made once."""
     record, gpu = catalogue.find(kernel), machine.gpu("a100")

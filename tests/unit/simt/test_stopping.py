@@ -13,6 +13,7 @@ from tilewright.errors import LimitError, PtxError
 from tilewright.instruments import Coalescing
 from tilewright.kernels import catalogue
 from tilewright.programs import Program
+from tilewright.simt.translate import inline
 
 
 def test_a_limit_of_seconds_holds_although_no_warp_runs_long() -> None:
@@ -109,12 +110,14 @@ def test_a_one_dimensional_launch_minds_only_the_kernel_itself() -> None:
     assert simt.launch(Program.from_ptx(text, "k"), 1, 32, ()).warp_instructions == 1
 
 
-def test_a_kernel_too_long_to_compile_is_refused() -> None:
-    body = "add.u32 %r1, %r1, 1;\n" * 100_001
+def test_a_kernel_too_long_to_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert inline.INSTRUCTIONS_MAX == 100_000  # so many lines take seconds to read
+    monkeypatch.setattr(inline, "INSTRUCTIONS_MAX", 1000)
+    body = "add.u32 %r1, %r1, 1;\n" * 1001
     text = (
         f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry long()\n{{\n.reg .u32 %r1;\n{body}ret;\n}}\n"
     )
-    with pytest.raises(PtxError, match=r"'long' must have at most 100,000 instructions \(got 100,002\)"):
+    with pytest.raises(PtxError, match=r"'long' must have at most 1,000 instructions \(got 1,002\)"):
         simt.launch(Program.from_ptx(text), 1, 1, ())
 
 

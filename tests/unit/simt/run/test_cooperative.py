@@ -70,10 +70,16 @@ def program(name: str) -> Program:
     return Program.from_ptx(ptx(), name)
 
 
-@pytest.mark.parametrize("seed", [None, 1])
 @pytest.mark.parametrize(
-    ("grid", "block"),
-    [(1, 1), (1, 33), (2, 32), (7, 40), ((2, 3), (4, 4)), ((2, 1, 2), (3, 2, 5)), (200, 8)],
+    ("grid", "block", "seed"),
+    [
+        *(
+            (*extents, seed)
+            for extents in [(1, 1), (1, 33), (2, 32), (7, 40), ((2, 3), (4, 4)), ((2, 1, 2), (3, 2, 5))]
+            for seed in (None, 1)
+        ),
+        (200, 8, 1),
+    ],
 )
 def test_the_grid_waits_for_itself(grid: Any, block: Any, seed: int | None) -> None:
     size = int(np.prod(grid) * np.prod(block))
