@@ -140,9 +140,9 @@ def command_line(arguments: list[str]) -> str:
 
     Its status must be 0, or 1 of a report that ends with its findings.
     """
-    from tilewright.cli.app import app
+    from tilewright.cli.app import program_command
 
-    printed, status = _printed(["tilewright", *arguments], app)
+    printed, status = _printed(["tilewright", *arguments], program_command())
     found = re.search(r"^\d+ findings? \(.*\Z", printed, re.MULTILINE) is not None
     assert status == int(found), f"tilewright {shlex.join(arguments)} ended with status {status}:\n{printed}"
     return printed

@@ -60,13 +60,11 @@ def _options(name: str, line: str) -> dict[str, Any] | None:
     Raises ArgumentValueError: there is no such option, or cells do not have it.
     """
     import typer
-    from typer.main import get_command
 
-    from tilewright.cli.app import app
+    from tilewright.cli.app import program_command
 
-    command: Any = get_command(app)
     try:
-        found: dict[str, Any] = command.commands[name].make_context(f"%%{name}", shlex.split(line)).params
+        found: dict[str, Any] = program_command().commands[name].make_context(f"%%{name}", shlex.split(line)).params
     except typer.Exit:
         return None
     except Exception as error:

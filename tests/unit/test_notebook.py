@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import sys
@@ -43,6 +44,8 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
     if placed is not None and placed.started_by is not None:
         placed.started_by.stop()
     interactive.InteractiveShell.clear_instance()
+    shell.history_manager.close()
+    atexit.unregister(shell.atexit_operations)  # each shell would collect garbage for a second
 
 
 def failing(text: str) -> tuple[str, object]:

@@ -39,11 +39,11 @@ def _run() -> None:
         from tilewright.native.interrupts import none_lost
 
         with none_lost():
-            from tilewright.cli.app import app
+            from tilewright.cli.app import program_command
             from tilewright.report.status import progress
 
             with _warnings_shown(), progress():
-                app()
+                program_command()()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):
             _interrupted()

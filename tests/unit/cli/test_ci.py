@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -316,13 +316,11 @@ def test_values_that_other_parts_know_are_reported_with_their_file(
 
 
 @pytest.fixture
-def commands() -> Iterator[dict[str, Any]]:
-    from typer.main import get_command
+def commands() -> dict[str, Any]:
+    from tilewright.cli.app import program_command
 
-    from tilewright.cli.app import app
-
-    group: Any = get_command(app)
-    return group.commands
+    found: dict[str, Any] = program_command().commands
+    return found
 
 
 def test_every_example_of_help_is_one_that_parses(commands: dict[str, Any]) -> None:
