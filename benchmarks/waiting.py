@@ -2,7 +2,8 @@
 
 The programs are a first `cuda.reduce` of 10,000 numbers and two Jacobi sweeps of numba.cuda, run, checked and profiled,
 and the ladder at 64. Then what a launch of `tiled` and `results_8` at 256^3, plain and with all of check's instruments,
-takes in code that was quickly made and in optimised code: the first launch, which makes it, and the least of the next.
+and a plain one of `hopper` takes in code that was quickly made and in optimised code: the first launch, which makes it,
+and the least of the next.
 Last, three checks of `hopper_multicast` one after the other as a user runs them, with an empty cache: none of them
 waits for optimised code.
 
@@ -22,7 +23,6 @@ from typing import Any
 from unittest import mock
 
 import measuring
-import numpy as np
 
 import tilewright as tw
 from tilewright.kernels import catalogue
@@ -81,6 +81,7 @@ def main() -> None:
     options = parser.parse_args()
     found = whole_programs(options.rounds)
     tiered = [both_tiers(name, launch) for launch in ("run", "check") for name in ("tiled", "results_8")]
+    tiered.append(both_tiers("hopper", "run"))
     long = checks_in_a_row("hopper_multicast", (300, 640, 520))
     rows = [(row["name"], row["command"], row["seconds"].text()) for row in found]
     columns = ("kernel", "command", "quick: first, s", "next, ms", "optimised: first, s", "next, ms")
@@ -121,9 +122,10 @@ def processor_seconds(words: list[str]) -> float:
 def both_tiers(name: str, command: str) -> dict[str, Any]:
     """A kernel's launches, run or checked, in each kind of code."""
     record = catalogue.find(name)
-    program = record.program("float32")
-    a, b = operands(SIZE, SIZE, SIZE, "float32")
-    c = np.zeros((SIZE, SIZE), np.float32)
+    dtype = record.dtypes[0]
+    program = record.program(dtype)
+    a, b = operands(SIZE, SIZE, SIZE, dtype)
+    c = record.blank(SIZE, SIZE, dtype)
     shape = record.launch_rule(SIZE, SIZE, SIZE)
     row: dict[str, Any] = {"name": name, "command": command}
     launch = {"run": tw.simt.launch, "check": tw.check}[command]
@@ -138,7 +140,7 @@ def both_tiers(name: str, command: str) -> dict[str, Any]:
             kernels.kernel_store.cache_clear()
             for _ in range(5):
                 start = time.process_time()
-                launch(program, shape.grid, shape.block, record.arguments(a, b, c))
+                launch(program, shape.grid, shape.block, record.arguments(a, b, c), shared_bytes=shape.shared_bytes)
                 seconds.append(time.process_time() - start)
         row |= {f"{kind}_first": f"{seconds[0]:.2f}", f"{kind}_next": f"{1e3 * min(seconds[1:]):.1f}"}
     return row

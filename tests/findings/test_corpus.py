@@ -32,7 +32,7 @@ INSTRUCTIONS = {
     "TW302": r"(st|atom|red)\S*\.global",
     "TW303": r"(st|atom|red)\S*\.global",
     "TW304": rf"{_SHARED}|(ld|st)\.global",
-    "TW306": rf"{_SHARED}|cp\.async|ld\.global",
+    "TW306": rf"{_SHARED}|cp\.async|(ld|st)\.global",
     "TW307": _SHARED,
     "TW308": _SHARED,
     "TW401": r"bar(rier)?\.sync",

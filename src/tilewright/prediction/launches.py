@@ -70,7 +70,7 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-            The model does not support the machine code: tensor memory, textures, bulk reductions, jump tables. Or the
+            The model does not support the machine code: textures, bulk reductions, jump tables. Or the
             PTX targets a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.

@@ -49,6 +49,8 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Han
         function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
         name = f"tw.memory.copy.{'.'.join(map(str, facts))}"
         return function.handler(name, ["ptr null", *(f"i32 {fact}" for fact in facts)])
+    if _is_source(site):
+        return _free(site, "tw_shadow_source")
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
     return found or _free(site)
 
@@ -66,21 +68,34 @@ def stack(site: Site) -> Handler:
     return function.handler(f"tw.memory.stack.{int(ends)}", [f"i32 {OUTSIDE_STATE if ends else 0}"])
 
 
-def _free(site: Site) -> Handler:
+def _is_source(site: Site) -> bool:
+    """Whether it is what an asynchronous copy reads; `flights.c` follows it until the wait."""
+    return site.space == "global" and is_copy(site)
+
+
+def is_copy(site: Site | None) -> bool:
+    """Whether an asynchronous copy to shared memory makes the access."""
+    form = table().find(site.opcode) if site is not None else None
+    return form is not None and form.row.kind == "copy"
+
+
+def _free(site: Site, source: str = "") -> Handler:
     """The handler of an access whose addresses are known only at run time."""
     does, values = how(site), site.access == "store"
     order_bits = _order_bits(site) if does & STRONG and site.space != "local" else 0
     facts = (does, _element_bytes(site), order_bits)
     space = site.space.removeprefix("shared::")  # "cluster": of other blocks
-    name = f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
+    name = source or f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
     function = CFunction(name, EventKind.ACCESS, PARTS, values=values)
-    return function.handler(f"tw.memory.access.{space}.{'.'.join(map(str, facts))}", constants)
+    return function.handler(f"tw.memory.{source or 'access'}.{space}.{'.'.join(map(str, facts))}", constants)
 
 
 def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_bytes: int) -> Handler | None:
     """The handler of accesses of one kind with one base, whose lanes have constant offsets from it, or None."""
     space, does = sites[0].space, how(sites[0])
+    if any(_is_source(site) for site in sites):
+        return None
     sizes = [site.bytes_per_lane for site in sites]
     # inactive lanes may have other offsets; a misaligned access is a fault anyway
     aligned = all(o % size == 0 for lanes, size in zip(offsets, sizes, strict=True) for o in lanes)

@@ -51,6 +51,8 @@ enum {
     TW_WARPS_MAX = 32,
     TW_ROUNDS = 16,  // barriers of a block
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
+    TW_SOURCES_MAX = 64,   // of the youngest ones also what they read
+    TW_SOURCE_SHIFT = 2,   // sources are multiples of 4 bytes
     TW_READINGS_MAX = 512,  // reads of its products that are followed: 30 products of 128 columns
     TW_SETTLED_MAX = 16,
     TW_PIECE_BYTES = 16,  // of what copies and products access
@@ -218,16 +220,28 @@ struct tw_flight {
     uint32_t barrier;  // one more than its offset in shared memory; 0: none
     uint32_t phase;
     uint32_t clock;
-    uint32_t spare;
+    uint32_t source;  // the number of what it reads, from 1; 0: not known
     uint32_t at[TW_WARPS_MAX];
+};
+
+// What lanes of a copy read of global memory: from the arena's start, in 4 bytes, and what W of the cells was then.
+struct tw_source {
+    uint32_t row;
+    uint32_t lanes;
+    uint32_t bytes;
+    uint32_t from[TW_WARPS_MAX];
+    uint32_t seen[TW_WARPS_MAX];
 };
 
 // The copies of a warp that are in flight, the oldest first, and how many groups each lane has committed.
 struct tw_flights {
     uint32_t count;
-    uint32_t spare[31];
+    uint32_t sources;  // how many there were
+    uint32_t coming;   // 1: the next one belongs to the copy that comes next
+    uint32_t spare[29];
     struct tw_clocks groups;
     struct tw_flight of[TW_FLIGHTS_MAX];
+    struct tw_source from[TW_SOURCES_MAX];
 };
 
 // What only some lanes of each warp have released: these lanes, and the clock below which they have.

@@ -4,12 +4,16 @@
 // covers its group, any access of its bytes is a finding. The wait makes it a write of its thread at that moment, which
 // barriers order like any other.
 //
+// What a copy reads is judged as a read when it is issued, and again at the wait. Between the two every write by the block is
+// a defect, even one that a barrier orders after the copy: W of the bytes must be the same at the wait.
+//
 // Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers no
 // copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
 
 #include "judgement.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
+void tw_shadow_free_global(TW_ACCESSES);
 
 static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
 {
@@ -69,11 +73,87 @@ static void mark(struct access *me)
     me->block->version++;
 }
 
+// W of the cells that a lane reads as one number: two that differ are taken for the same once in 2^32.
+static uint32_t hash_of(const struct access *me)
+{
+    uint64_t hash = 0, factor = UINT64_C(0x9E3779B97F4A7C15);
+    struct range range = range_of(me->launch, me->address - me->launch->base, me->bytes);
+    for (uint64_t c = range.first; c < range.end; c++, factor += 2)
+        hash += __atomic_load_n(&me->launch->writes[c], __ATOMIC_RELAXED) * factor;
+    return (uint32_t)(hash >> 32);
+}
+
+// A cell that a lane reads and that its block has written, or 0.
+static uint64_t written_here(const struct access *me)
+{
+    struct range range = range_of(me->launch, me->address - me->launch->base, me->bytes);
+    for (uint64_t c = range.first; c < range.end; c++) {
+        uint64_t cell = __atomic_load_n(&me->launch->writes[c], __ATOMIC_RELAXED);
+        if (cell && cell >> TW_BLOCK_SHIFT == me->number)
+            return cell;
+    }
+    return 0;
+}
+
+// Lanes read the source of a copy, which comes next. Of a copy whose lanes read several numbers of bytes the first is kept.
+void tw_shadow_source(TW_ACCESSES)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_flights *flights = flights_of(of, block, warp->index);
+    struct tw_source *source = &flights->from[flights->sources % TW_SOURCES_MAX];
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                                 order_bits);
+    tw_shadow_free_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                          order_bits);
+    if (!flights->coming || source->row != row)
+        source->row = row, source->lanes = 0, source->bytes = bytes;
+    flights->coming = 1;
+    for (uint32_t left = bytes == source->bytes ? mask : 0; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        uint64_t from = (me.address - of->base) >> TW_SOURCE_SHIFT;
+        if (from > UINT32_MAX || from << TW_SOURCE_SHIFT != me.address - of->base)
+            continue;
+        source->lanes |= 1u << me.lane;
+        source->from[me.lane] = (uint32_t)from;
+        source->seen[me.lane] = hash_of(&me);
+    }
+}
+
+// Lanes of a copy have read its source to the end: nobody of the block may have written since, and writes come after this.
+static void read_again(TW_WHERE, const struct tw_flight *flight, uint32_t lanes)
+{
+    struct tw_shadow_launch *of = launch;
+    const struct tw_flights *flights = flights_of(of, block, warp->index);
+    if (!flight->source || flights->sources - flight->source >= TW_SOURCES_MAX - 1)
+        return;
+    const struct tw_source *source = &flights->from[(flight->source - 1) % TW_SOURCES_MAX];
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        addresses[lane] = of->base + ((uint64_t)source->from[lane] << TW_SOURCE_SHIFT);
+    uint32_t same = lanes & source->lanes;
+    struct access me = access_of(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0,
+                                 TW_READS, source->bytes, 0);
+    for (uint32_t left = same; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        uint64_t cell = hash_of(&me) == source->seen[me.lane] ? 0 : written_here(&me);
+        if (!cell)
+            continue;
+        report(&me, TW_GLOBAL_IN_FLIGHT, cell, true);
+        same &= ~(1u << me.lane);
+    }
+    if (same)
+        tw_shadow_free_global(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0, TW_READS,
+                              source->bytes, 0);
+    (void)row;
+}
+
 // Judge a copy as a write, and follow it. If too many are in flight, it counts as a store.
 __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
 {
     struct tw_shadow_launch *of = launch;
     struct tw_flights *flights = flights_of(of, block, warp->index);
+    uint32_t source = flights->coming ? ++flights->sources : 0;
+    flights->coming = 0;
     for (uint32_t left = mask, with; left; left &= ~with) {
         with = of_one_group(flights, left);
         bool room = flights->count < TW_FLIGHTS_MAX;
@@ -90,7 +170,8 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
             continue;
         }
         struct tw_flight *flight = &flights->of[flights->count++];
-        *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], 0, 0, 0, 0, {0}};
+        *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], 0, 0, 0, source,
+                                     {0}};
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
             flight->at[lane] = (uint32_t)addresses[lane];
     }
@@ -129,6 +210,7 @@ __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t 
         struct tw_flight *flight = &flights->of[i];
         uint32_t grouped = more & tw_where32((tw_i32_lanes)(made - groups > flight->group));
         uint32_t over = flight->lanes & grouped;
+        read_again(slot, warp, launch, block, counters, row, flight, over);
         land(launch, mine, warp->index, flight, over, mine->clocks[warp->index].now);
         flight->lanes &= ~over;
         if (flight->lanes && kept++ < i)

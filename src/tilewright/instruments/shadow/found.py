@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.instruments.findings import Finding, split
 from tilewright.instruments.places import place
 from tilewright.instruments.shadow import cells
+from tilewright.instruments.shadow.accesses import is_copy
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.mbarriers import is_product
 from tilewright.instruments.shadow.records import Record
@@ -60,6 +61,8 @@ _SHARED = (
     cells.SHARED_IN_FLIGHT,
     cells.SHARED_SOURCE,
 )
+#: Kinds of race of a block in global memory.
+_GLOBAL = (cells.GLOBAL_RACE, cells.GLOBAL_LANES, cells.GLOBAL_IN_FLIGHT)
 #: Kinds of race, from the widest scope on. A line that races in a wide scope is not also reported for a narrower one,
 #: which depends on the order of execution.
 _WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW308", "TW411", "TW301", "TW304")
@@ -79,12 +82,14 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         if record.kind in _SHARED:  # which of the two ran first is chance
             code = _in_flight(site, other) or code
+        if record.kind in _GLOBAL and (is_copy(site) or is_copy(other)):
+            code = "TW306"
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
             copies = other is not None and other.asynchronous and site.asynchronous and wrote and other_wrote
             details |= {"how": "copies" if copies else "writes" if other_wrote or other is None else "reads"}
         if code in ("TW306", "TW307", "TW308"):
-            details |= {"space": "global" if record.kind == cells.GLOBAL_IN_FLIGHT else "shared"}
+            details |= {"space": "global" if record.kind in _GLOBAL else "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
