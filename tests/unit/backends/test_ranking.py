@@ -148,7 +148,7 @@ def test_the_shape_changes_no_chain_of_sums(name: str, order: str) -> None:
     for gpu, k in itertools.product(GPUS, (8, 600, 20_000)):
         chains = {
             one.record.chain
-            for m, n in itertools.product((1, 130, 9000), repeat=2)
+            for m, n in ((1, 1), (1, 9000), (130, 130), (9000, 130), (9000, 9000))
             for one in choice(name, m, n, k, gpu.key, order).candidates
         }
         assert len(chains) == 1, (gpu.key, k)

@@ -271,7 +271,8 @@ def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: 
     assert not (tmp_path / "c.npy").exists()
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert f"; {kept} of {kept_of[2]} tiles were there already" in " ".join(done.stdout.split()), done
-    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(a, a, algebra="max-plus"))
+    some = slice(0, None, 29)  # of every tile
+    assert np.array_equal(np.load(tmp_path / "c.npy")[some], tw.matmul(a[some], a, algebra="max-plus"))
 
 
 def test_help_shows_products_larger_than_memory(tilewright: Run) -> None:

@@ -221,7 +221,7 @@ if __name__ == "__main__":
 def test_processes_of_the_program_have_a_gpu_and_are_checked(
     program: Any, command: str, methods: tuple[str, ...]
 ) -> None:
-    line = [sys.executable, "-m", "tilewright", command, "--limit", "0.5", "--json", program("", PARENT), *methods]
+    line = [sys.executable, "-m", "tilewright", command, "--limit", "0.3", "--json", program("", PARENT), *methods]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     said = done.stderr.splitlines()
     assert {f"{x} [3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" for x in methods} <= set(said)

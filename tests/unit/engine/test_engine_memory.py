@@ -116,7 +116,7 @@ kinds = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.tuples(extents, extents, extents),
     kinds,
@@ -149,7 +149,7 @@ from pathlib import Path
 import numpy as np
 import tilewright as tw
 
-N = 1000
+N = 1400
 
 
 def views(n, dtype):
