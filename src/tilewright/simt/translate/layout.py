@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
@@ -67,8 +67,11 @@ class Layout:
         return self.stack_start > self.frame_bytes
 
 
-def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
-    """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory."""
+def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Iterable[tree.Function] = ()) -> Layout:
+    """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory.
+
+    Shared variables of the functions that it calls are among them: dynamic shared memory comes behind all.
+    """
     layout = Layout(gap_bytes=gap)
     dynamic: list[str] = []
     module_end = 0
@@ -77,7 +80,9 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             offset = align_up(module_end, variable.alignment)
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
-    shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
+    named = {v.name: v for v in (*module.variables.values(), *entry.variables)}
+    named = {v.name: v for function in called for v in function.variables} | named
+    shared = [v for v in named.values() if v.space == "shared"]
     roles = {opcode: role_of(opcode) for opcode in {item.opcode for item in _instructions(module, entry)}}
     if _reads_reserved(module, entry, {opcode for opcode, role in roles.items() if role is Role.COPY}):
         shared.append(tree.Variable(RESERVED, "shared", ".b8", RESERVED_BYTES, align=16))

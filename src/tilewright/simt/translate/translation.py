@@ -17,7 +17,7 @@ from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
 from tilewright.simt.translate.function import emit_called
 from tilewright.simt.translate.hosts import HostVectors
-from tilewright.simt.translate.layout import Layout, align_up, lay_out
+from tilewright.simt.translate.layout import Layout, lay_out
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass
 
@@ -134,9 +134,7 @@ def _translate(
         called = _called(module, function)
         if stacked := stack.is_used([function, *called.values()]):
             function, called = stack.passing(function), _called(module, function, stacked=True)
-        layout = lay_out(module, function, gap)
-        for callee in called.values():
-            _place_statics(layout, callee, gap)
+        layout = lay_out(module, function, gap, called.values())
     layout.stack_start = layout.local_bytes = layout.local_bytes + STACK_BYTES * bool(called)
     layout.local_bytes += launch.stack_bytes * stacked
     main = _emitter(module, function, layout, launch, instruments, host)
@@ -200,17 +198,6 @@ def _called(module: tree.Module, function: tree.Function, *, stacked: bool = Fal
 def _taking(function: tree.Function, *, stacked: bool) -> tree.Function:
     """A called function, with the stack as an argument if there is one."""
     return stack.with_stack(function) if stacked else function
-
-
-def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
-    """Shared variables declared inside a called function."""
-    for variable in function.variables:
-        if variable.space == "shared" and variable.name not in layout.places:
-            offset = align_up(layout.shared_bytes, variable.alignment)
-            layout.places[variable.name] = ("shared", offset)
-            layout.sizes[variable.name] = variable.size
-            layout.shared_bytes = offset + variable.size + gap
-            layout.shared_gap_bytes += gap
 
 
 def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:

@@ -238,3 +238,21 @@ def test_functions_of_a_cuda_program():
     launch(program, 1, 40, (out,))
     wanted = [t + 1 + t * 0.5 + 1000.0 * (2 * (t & 3) + 3) + 1e6 * (t + 7 if t % 3 else t * 7) for t in range(40)]
     assert out.tolist() == wanted
+
+
+def test_dynamic_shared_memory_comes_behind_that_of_called_functions():
+    """A recursive function's own array, declared inside it, is not where the kernel's dynamic one begins."""
+    module = """.extern .shared .align 4 .b32 dynamic[];
+        .func (.param .b32 back) kept(.param .b32 depth, .param .b32 x) {
+        .shared .align 4 .b32 own[64]; .reg .pred %p; .reg .b32 %r<9>;
+        ld.param.u32 %r1, [depth]; ld.param.u32 %r2, [x]; setp.eq.u32 %p, %r1, 0; @%p bra LAST;
+        sub.u32 %r1, %r1, 1; add.u32 %r2, %r2, 1;
+        { .param .b32 a; .param .b32 b; .param .b32 c; st.param.b32 [a], %r1; st.param.b32 [b], %r2;
+          call.uni (c), kept, (a, b); ld.param.b32 %r3, [c]; } bra DONE;
+        LAST: mov.u32 %r4, %tid.x; shl.b32 %r4, %r4, 2; mov.u32 %r5, own; add.u32 %r5, %r5, %r4;
+        st.shared.u32 [%r5], %r2; ld.shared.u32 %r3, [%r5];
+        DONE: st.param.b32 [back], %r3; ret; }"""
+    body = f"""mov.u32 %r1, dynamic; mad.lo.u32 %r1, %tid, 4, %r1; add.u32 %r2, %tid, 1000; st.shared.u32 [%r1], %r2;
+        {call("kept", "%r3", "3", "%tid")} ld.shared.u32 %r4, [%r1]; add.u32 %r4, %r4, %r3; st.global.u32 [%at], %r4;"""
+    got = words(body, 64, block=64, module=module, shared_bytes=256)
+    assert got.tolist() == [1000 + t + t + 3 for t in range(64)]
