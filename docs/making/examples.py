@@ -142,19 +142,19 @@ def command_line(arguments: list[str]) -> str:
     """
     from tilewright.cli.app import program_command
 
-    printed, status = _printed(["tilewright", *arguments], program_command())
-    found = re.search(r"^\d+ findings? \(.*\Z", printed, re.MULTILINE) is not None
-    assert status == int(found), f"tilewright {shlex.join(arguments)} ended with status {status}:\n{printed}"
-    return printed
+    screen, status = printed(["tilewright", *arguments], program_command())
+    found = re.search(r"^\d+ findings? \(.*\Z", screen, re.MULTILINE) is not None
+    assert status == int(found), f"tilewright {shlex.join(arguments)} ended with status {status}:\n{screen}"
+    return screen
 
 
 def program_output(arguments: list[str]) -> str:
     """What a Python program prints, run in this process; it may import files of its folder."""
     with patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
-        return _printed(arguments, lambda: runpy.run_path(arguments[0], run_name="__main__"))[0]
+        return printed(arguments, lambda: runpy.run_path(arguments[0], run_name="__main__"))[0]
 
 
-def _printed(argv: list[str], run: Callable[[], object]) -> tuple[str, int]:
+def printed(argv: list[str], run: Callable[[], object]) -> tuple[str, int]:
     """(what went to standard output, exit status) of a program that is called."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     status = 0

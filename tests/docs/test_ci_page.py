@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
@@ -9,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from examples import ROOT
+from examples import ROOT, printed
+
+from tilewright.cli.app import program_command
 
 yaml = pytest.importorskip("yaml", reason="not run: PyYAML is not installed")
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -20,12 +23,17 @@ WORKFLOW, CONFIGURATION = (
 STEPS = [step["run"] for step in WORKFLOW["jobs"]["kernels"]["steps"] if "run" in step]
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command as a shell of CI finds it, with this interpreter's scripts."""
+def run(command: str, folder: Path) -> tuple[int, str]:
+    """(status, output) of a command of CI; of pytest in a process of its own."""
     name, *arguments = shlex.split(command)
-    assert name in ("tilewright", "pytest")
-    whole = [sys.executable, "-m", name, *arguments]
-    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, check=False)
+    if name == "tilewright":
+        with contextlib.chdir(folder):
+            return printed([name, *arguments], program_command())[::-1]
+    assert name == "pytest"
+    ran = subprocess.run(
+        [sys.executable, "-m", name, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return ran.returncode, ran.stdout + ran.stderr
 
 
 def test_the_workflows_commands_pass_and_fail(tmp_path: Path) -> None:
@@ -37,12 +45,12 @@ def test_the_workflows_commands_pass_and_fail(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_program.py").write_text("def test_it():\n    import program\n")
     (tmp_path / "tests" / "conftest.py").write_text("import sys\n\nsys.path.insert(0, '.')\n")
     for command in commands:
-        ran = run(command, tmp_path)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        status, screen = run(command, tmp_path)
+        assert status == 0, screen
     (tmp_path / "program.py").write_text(PROGRAM)
-    ran = run(commands[0], tmp_path)
+    status, screen = run(commands[0], tmp_path)
     line = 1 + PROGRAM.splitlines().index("        out[i] = 2 * x[i]")
-    assert ran.returncode == 1 and f"::error file=program.py,line={line}" in ran.stdout, ran.stdout + ran.stderr
+    assert status == 1 and f"::error file=program.py,line={line}" in screen, screen
 
 
 def test_the_hook_is_one_that_the_repository_offers_and_fails(tmp_path: Path) -> None:
@@ -50,5 +58,5 @@ def test_the_hook_is_one_that_the_repository_offers_and_fails(tmp_path: Path) ->
     ((hook,),) = (repository["hooks"] for repository in CONFIGURATION["repos"])
     assert hook["id"] == offered["id"] and not offered["pass_filenames"]
     (tmp_path / "program.py").write_text(PROGRAM)
-    ran = run(" ".join([offered["entry"], *hook["args"]]), tmp_path)
-    assert ran.returncode == 1 and "TW101 error: load of 4 bytes outside every allocation" in ran.stdout, ran.stderr
+    status, screen = run(" ".join([offered["entry"], *hook["args"]]), tmp_path)
+    assert status == 1 and "TW101 error: load of 4 bytes outside every allocation" in screen, screen

@@ -6,15 +6,15 @@ A finding about a launch (TW5xx) stands at the line that launches.
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import corpus
 import pytest
+from examples import printed
 
 import tilewright as tw
 from tilewright.checking import Checks
+from tilewright.cli.app import program_command
 
 
 @pytest.mark.parametrize("script", corpus.files("scripts"), ids=lambda path: path.stem)
@@ -30,8 +30,7 @@ def test_a_script_gives_the_findings_that_it_marks(script: Path, capsys: pytest.
 
 @pytest.mark.parametrize(("name", "status"), [("s2_corrected", 0), ("s2_published", 1)])
 def test_the_command_says_by_its_status_whether_something_was_found(name: str, status: int) -> None:
-    command = [sys.executable, "-m", "tilewright", "check", str(corpus.HERE / "scripts" / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    assert all(code in done.stdout for _, code in corpus.commented(corpus.HERE / "scripts" / f"{name}.py"))
+    script = corpus.HERE / "scripts" / f"{name}.py"
+    screen, ended = printed(["tilewright", "check", str(script)], program_command())
+    assert ended == status, screen
+    assert all(code in screen for _, code in corpus.commented(script))

@@ -25,7 +25,7 @@ def test_the_kernels_themselves_run(kernel: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [*range(0, 160, 40), *(pytest.param(n, marks=pytest.mark.volume) for n in range(160, 1000, 40))]
+    "first", [*range(0, 80, 40), *(pytest.param(n, marks=pytest.mark.volume) for n in range(80, 1000, 40))]
 )
 def test_programs(first: int) -> None:
     arena = mutation.HostArrays()

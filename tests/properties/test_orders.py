@@ -30,7 +30,9 @@ def test_kernels(name: str) -> None:
     assert all((other == first).all() for other in others)
 
 
-@pytest.mark.parametrize("program", range(100, 106))
+@pytest.mark.parametrize(
+    "program", [*range(100, 103), *(pytest.param(n, marks=pytest.mark.volume) for n in range(103, 112))]
+)
 def test_programs(program: int) -> None:
     ptx = tw.programs.Program.from_ptx(two_backends.to_ptx(llvm_programs.program(program), program % 4))
     inputs = two_backends.records(program, 192)

@@ -1,17 +1,14 @@
 // Clusters that a launch names, and those that a kernel does; each block reads what its neighbour in the cluster has.
-#include <cooperative_groups.h>
 #include <cstdio>
-
-namespace cg = cooperative_groups;
 
 __device__ void told_by_the_next(int *out) {
     __shared__ int mine;
-    cg::cluster_group cluster = cg::this_cluster();
+    unsigned rank = __clusterRelativeBlockRank(), blocks = __clusterSizeInBlocks();
     mine = 100 * blockIdx.x;
-    cluster.sync();
-    int *next = cluster.map_shared_rank(&mine, (cluster.block_rank() + 1) % cluster.num_blocks());
-    out[blockIdx.x] = *next + cluster.block_rank() * 10 + cluster.num_blocks();
-    cluster.sync();
+    __cluster_barrier_arrive(), __cluster_barrier_wait();
+    int *next = static_cast<int *>(__cluster_map_shared_rank(&mine, (rank + 1) % blocks));
+    out[blockIdx.x] = *next + rank * 10 + blocks;
+    __cluster_barrier_arrive(), __cluster_barrier_wait();
 }
 
 __global__ void named_at_launch(int *out) { told_by_the_next(out); }
