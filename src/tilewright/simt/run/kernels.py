@@ -98,10 +98,12 @@ class KernelStore:
             folder, compiler = store.room(upkeep.TRANSLATIONS), host()
             kept = cache.load(folder, key)
             parts = None if kept is None else compiler.parts.found(kept[0].parts)
-            translation, code = kept if kept and parts is not None else _compiled(text, optimise=optimise)
-            if parts is None:
+            if kept is None or parts is None:
+                kept = None
+                translation, code, parts = _compiled(text, optimise=optimise)
                 cache.store(folder, key, translation, code)
-                parts = compiler.parts.found(translation.parts) or ()
+            else:
+                translation, code = kept
             library = compiler.link_kernel(code, translation.symbol, parts)
             made.append(ReadyKernel(translation, library, kept is not None, time.perf_counter() - start))
             return made[0]
@@ -118,14 +120,15 @@ def _translated(
     return translation
 
 
-def _compiled(text: Callable[[], Translation], *, optimise: bool) -> tuple[Translation, bytes]:
+def _compiled(text: Callable[[], Translation], *, optimise: bool) -> tuple[Translation, bytes, tuple[Library, ...]]:
+    """A kernel's translation, its code, and the libraries that its code calls."""
     start = time.perf_counter()
     translation = text()
     optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
     code = host().compile_kernel(translation.ir, translation.handlers, translation.symbol, optimise=optimise)
-    translation.parts = [] if optimise else host().parts.made(translation.handlers)
+    translation.parts, parts = ([], ()) if optimise else host().parts.made(translation.handlers)
     translation.making_seconds = time.perf_counter() - start
-    return translation, code
+    return translation, code, parts
 
 
 @once

@@ -25,15 +25,15 @@ class Parts:
         self._compiler, self._imports = compiler, imports
         self._libraries = Once[Library](capacity)
 
-    def made(self, handlers: Iterable[Source]) -> list[str]:
-        """Compile the C functions among handlers, where that was not done before; returns the keys of the libraries."""
+    def made(self, handlers: Iterable[Source]) -> tuple[list[str], tuple[Library, ...]]:
+        """Keys of the libraries of the C functions among handlers, and the libraries: from memory, from disk, or made now."""
         keys: list[str] = []
         libraries: list[Library] = []
         for unit in _units({part for part in handlers if isinstance(part, bytes)}):
             texts = (store.digest(part.hex()) for part in unit)
             keys.append(store.digest(cache.fingerprint(), self._compiler.identity, "parts", *texts))
             libraries.append(self._found(keys[-1], libraries) or self._compiled(keys[-1], unit, libraries))
-        return keys
+        return keys, tuple(libraries)
 
     def found(self, keys: Iterable[str]) -> tuple[Library, ...] | None:
         """The libraries of these keys; None if one is no longer there."""

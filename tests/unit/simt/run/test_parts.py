@@ -65,11 +65,22 @@ def test_a_part_comes_behind_what_it_calls_and_rings_come_together() -> None:
 def test_a_part_is_compiled_once_for_all_kernels_and_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = parts("sent", "records")
     first, second = Host(), Host()
-    keys = first.parts.made([*code, "; text", code[0]])
+    keys, libraries = first.parts.made([*code, "; text", code[0]])
     monkeypatch.setattr(Host, "compile", None)
-    assert len(keys) == 2 and first.parts.made(code) == keys
-    assert second.parts.made(code[::-1]) == keys
-    assert first.parts.found(keys[:1]) == first.parts.found(keys)[:1]
+    assert len(keys) == 2 and first.parts.made(code) == (keys, libraries)
+    assert second.parts.made(code[::-1])[0] == keys
+    assert first.parts.found(keys) == libraries and first.parts.found(keys[:1]) == libraries[:1]
+
+
+def test_libraries_of_a_kernel_that_nothing_keeps_are_there_until_it_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
+    kept = Host().parts
+    kept._libraries.capacity = 1
+    keys, libraries = kept.made(parts("sent", "records"))
+    assert kept.found(keys) is None
+    assert all(library.addresses for library in libraries) and len(libraries) == 2
 
 
 def test_quick_code_of_two_kernels_has_one_copy(another: Callable[[], Host], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +97,7 @@ def test_quick_code_of_two_kernels_has_one_copy(another: Callable[[], Host], mon
 
 
 def test_a_kernel_whose_part_is_gone_is_made_again(another: Callable[[], Host], folder: Path) -> None:
-    keys = another().parts.made([bitcode(INSTRUMENTS / "mix.c")])
+    keys, _ = another().parts.made([bitcode(INSTRUMENTS / "mix.c")])
     five = counted(5)
     for key in keys:
         (folder / f"{key}.bin").unlink()
