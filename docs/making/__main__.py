@@ -1,6 +1,7 @@
-"""Write into the pages what their examples print now: `make examples`."""
+"""Write into the pages what their examples print now: `make examples`; `python docs/making PAGE ...` for a few."""
 
 import contextlib
+import sys
 import tempfile
 from pathlib import Path
 
@@ -8,8 +9,8 @@ from examples import RUNNING, Examples, exact, languages, pages
 
 
 def main() -> None:
-    """Run the examples of all pages, and write the pages whose output differs from what they show."""
-    for page in pages():
+    """Run the examples of the pages, and write those whose output differs from what they show."""
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or pages():
         if not languages(page) & {*RUNNING}:
             continue
         text = page.read_text(encoding="utf-8")

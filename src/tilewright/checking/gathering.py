@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,10 @@ from tilewright.simt.run.memory import red_zone_bytes
 
 #: Groups of findings that can cause non-finite or unset values.
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")
+#: Checks of the kernel's text alone.
+_OF_TEXT: tuple[Callable[[Values, str], Iterable[Finding]], ...] = (
+    unset.findings, products.findings, loads.findings, fences.findings,
+)  # fmt: skip
 
 
 class Checks(Observer):
@@ -229,9 +233,8 @@ class Checks(Observer):
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
-            found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            found += products.findings(read, launch.name) + loads.findings(read, launch.name)
-            found += fences.findings(read, launch.name)
+            found = precision.findings(read, launch.name, dtypes, file)
+            found += [one for check in _OF_TEXT for one in check(read, launch.name)]
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 

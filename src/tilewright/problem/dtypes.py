@@ -90,6 +90,7 @@ class Dtype:
         """
         limit = 1 << self.precision
         if self.is_float:
+            limit = min(limit, int(self.largest))  # few exponents end before the significand's bits do
             return -limit, limit
         return (-limit if self.kind == "signed" else 0), limit - 1
 

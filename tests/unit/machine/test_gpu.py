@@ -6,6 +6,7 @@ import pytest
 from tilewright import machine
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.gpu import gpu, gpus, names
+from tilewright.machine.timing import timing
 from tilewright.profiling import cache
 
 every = pytest.mark.parametrize("record", gpus().values(), ids=lambda record: record.key)
@@ -73,6 +74,11 @@ def test_every_architecture_has_a_product():
     data = tomllib.loads(resources.files("tilewright.machine").joinpath("gpus.toml").read_text())
     used = {fields["compute_capability"] for fields in data["gpu"].values()}
     assert used == set(data["architecture"])
+
+
+@every
+def test_its_architecture_has_times(record):
+    assert timing(record).dram > timing(record).l2
 
 
 @pytest.mark.parametrize("name", ["h100", "H100", " h-100 ", "NVIDIA H100 SXM5 80GB", "nvidia h100 sxm5 80gb"])
