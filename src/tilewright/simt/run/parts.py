@@ -26,7 +26,7 @@ class Parts:
         self._libraries = Once[Library](capacity)
 
     def made(self, handlers: Iterable[Source]) -> tuple[list[str], tuple[Library, ...]]:
-        """Keys of the libraries of the C functions among handlers, and the libraries: from memory, from disk, or made now."""
+        """The libraries of C functions among handlers, and their keys: from memory, from disk, or made now."""
         keys: list[str] = []
         libraries: list[Library] = []
         for unit in _units({part for part in handlers if isinstance(part, bytes)}):
