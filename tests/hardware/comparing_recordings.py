@@ -1,4 +1,4 @@
-"""A recording of a GPU beside the simulated one: what differs, and which of the bars for rates are met."""
+"""A recording of a GPU beside the simulated one: their differences, and which bars for rates are met."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def simulated_gpu(found: dict[str, Any]) -> Any:
 
 
 def differences(found: dict[str, Any]) -> list[str]:
-    """What a recording says that is not as it must be, or other than on the simulated GPU."""
+    """Everything in a recording that is wrong or differs from the simulated GPU."""
     shown = [
         f"{stage} {item}: {one['error']}"
         for stage, items in found["stages"].items()
@@ -52,7 +52,7 @@ def differences(found: dict[str, Any]) -> list[str]:
 
 
 def wrong_registers(item: str, recorded: str, found: dict[str, Any]) -> int:
-    """How many registers of a product are other than on the simulated GPU."""
+    """How many registers of a product differ from the simulated GPU's."""
     gpu = simulated_gpu(found)
     launch = functools.partial(simt.launch, gpu=gpu.key)
     cc = tuple(found["compute_capability"])
@@ -65,7 +65,7 @@ def wrong_registers(item: str, recorded: str, found: dict[str, Any]) -> int:
 
 
 def floors(found: dict[str, Any]) -> dict[str, dict[int, int]]:
-    """For each exponent that tiny terms may be aligned to, how many of the recorded sums it does not explain."""
+    """For each exponent to which tiny terms may be aligned, how many recorded sums it does not explain."""
     capability = "{}.{}".format(*found["compute_capability"])
     shown = {}
     for shape, name in core_bits.FLOORS:
@@ -78,7 +78,7 @@ def floors(found: dict[str, Any]) -> dict[str, dict[int, int]]:
 
 
 def counted(kernel: dict[str, Any], shape: tuple[int, int, int], found: dict[str, Any]) -> dict[str, Any]:
-    """The simulated GPU's counts by the recording's names."""
+    """The simulated GPU's counts, under the recording's names."""
     from tilewright.instruments import Banks, Coalescing
 
     record, dtype, gpu = catalogue.find(kernel["name"]), kernel["dtype"], simulated_gpu(found)
@@ -102,7 +102,7 @@ def counted(kernel: dict[str, Any], shape: tuple[int, int, int], found: dict[str
 
 
 def count_differences(recorded: dict[str, Any], simulated: dict[str, Any]) -> list[str]:
-    """What the counts of one kernel disagree on."""
+    """Differences between the counts of one kernel."""
     return [
         f"{recorded['name']} {recorded['dtype']}: {name} is {recorded[name]:.0f} on the GPU, {simulated[name]:.0f} "
         "simulated"
@@ -112,7 +112,7 @@ def count_differences(recorded: dict[str, Any], simulated: dict[str, Any]) -> li
 
 
 def bars(found: dict[str, Any], size: int = 4096) -> dict[str, tuple[float, bool]]:
-    """Each bar of the issue that the recording can tell: a ratio, and whether it is met.
+    """Each bar of the issue that the recording can decide: a ratio, and whether it is met.
 
     Rates are over cuBLAS's, which torch calls for floats; its error counts for three products of tf32.
     """

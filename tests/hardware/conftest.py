@@ -1,4 +1,4 @@
-"""What the hardware tests share; `tests/conftest.py` reports them as not run where there is no GPU."""
+"""Fixtures of the hardware tests; without a GPU `tests/conftest.py` reports these tests as not run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Bits of tensor cores: products of random registers by every form of `mma`, `wmma` and `wgmma`.
 
-Registers are drawn by Python's generator from the form's name, so a recording needs the results alone: the simulated
-GPU multiplies the same registers again, wherever the recording is read. A quarter of the warps has elements near each
-other, a quarter any exponent, a quarter all kinds of patterns, and the last infinities and NaNs too.
+Python's generator draws registers from the form's name, so a recording needs only the results: the simulated
+GPU multiplies the same registers again when the recording is read. A quarter of the warps has elements near each
+other, a quarter any exponent, a quarter all kinds of bit patterns, and the last quarter also infinities and NaNs.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tilewright.simt import isa
 
 #: `(program, grid, block, arguments)`.
 Launch = Callable[[Program, int, int, tuple[Any, ...]], Any]
-_NAMES = 12  #: Of a row, the most.
-_WARPS = 2  #: Of each style.
-#: Two of every four elements are there. Source: PTX ISA, 9.7.14.6.1; of tf32 one of two.
+_NAMES = 12  #: Most registers of a row.
+_WARPS = 2  #: Warps of each style.
+#: Two of every four elements are present. Source: PTX ISA, 9.7.14.6.1; of tf32 one of two.
 _PAIRS, _ONES = (0x4, 0x8, 0x9, 0xC, 0xD, 0xE), (0x4, 0xE)
-#: Whose sums tell which exponent tiny terms are aligned to.
+#: Forms whose sums show to which exponent tiny terms are aligned.
 FLOORS = (("m16n8k16", "bf16"), ("m16n8k8", "tf32"))
 _LEAST = range(-126, -141, -1)
 
 
 def names(cc: tuple[int, int]) -> Iterator[str]:
-    """The forms that a compute capability may have; those that its assembler refuses are told so."""
+    """The forms that a compute capability may have; its assembler refuses some."""
     for row in isa.table().rows:
         plain = row.kind in ("matrix", "product") and "block_scale" not in row.syntax
         if row.opcode in ("mma", "wmma") and plain and ("kind::" not in row.syntax or cc >= (12, 0)):
@@ -48,12 +48,12 @@ def names(cc: tuple[int, int]) -> Iterator[str]:
 
 
 def run(name: str, cc: tuple[int, int], launch: Launch) -> np.ndarray:
-    """D's registers of random operands."""
+    """D's registers for random operands."""
     return _of_warpgroup(name, launch) if name.startswith("wgmma") else _of_warps(name, cc, launch)
 
 
 def encoded(registers: np.ndarray) -> str:
-    """Registers as a recording has them."""
+    """Registers in a recording's form."""
     return base64.b64encode(registers.tobytes()).decode()
 
 
@@ -83,7 +83,7 @@ def _of_warps(name: str, cc: tuple[int, int], launch: Launch) -> np.ndarray:
 
 
 def _drawn(type_: str, shape: tuple[int, int], rng: random.Random, width: int) -> np.ndarray:
-    """Registers of a type, for the warps of every style."""
+    """Random registers of a type, for the warps of every style."""
     found = []
     for style in STYLES:
         for _ in range(_WARPS * shape[0] * shape[1]):
@@ -128,7 +128,7 @@ def _of_warpgroup(name: str, launch: Launch) -> np.ndarray:
 
 
 def tiny(shape: str, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A and B with products around 2^-146, and a C of zeros: what is cut off tells the floor of the alignment."""
+    """A and B with products around 2^-146, and a C of zeros: the truncated bits show the floor of the alignment."""
     m, n, k = extents(shape)
     rng, cases = random.Random(f"tiny {name}"), 16
     shift = 13 if name == "tf32" else 0
@@ -146,7 +146,7 @@ def tiny(shape: str, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def tiny_sums(shape: str, name: str, cc: tuple[int, int], launch: Launch) -> np.ndarray:
-    """D of those, by rows and columns."""
+    """D of these operands, by rows and columns."""
     bits = 32 if name == "tf32" else 16
     given = zip(tiny(shape, name), "abc", (bits, bits, 32), strict=True)
     operands = [spread(x, shape, of, size) for x, of, size in given]
@@ -160,7 +160,7 @@ def tiny_sums(shape: str, name: str, cc: tuple[int, int], launch: Launch) -> np.
 
 
 def floors(d: np.ndarray, shape: str, name: str, capability: str) -> dict[int, int]:
-    """For each exponent that tiny terms may be aligned to, how many sums it does not explain."""
+    """For each exponent to which tiny terms may be aligned, how many sums it does not explain."""
     a, b, c = tiny(shape, name)
     kept, found = oracle_matrix._LEAST, {}
     try:

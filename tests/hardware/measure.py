@@ -1,12 +1,12 @@
 r"""Measure a real GPU in stages, the most valuable first, and write one JSON recording.
 
-Where there is a GPU, from the root of the repository::
+On a machine with a GPU, from the root of the repository::
 
     python tests/hardware/measure.py --out h100.json --seconds 570
 
-Each stage runs in a process of its own, and each item of it is written as soon as it is known, to a log beside the
-recording. What ends the process (a kernel that went wrong, a crash) fails that item alone: the stage goes on with the
-next in a fresh process. `--resume h100.json` keeps what an earlier recording has and measures what it lacks.
+Each stage runs in its own process, which writes each item to a log beside the recording as soon as the item is known.
+If the process ends early (a failed kernel, a crash), only that item fails: a fresh process continues with the next.
+`--resume h100.json` keeps what an earlier recording has and measures what it lacks.
 
 `--simulated h100` does the same on the simulated GPU, through cuda.core and the library that stands for libcuda: its
 times mean nothing, and such a recording says `simulated`.
@@ -32,7 +32,7 @@ for _folder in ("tests/hardware", "tests/isa", "benchmarks", "tests/unit"):
     sys.path.append(str(_ROOT / _folder))
 
 Item = tuple[str, Callable[[], Any]]
-#: Products that are verified: one element, no whole tile, a whole one.
+#: Products that are verified: one element, part of a tile, whole tiles.
 SHAPES = ((1, 1, 1), (100, 37, 61), (256, 256, 256))
 
 
@@ -62,7 +62,7 @@ def verify(options: argparse.Namespace) -> Iterator[Item]:
 
 
 def race(options: argparse.Namespace) -> Iterator[Item]:
-    """Rungs beside other libraries."""
+    """Times of rungs and of other libraries."""
     import racing
 
     cc = _opened().cc
@@ -77,7 +77,7 @@ def race(options: argparse.Namespace) -> Iterator[Item]:
 
 
 def bits(options: argparse.Namespace) -> Iterator[Item]:
-    """Products of random registers by every form of the tensor cores; and those that tell the alignment's floor."""
+    """Products of random registers by every form of the tensor cores; and those that show the alignment's floor."""
     import core_bits
 
     from tilewright.backends.cuda import device
@@ -106,7 +106,7 @@ STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
 
 
 def clocks() -> str:
-    """Clocks, power and temperature as the driver's tool says them; "" where there is none."""
+    """Clocks, power and temperature as the driver's tool prints them; "" without the tool."""
     query = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
     try:
         done = subprocess.run(
@@ -140,7 +140,7 @@ def _output(*command: str) -> str:
 
 @contextlib.contextmanager
 def on_device(simulated: str) -> Iterator[None]:
-    """The GPU of the machine, or a simulated one in its place."""
+    """The machine's GPU, or a simulated one."""
     if not simulated:
         yield
         return
@@ -151,20 +151,20 @@ def on_device(simulated: str) -> Iterator[None]:
 
 
 class Log:
-    """What is known so far, a line an entry."""
+    """The results so far, a line an entry."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, **entry: Any) -> None:
-        """Write an entry, so that nothing that follows can lose it."""
+        """Write an entry, so that no later failure can lose it."""
         with self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def read(self) -> dict[str, Any]:
-        """The recording: the device, and each stage's items, of which one that began and has no result failed."""
+        """The recording: the device, and each stage's items, an item that began and has no result failed."""
         found: dict[str, Any] = {"stages": {}}
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
             entry = json.loads(line)
@@ -177,7 +177,7 @@ class Log:
 
 
 def child(name: str, options: argparse.Namespace, log: Log) -> None:
-    """Measure what a stage lacks, until time is over."""
+    """Measure the items that a stage lacks, until the time is over."""
     with on_device(options.simulated):
         if name == "about":
             log.add(about=about(options.simulated))
@@ -193,15 +193,15 @@ def child(name: str, options: argparse.Namespace, log: Log) -> None:
             log.add(stage=name, item=key)
             try:
                 result = measured()
-            except Exception as error:  # whatever it is, it is that item's alone
+            except Exception as error:  # any error belongs to that item alone
                 result = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
             log.add(stage=name, item=key, result=result)
             if "error" in result and "DeviceError" in str(result["error"]):
-                raise SystemExit(3)  # a GPU that went wrong answers nothing more in this process
+                raise SystemExit(3)  # after an error the GPU does not work again in this process
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """All stages, each in processes of its own."""
+    """Measure all stages, each in its own processes."""
     log = Log(options.out.with_suffix(".jsonl"))
     options.until = time.time() + options.seconds
     if options.resume:
@@ -216,7 +216,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             except subprocess.TimeoutExpired:
                 code = 0
             grown = log.path.exists() and log.path.stat().st_size > known
-            again = code != 0 and grown  # a process that ended before its first item would end there again
+            again = code != 0 and grown  # a process that ended before its first item would do so again
             if code and not grown:
                 log.add(stage=name, item="", result={"error": f"the stage's process ended with {code}"})
         found = log.read()
@@ -237,7 +237,7 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and say what was; 1 where something is not as it must be."""
+    """Measure, and print the results; 1 if something is wrong."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""What Nsight Compute counts, by the names the ladder gives the same counts, and how to read its output.
+"""Metrics of Nsight Compute by the ladder's names of the same counts, and a reader of its output.
 
 Source: Nsight Compute documentation, "Metrics Decoder" and the `--csv --page raw` output.
 """

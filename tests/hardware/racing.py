@@ -1,4 +1,4 @@
-"""Rungs beside cuBLAS and other libraries: in one process, in turns, on buffers that rotate, between events.
+"""Times of rungs, cuBLAS and other libraries: in one process, in turns, on rotating buffers, between events.
 
 Data are random normal numbers: a GPU's clock depends on them. Each sample is the mean of a batch of launches.
 """
@@ -14,7 +14,7 @@ from tilewright.errors import TilewrightError
 from tilewright.kernels import catalogue
 from tilewright.problem.dtypes import element
 
-#: Dtypes of operands, by what the issue asks first.
+#: Dtypes of operands, in the issue's order.
 DTYPES = ("bfloat16", "float32", "int32", "float16", "int8", "float64", "float8_e4m3fn")
 _BUFFERS, _ROUNDS, _BATCH_SECONDS, _ROWS = 3, 7, 0.02, 8
 #: (number of the buffers) launches a product.
@@ -22,7 +22,7 @@ Call = Callable[[int], Any]
 
 
 class Operands:
-    """A and B of the host, and copies on the GPU for each buffer."""
+    """A and B on the host, and copies on the GPU for each buffer."""
 
     def __init__(self, dtype: str, m: int, n: int, k: int) -> None:
         rng, kind = np.random.default_rng(0), element(dtype)
@@ -37,7 +37,7 @@ class Operands:
         self.rows, self.exact, self.size = rows, a @ b, np.abs(a) @ np.abs(b)
 
     def buffers(self, columns: tuple[bool, bool], c_bytes: int) -> list[list[Any]]:
-        """Copies of A, B and a C on the GPU, those by columns that a kernel reads so; kernels of one way share them."""
+        """Copies of A, B and a C on the GPU, by columns if a kernel reads those; kernels of one layout share them."""
         from numba import cuda
 
         if (columns, c_bytes) not in self._there:
@@ -49,7 +49,7 @@ class Operands:
         return self._there[columns, c_bytes]
 
     def error(self, c: np.ndarray) -> float:
-        """The largest error of some rows, over |A| |B|."""
+        """The largest error in some rows, relative to |A| |B|."""
         found = np.abs(c[self.rows].astype(np.float64) - self.exact) / np.maximum(self.size, 1e-300)
         return float(found.max())
 
@@ -104,7 +104,7 @@ def rungs(given: Operands, cc: tuple[int, int]) -> Iterator[tuple[str, Callable[
 
 
 class _Library:
-    """A product of a library's arrays."""
+    """The product of a library's arrays."""
 
     def __init__(self, calls: list[Callable[[], Any]], fetch: Callable[[Any], np.ndarray]) -> None:
         self._calls, self._fetch, self._last = calls, fetch, None
@@ -162,7 +162,7 @@ PEERS: dict[str, Callable[[Operands], _Library]] = {
 
 
 def race(dtype: str, shape: tuple[int, int, int], cc: tuple[int, int], only: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Seconds of every contender, in turns; what one says that cannot multiply stands in its place."""
+    """Seconds of every contender, in turns; for one that cannot multiply, its error."""
     given, ready, found = Operands(dtype, *shape), {}, {}
     contenders = dict(rungs(given, cc)) | {
         name: lambda make=make: make(given)
@@ -187,7 +187,7 @@ def race(dtype: str, shape: tuple[int, int, int], cc: tuple[int, int], only: tup
 
 
 def _timed(call: Call, times: int) -> float:
-    """Seconds of a launch: the mean of so many, between two events of the default stream."""
+    """Seconds of a launch: the mean of several, between two events of the default stream."""
     from cuda.bindings import driver
 
     def given(result: Any) -> Any:

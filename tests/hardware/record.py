@@ -1,4 +1,4 @@
-"""What a real GPU's profiler counts for the ladder's SIMT kernels: the program that it runs, and what it printed.
+"""Counts of a real GPU's profiler for the ladder's SIMT kernels: the program that it runs, and its output.
 
 `measure.py` calls it; `test_recordings.py` compares the counts with the simulated ones.
 """
@@ -65,7 +65,7 @@ def profiled(m: int, n: int, k: int, more: Sequence[str] = (), only: Sequence[st
 
 
 def main() -> None:
-    """Launch every case of a shape: what runs under the profiler."""
+    """Launch every case of a shape; this program runs under the profiler."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", required=True, help="M,N,K")
     parser.add_argument("--simulated", default="")

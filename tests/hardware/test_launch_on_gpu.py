@@ -105,7 +105,7 @@ def test_views_that_share_elements_are_one_memory(compute_capability: tuple[int,
     assert x.tolist() == [*range(8), *range(1, 9)]
 
 
-def test_arrays_that_are_there_already_are_not_copied(compute_capability: tuple[int, int]) -> None:
+def test_arrays_on_the_gpu_are_not_copied(compute_capability: tuple[int, int]) -> None:
     array = cuda.to_device(np.arange(8, dtype=np.float32))
 
     def kernel(x: Any) -> None:
@@ -140,7 +140,7 @@ def test_registers_are_the_assemblers(compute_capability: tuple[int, int]) -> No
             assert kernel.attributes.shared_size_bytes == program.shared_bytes
 
 
-def test_what_the_gpu_refuses(compute_capability: tuple[int, int]) -> None:
+def test_launches_that_the_gpu_refuses(compute_capability: tuple[int, int]) -> None:
     program = Program.from_cuda("__global__ void k(int *x) { *x = 1; }", "k", compute_capability)
     with pytest.raises(LaunchError, match="at most 1024 threads"):
         launch(program, 1, (64, 64), (np.zeros(1, np.int32),))

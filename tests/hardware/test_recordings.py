@@ -1,4 +1,4 @@
-"""Recordings of real GPUs beside the simulated one, and the script that makes them, tried on the simulated GPU."""
+"""Recordings of real GPUs against the simulated one, and the script that makes them, run on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_no_table() -> None:
         profiler.read("==ERROR== no permission")
 
 
-#: Stands for Nsight Compute: runs the program, and prints its table of one launch with the counts of a kernel.
+#: A fake Nsight Compute: runs the program, and prints a table of one launch with the counts of a kernel.
 NCU = """#!{python}
 import subprocess, sys
 subprocess.run(sys.argv[sys.argv.index("--metrics") + 2:], check=True)
@@ -94,7 +94,7 @@ def counts() -> list[float]:
     return [float(kernel.get(name, 7)) for name in profiler.METRICS]
 
 
-def test_the_script_runs_from_end_to_end_and_is_compared_with(
+def test_the_script_runs_from_end_to_end_and_its_recording_agrees(
     simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ncu = tmp_path / "ncu"
@@ -118,7 +118,7 @@ def test_the_script_runs_from_end_to_end_and_is_compared_with(
 
 
 def _a_difference_is_seen(found: dict[str, Any]) -> None:
-    """In each stage, of a recording in which one thing is other than it was."""
+    """Whether a changed value is found in each stage of a recording."""
     wrong = copy.deepcopy(found)
     stages, name = wrong["stages"], "wgmma bf16.bf16.f32"
     stages["verify"]["coalesced float32 33x18x20"]["wrong_elements"] = 3
@@ -167,8 +167,8 @@ def test_an_item_that_has_no_result_failed(tmp_path: Path) -> None:
     assert log.read()["stages"]["bits"]["crashed"] == {"error": "the process ended while it was measured"}
 
 
-def test_the_floor_of_the_alignment_can_be_reported() -> None:
-    """Of sums made with a floor that the machine has not, that floor explains all, and its neighbours do not."""
+def test_the_floor_of_the_alignment_is_found() -> None:
+    """For sums made with another floor than the machine's, that floor explains all, and its neighbours do not."""
     shape, name = core_bits.FLOORS[1]
     a, b, _ = core_bits.tiny(shape, name)
     oracle = core_bits.oracle_matrix
@@ -207,5 +207,5 @@ def test_a_recording_agrees_with_the_simulated_gpu(file: Path | None) -> None:
     if file is None:
         pytest.skip("not run: no recording of a real GPU yet; tests/hardware/measure.py makes one")
     found = json.loads(file.read_text())
-    assert not found["simulated"], "a recording of a simulated GPU shows nothing"
+    assert not found["simulated"], "a recording of a simulated GPU proves nothing"
     assert comparing_recordings.differences(found) == []

@@ -1,4 +1,4 @@
-"""The script that verifies kernels on a GPU, tried on the simulated one; and what it says of a wrong kernel."""
+"""The script that verifies kernels on a GPU, run on the simulated one, and its report of a wrong kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import verify
 from tilewright.backends import inventory
 from tilewright.kernels import catalogue
 
-#: What real GPUs gave.
+#: Recordings of real GPUs.
 KEPT = sorted((Path(__file__).parent / "recordings" / "verified").glob("*.json"))
 
 
@@ -33,7 +33,7 @@ def test_it_runs_from_end_to_end_on_the_simulated_gpu(tmp_path: Path, capsys: py
     assert all(one["registers_per_thread"] > 0 for one in found["kernels"])
 
 
-def test_a_wrong_kernel_is_reported_of() -> None:
+def test_a_wrong_kernel_is_reported() -> None:
     opened: Any = inventory.opened("simulated:a100")
     record = catalogue.find("coalesced")
     short = replace(record, tile=(64, 32))  # a grid of too few blocks

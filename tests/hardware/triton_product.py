@@ -1,4 +1,4 @@
-"""A product by Triton, in the best of a few tiles: what its users would write."""
+"""A product by Triton as its users would write it, with the best of a few tiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _multiply(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.const
 
 
 def product(a: Any, b: Any) -> Any:
-    """C of two contiguous tensors of a GPU."""
+    """C of two contiguous tensors on a GPU."""
     (m, k), n = a.shape, b.shape[1]
     integers = not a.is_floating_point()
     c = torch.empty((m, n), dtype=torch.int32 if integers else a.dtype, device=a.device)

@@ -1,12 +1,13 @@
 r"""Verify every kernel of the catalogue over shapes and dtypes, time it, and write a JSON recording.
 
-Where there is a GPU, from the root of the repository::
+On a machine with a GPU, from the root of the repository::
 
     python tests/hardware/verify.py --device cuda --shape 100,37,61 --shape 4096,4096,4096 \
         --out tests/hardware/recordings/verified/h100.json
 
-`--device simulated:h100` runs the same on the simulated GPU, whose launches have no times. Each kernel has the number
-of elements that are not what its record promises, its registers, and, where `--predict` asks, the predicted seconds.
+`--device simulated:h100` runs the same on the simulated GPU, whose launches have no times. Each entry has the number
+of elements that differ from what the kernel's record promises, its registers, and, with `--predict`, the predicted
+seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SHAPES = ("1,1,1", "31,33,32", "100,37,61", "256,256,256")
 
 
 def verified(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int], *, predict: bool) -> dict[str, Any]:
-    """One kernel's entry: an `error` in the place of what could not be had."""
+    """One kernel's entry, or an `error` if there is no result."""
     from tilewright.errors import TilewrightError
     from tilewright.ladder import operands
 
@@ -32,7 +33,7 @@ def verified(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int], 
     try:
         a, b = operands(m, n, k, dtype)
         c = record.blank(m, n, dtype)
-        c[...] = 77  # what no kernel wrote is wrong
+        c[...] = 77  # elements that no kernel wrote are wrong
         program = record.program(dtype, opened.cc)
         run = opened.run(record, program, a, b, c)
         found["wrong_elements"] = int(record.wrong_elements(c, a, b))
@@ -46,7 +47,7 @@ def verified(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int], 
 
 
 def predicted(record: Any, dtype: str, shape: tuple[int, int, int], gpu: Any) -> float:
-    """The time by the model of a multiprocessor."""
+    """The time that the model of a multiprocessor predicts."""
     from tilewright.prediction.products import Product, predict_product
 
     seconds: float = predict_product(record, Product(*shape, dtype), gpu, changes=False).seconds
@@ -54,7 +55,7 @@ def predicted(record: Any, dtype: str, shape: tuple[int, int, int], gpu: Any) ->
 
 
 def recording(device: str, shapes: Sequence[str], kernels: Sequence[str], *, predict: bool = False) -> dict[str, Any]:
-    """Everything that is verified on a device; `kernels` are names, all where there are none."""
+    """Everything that is verified on a device; `kernels` are names, by default all."""
     from tilewright.backends import inventory
     from tilewright.kernels import catalogue
 
@@ -77,7 +78,7 @@ def recording(device: str, shapes: Sequence[str], kernels: Sequence[str], *, pre
 
 
 def defects(found: dict[str, Any]) -> list[str]:
-    """What a recording says that is not as it must be."""
+    """Everything in a recording that is wrong."""
     return [
         f"{one['name']} {one['dtype']} {one['shape']}: {one.get('error') or str(one['wrong_elements']) + ' wrong'}"
         for one in found["kernels"]
@@ -86,7 +87,7 @@ def defects(found: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the recording, print what is wrong; 1 where something is."""
+    """Write the recording, and print what is wrong; 1 if something is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda", help="cuda, or simulated:NAME")
     parser.add_argument("--shape", action="append", help="M,N,K; may be repeated")

@@ -1,4 +1,4 @@
-"""The source tree as syntax trees, for the tests of the house's rules."""
+"""The source as syntax trees, for the tests of the house's rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Module:
 
     @functools.cached_property
     def tree(self) -> ast.Module:
-        """Parsed where a rule asks for it."""
+        """Parsed when a rule asks for it."""
         return ast.parse(self.text)
 
     @property
@@ -46,7 +46,7 @@ def modules() -> tuple[Module, ...]:
 def offenders(
     rule: Callable[[Module], Iterable[object]], among: Iterable[Module] | None = None
 ) -> dict[str, list[object]]:
-    """What a rule says of each module of which it says something, by the module's name."""
+    """What a rule reports for each module, by the module's name; modules without a report are left out."""
     said = {m.name: list(rule(m)) for m in (modules() if among is None else among)}
     return {name: words for name, words in said.items() if words}
 

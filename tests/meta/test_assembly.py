@@ -1,7 +1,7 @@
-"""LLVM assembly in Python's strings: there is a ceiling, and it only falls.
+"""LLVM assembly in Python's strings stays below a ceiling, which is only lowered.
 
-What does not depend on the kernel is C (docs/design/runtime.md). Emitters that write a kernel's code an instruction at
-a time are counted too.
+Code that does not depend on the kernel is C (docs/design/runtime.md). Emitters that write a kernel's code one
+instruction at a time count too.
 
 How lines are counted: in every string that is no docstring, f-strings with their values left out, each line that
 begins as an instruction, a definition or a declaration does; and, in strings that define a function, labels and closing
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from source_tree import Module, modules
 
-#: Lines in all of src/; whoever removes some lowers it.
+#: Lines in all of src/; lower it when you remove some.
 CEILING = 161
 _LINE = re.compile(
     r"""\s*(%[\w.\x00]+\ =\ |(tail\ )?call\ [^(]*@|store\ |br\ (label|i1)\ |ret\ (void|i\d|ptr|float|double|<|\x00)
@@ -31,7 +31,7 @@ def strings(tree: ast.AST) -> Iterator[str]:
     """Every string but docstrings; a value in an f-string is a zero byte."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     nodes = [*ast.walk(tree)]
-    # Docstrings, and what stands inside f-strings.
+    # Docstrings, and parts of f-strings.
     others = {id(n.body[0].value) for n in nodes if isinstance(n, documented) and ast.get_docstring(n)}  # type: ignore[attr-defined]
     for node in nodes:
         if isinstance(node, ast.JoinedStr):

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and prints what it says."""
+"""Every example in a docstring runs and prints what the docstring shows."""
 
 from __future__ import annotations
 

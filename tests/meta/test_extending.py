@@ -1,4 +1,4 @@
-"""docs/design/extending.md lists the files that an addition touches, all of them."""
+"""docs/design/extending.md lists all files that an addition touches."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def code_names(tree: ast.Module) -> set[str]:
 
 @functools.cache
 def names_of_files() -> dict[Path, set[str]]:
-    """The files of the package, and the names in the code of each."""
+    """The files of the package, with the names in the code of each."""
     found = {path: set[str]() for path in SOURCE.rglob("*") if path.is_file()}
     return found | {m.path: code_names(m.tree) for m in modules()}
 
 
 def naming(sample: str) -> set[str]:
-    """The files of the package that name something, or are called so."""
+    """The files of the package that contain a name, or have it."""
     found = {path for path, names in names_of_files().items() if sample in names or path.name == sample}
     for path in names_of_files():
         if path.suffix == ".toml" and re.search(rf"\b{re.escape(sample)}\b", path.read_text(encoding="utf-8")):
@@ -65,7 +65,7 @@ def naming(sample: str) -> set[str]:
 
 
 @pytest.mark.parametrize("head", SECTIONS)
-def test_a_section_s_files_are_there_and_few(head: str) -> None:
+def test_a_section_s_files_exist_and_are_few(head: str) -> None:
     files = listed(SECTIONS[head])
     assert [path for path in files if not (ROOT / path).is_file()] == []
     assert any(files.values()), f"'{head}' names no file as the addition's own"
@@ -87,7 +87,7 @@ def test_a_code_is_named_by_its_record_and_its_finder_and_hardly_anywhere_else(c
     finder = f"src/tilewright/{codes()[code].found_by}"
     named = naming(code)
     assert (ROOT / finder).is_file()
-    assert finder in named or codes()[code].faults  # whose record alone names the fault
+    assert finder in named or codes()[code].faults  # only its record names the fault
     assert len(named - {finder}) <= MOST, named
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from source_tree import ROOT, Module, modules, offenders
 
-#: Folders of one person's machine; written apart, so that this file passes its own test.
+#: Folders of one person's machine; written in parts, so that this file passes its own test.
 PERSONAL = re.compile("|".join("/" + folder + "/" for folder in ("home", "root", "Users", "work")))
 SPEAKING_ROOMS = ("cli", "report", "drivers")  # what a kernel prints is its program's own output
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "core", "manager", "misc"}
@@ -34,7 +34,7 @@ def text_files() -> Iterator[Path]:
     yield from (path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "Makefile")
 
 
-def test_only_cli_and_report_speak() -> None:
+def test_only_cli_and_report_print() -> None:
     assert offenders(prints, (m for m in modules() if m.room not in SPEAKING_ROOMS)) == {}
 
 
@@ -91,7 +91,7 @@ def test_the_rule_sees_a_missing_docstring() -> None:
 
 
 def cached_without_arguments(module: Module) -> list[str]:
-    """Functions of nothing that `functools` caches: threads that call one at once get different results."""
+    """Functions without parameters that `functools` caches: parallel calls of one get different results."""
     return [
         node.name
         for node in ast.walk(module.tree)
@@ -102,7 +102,7 @@ def cached_without_arguments(module: Module) -> list[str]:
 
 
 def test_what_exists_once_is_made_once() -> None:
-    """By `native.once`."""
+    """`native.once` makes it."""
     assert offenders(cached_without_arguments) == {}
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from source_tree import SOURCE, Module, imports, modules, offenders
 
-#: Rooms from the ground up; a module imports from its own floor and those below (docs/design/house.md).
+#: Rooms from the ground floor up; a module imports from its own floor and those below (docs/design/house.md).
 FLOORS = (
     {"errors", "settings", "configuration", "shown", "public", "version"},
     {"native", "waiting"},
@@ -29,7 +29,7 @@ FLOORS = (
     {"cli", "testing", "notebook", "torch"},
     {"__main__"},
 )
-#: What the floors do not say: (room or module, room or module that it must not import).
+#: Rules beside those of the floors: (room or module, room or module that it must not import).
 FORBIDDEN = {
     ("ladder", "report"),
     ("ladder.rung", "ladder"),
@@ -37,12 +37,12 @@ FORBIDDEN = {
     ("ladder.choice", "ladder.climb"),
     ("ladder.matrices", "ladder.climb"),
 }
-#: All that instruments may know of the machine.
+#: The only modules of the machine that instruments may import.
 INSTRUMENTS_MAY = (
     "errors", "settings", "public", "instruments", "native.bitcode", "native.header", "native.once", "native.pages",
     "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
-#: Modules that may not be loaded by `import tilewright`: they take longer than everything else together.
+#: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "platformdirs", "tilewright.errors")
 
 
@@ -127,7 +127,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
-def test_public_names_and_their_type_checking_twins_agree() -> None:
+def test_public_names_agree_with_those_for_type_checkers() -> None:
     import tilewright
 
     package = next(m for m in modules() if not m.name)
@@ -137,14 +137,14 @@ def test_public_names_and_their_type_checking_twins_agree() -> None:
     assert seen == set(tilewright.__all__)
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_can_be_imported() -> None:
     import tilewright
 
     for name in tilewright.__all__:
         assert getattr(tilewright, name) is not None
 
 
-def test_an_unknown_name_says_what_there_is() -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     import tilewright
 
     with pytest.raises(AttributeError, match=r"no attribute 'lauch'; public names: .*simt"):

@@ -1,4 +1,4 @@
-"""PTX has one reader, `tilewright.ptx`: nothing else looks for its directives or instructions in text."""
+"""PTX has one reader, `tilewright.ptx`: no other module looks for its directives or instructions in text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEARCHES = frozenset(
     "compile search match fullmatch finditer findall sub split startswith endswith find rfind index rindex count "
     "replace partition rpartition removeprefix removesuffix".split()
 )
-#: Rooms that may: the reader itself, and the table, whose rows are written as the manual prints them.
+#: Rooms that may read PTX: the reader, and the table, whose rows are written as the manual prints them.
 READERS = ("ptx.", "simt.isa.")
 
 
@@ -31,12 +31,12 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _is_ptx(node: ast.AST) -> bool:
-    """Whether an expression is named for PTX text."""
+    """Whether an expression's name says that it is PTX text."""
     return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).rpartition(".")[2] == "ptx"
 
 
 def readings(module: Module) -> list[int]:
-    """Lines that look for something of PTX in text."""
+    """Lines that look for parts of PTX in text."""
     lines = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Compare):

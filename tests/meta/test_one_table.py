@@ -1,4 +1,4 @@
-"""What an instruction means is asked of the instruction table, by name; nothing else lists opcodes."""
+"""Only the instruction table lists opcodes; other modules ask it for an instruction's meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewright.simt import isa
 OPCODES = {row.opcode for row in isa.table().rows}
 #: Rooms and modules that handle PTX.
 ROOMS = ("ptx", "programs", "simt", "instruments", "checking", "profiling", "drivers", "report", "testing")
-#: Who may name opcodes: the table; and the parser, for the operands of `call` and `mov` have a grammar of their own.
+#: Modules that may name opcodes: the table, and the parser, because `call` and `mov` have their own grammar.
 ALLOWED = ("simt.isa.", "ptx.body", "ptx.operands")
 #: Two modules list LLVM's operations, which have the names of some opcodes.
 OF_LLVM = ("simt.translate.code", "simt.translate.shape")
@@ -33,14 +33,14 @@ def _lists(node: ast.AST) -> bool:
 
 
 def _compares(node: ast.Compare) -> bool:
-    """Whether what is called an opcode is compared with one."""
+    """Whether a variable named as an opcode is compared with one."""
     sides = [node.left, *node.comparators]
     names = {ast.unparse(side).rpartition(".")[2] for side in sides}
     return "opcode" in names and any(OPCODES.intersection(_strings(side)) for side in sides)
 
 
 def _matches(node: ast.Match) -> bool:
-    """Whether what is called an opcode is matched with one."""
+    """Whether a variable named as an opcode is matched with one."""
     cases = [
         pattern for case in node.cases for pattern in ast.walk(case.pattern) if isinstance(pattern, ast.MatchValue)
     ]
@@ -60,7 +60,7 @@ def listed(module: Module) -> Iterator[int]:
 SEEN = [m for m in modules() if m.room in ROOMS and not m.name.startswith(ALLOWED) and m.name not in OF_LLVM]
 
 
-def test_no_list_of_opcodes_stands_outside_the_table() -> None:
+def test_no_list_of_opcodes_is_outside_the_table() -> None:
     assert offenders(listed, SEEN) == {}
 
 

@@ -1,4 +1,4 @@
-"""docs/ptx-support.md says what the instruction table says."""
+"""docs/ptx-support.md agrees with the instruction table."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_modules_are_short() -> None:
 
 
 def functions_in_c(path: Path) -> Iterator[tuple[str, int]]:
-    """(file and line, lines) of every function of a C file: from a brace alone at a line's start to the next."""
+    """(file and line, lines) of every function of a C file: from one brace alone at a line's start to the next."""
     start = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line == "{":
@@ -53,7 +53,7 @@ def test_files_and_functions_in_c_are_short() -> None:
 
 
 def functions_in_script(text: str) -> Iterator[tuple[str, int]]:
-    """(name, lines) of every named function of a script: from its line to a brace indented as that is."""
+    """(name, lines) of every named function of a script: from its line to a brace with the same indentation."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if begin := re.match(r"( *)function (\w+)\(", line):

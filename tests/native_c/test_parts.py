@@ -1,7 +1,7 @@
-"""The C parts by themselves: each `test_*.c` is a program that includes the files it tests, and must end with 0.
+"""The C parts without Python: each `test_*.c` is a program that includes the files it tests, and must end with 0.
 
-Here the system's compiler makes them, under one group of sanitizers after the other; `make sanitize` adds the compiler
-that makes the bitcode.
+The system's compiler builds them here, with one group of sanitizers after the other; `make sanitize` adds the
+compiler that makes the bitcode.
 """
 
 from __future__ import annotations

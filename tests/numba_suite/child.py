@@ -1,9 +1,9 @@
-"""Runs modules of numba-cuda's tests on the simulated GPU, in a process of their own.
+"""Runs modules of numba-cuda's tests on the simulated GPU, in one process.
 
     python child.py MODULE[,MODULE...] JOURNAL [--only FILE]
 
-The journal gets a line of JSON when a test begins and when it ends, so that it tells of a process that died, too. With
-NUMBA_ENABLE_CUDASIM=1 no test is run: the journal tells which are skipped on Numba's own simulator.
+The journal gets a line of JSON when a test begins and when it ends, so it also shows where a process died. With
+NUMBA_ENABLE_CUDASIM=1 no test is run: the journal lists those that Numba's own simulator skips.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NumbaModule(pytest.Module):
 
 
 class Journal:
-    """The pytest plugin: imports by name, runs what is asked for, and writes what happens as it happens."""
+    """The pytest plugin: imports by name, runs the requested tests, and writes each event when it happens."""
 
     def __init__(self, path: Path, only: frozenset[str]) -> None:
         self._file = path.open("a")
@@ -91,7 +91,7 @@ class Journal:
 
 
 def _brief(report: Any) -> str:
-    """The last of what a report says."""
+    """The end of a report's text."""
     if os.environ.get("NUMBA_SUITE_LONG"):
         return str(report.longreprtext)
     if isinstance(report.longrepr, tuple):

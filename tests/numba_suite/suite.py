@@ -1,11 +1,11 @@
-"""Runs numba-cuda's own tests on the simulated GPU and compares with what is kept.
+"""Runs numba-cuda's own tests on the simulated GPU and compares the results with the kept lists.
 
-    python suite.py                 all modules; exit status 1 when a test does otherwise than the lists beside it say
-    python suite.py --keep          and keep what came
-    python suite.py test_matmul     only modules whose names hold a word
+    python suite.py                 all modules; exit status 1 if a result differs from the lists
+    python suite.py --keep          all modules, and keep the results
+    python suite.py test_matmul     only modules whose names contain a word
 
-Every module is run by child processes with a time limit; after a test that takes too long or ends the process, another
-one goes on with the tests that are left.
+Child processes with a time limit run every module; after a test that takes too long or ends its process, another
+process runs the tests that are left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Outcome = dict[str, Any]
 HERE = Path(__file__).parent
 PASSES, FAILURES = HERE / "passes.txt", HERE / "failures.toml"
 PACKAGES = ("cudapy", "doc_examples")
-#: Most seconds without a test that ends.
+#: Longest time, in seconds, in which no test ends.
 PATIENCE_SECONDS = 300
 
 
@@ -39,9 +39,9 @@ def modules() -> list[str]:
 
 
 def run_module(module: str, *, simulator: bool = False, patience: float = PATIENCE_SECONDS) -> dict[str, Outcome]:
-    """What each test of a module did; after a test that ended its process, another process runs those left.
+    """The outcome of each test of a module; after a test that ended its process, another process runs those left.
 
-    Modules with commas between them run in one process.
+    Modules separated by commas run in one process.
     """
     found: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def run_module(module: str, *, simulator: bool = False, patience: float = PATIEN
 
 
 def _wait(child: subprocess.Popen[str], journal: Path, patience: float) -> str:
-    """Wait while tests end; returns why it was ended, or what it said of its own end."""
+    """Wait for a process while its tests end; returns why it was ended, or its own last message."""
     size = -1
     while True:
         try:
@@ -88,13 +88,13 @@ def _wait(child: subprocess.Popen[str], journal: Path, patience: float) -> str:
 
 
 def kept() -> tuple[set[str], dict[str, str]]:
-    """The tests that pass, and why others fail, as the files beside this one have them."""
+    """The tests that pass, and why others fail, from the files beside this one."""
     passes = {line for line in PASSES.read_text().splitlines() if line and not line.startswith("#")}
     return passes, tomllib.loads(FAILURES.read_text())
 
 
 def compared(found: dict[str, Outcome], chosen: list[str]) -> list[str]:
-    """What the tests of some modules do otherwise than is kept, a line each."""
+    """Differences between results of some modules' tests and the kept lists, a line each."""
     passes, failures = kept()
     lines = []
     for test, outcome in found.items():
@@ -110,7 +110,7 @@ def compared(found: dict[str, Outcome], chosen: list[str]) -> list[str]:
 
 
 def keep(found: dict[str, Outcome], chosen: list[str]) -> None:
-    """Write what some modules' tests did into the files; reasons that are there stay."""
+    """Write the results of some modules' tests into the files; existing reasons stay."""
     passes, failures = kept()
     passes = {test for test in passes if test.partition("::")[0] not in chosen}
     passes |= {test for test, outcome in found.items() if outcome["outcome"] == "passed"}
@@ -125,7 +125,7 @@ def keep(found: dict[str, Outcome], chosen: list[str]) -> None:
 
 
 def run_modules(chosen: list[str], *, jobs: int, simulator: bool) -> dict[str, Outcome]:
-    """What every test of some modules did; a line is printed for each module."""
+    """The outcome of every test of some modules; prints a line for each module."""
     everything: dict[str, Outcome] = {}
     with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda module: run_module(module, simulator=simulator), chosen)

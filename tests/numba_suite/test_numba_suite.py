@@ -6,7 +6,7 @@ import pytest
 from suite import compared, run_module
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
-#: Small ones of many kinds: arguments and slices, records, constants, callbacks, errors, linked CUDA C++.
+#: Small modules of many kinds: arguments and slices, records, constants, callbacks, errors, linked CUDA C++.
 QUICK = (
     "cudapy.test_array_args",
     "cudapy.test_slicing",
@@ -16,11 +16,11 @@ QUICK = (
 )
 
 
-def test_numba_cuda_s_own_tests_do_what_is_kept() -> None:
+def test_numba_cuda_s_own_tests_have_the_kept_results() -> None:
     assert compared(run_module(",".join(QUICK)), [*QUICK]) == []
 
 
-def test_a_test_that_does_otherwise_is_reported() -> None:
+def test_a_different_result_is_reported() -> None:
     def outcome(what: str) -> dict[str, str]:
         return {"outcome": what, "reason": "because"}
 

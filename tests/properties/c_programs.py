@@ -1,7 +1,8 @@
 """Random C functions that NVRTC and the host's C compiler both read, with one meaning.
 
-A program is `f(in, out)`: it reads `INPUTS` 64-bit words and writes `OUTPUTS`. Arithmetic is on unsigned integers or
-brought into range first, so nothing is undefined; floats reach integers only with every NaN made the same.
+A program is `f(in, out)`: it reads `INPUTS` 64-bit words and writes `OUTPUTS`. Arithmetic is on unsigned integers,
+or operands are brought into range first, so nothing is undefined. All NaNs become one before a float's bits become
+an integer.
 
 Source: ISO C17 and the CUDA C++ Programming Guide (device functions, mathematical functions).
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 INPUTS, OUTPUTS = 6, 8  # 64-bit words a thread
 
-#: What both compilers see before a program.
+#: Text that both compilers read before a program.
 COMMON = """
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
 typedef signed char s8; typedef short s16; typedef int s32; typedef long long s64;
@@ -70,7 +71,7 @@ class Function:
     # -- expressions -------------------------------------------------------------------------------------------
 
     def leaf(self, depth: int, types: Sequence[str], likely: float, literal: Callable[[], str]) -> str | None:
-        """A late variable of these types, or a literal; None where the expression goes on."""
+        """A recent variable of these types, or a literal; None if the expression continues."""
         names = [n for scope in self.variables for n, t in scope.items() if t in types]
         if depth > 0 and self.draw.random() >= 0.15:
             return None
@@ -233,7 +234,7 @@ _START = """  u64 own[16]; S s;
 
 
 def program(seed: int, *, small: bool = False) -> str:
-    """The functions of a program; `FN`, `NOINLINE` and `TABLE` are left to what includes it."""
+    """The functions of a program; `FN`, `NOINLINE` and `TABLE` are left to the text that includes it."""
     draw = random.Random(seed)
     table = ", ".join(str(draw.getrandbits(31) - (1 << 30)) for _ in range(8))
     parts = [

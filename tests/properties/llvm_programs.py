@@ -1,7 +1,7 @@
 """Random LLVM programs, compiled to PTX and to host code from the same text.
 
 A program is `void body(ptr in, ptr out)`: it reads a record of eight 64-bit words and writes one of `OUTPUTS` words.
-Nothing it does is undefined, and what floating-point leaves open (the bits of a NaN) never reaches an integer.
+Nothing in it is undefined, and bits that floating-point leaves open (those of a NaN) never reach an integer.
 
 Source: LLVM Language Reference.
 """
@@ -139,7 +139,7 @@ class Writer:
         return self.draw.choice(known) if known and self.draw.random() < 0.9 else self.constant(type_)
 
     def bits(self, type_: str, value: str, *, keep: bool = True) -> str:
-        """A float's bits as an integer, every NaN the same."""
+        """A float's bits as an integer; all NaNs become one."""
         width = _WIDTH[type_]
         is_nan = self.emit("i1", f"fcmp uno {type_} {value}, {value}", keep=False)
         plain = self.emit(f"i{width}", f"bitcast {type_} {value} to i{width}", keep=False)
@@ -205,7 +205,7 @@ class Writer:
             self.bits(float_, self.any(float_))
 
     def binary(self, type_: str, a: str, b: str) -> None:
-        """A two-operand instruction; amounts and divisors are brought into what is defined."""
+        """A two-operand instruction; shift amounts and divisors are brought into the defined range."""
         bits = _WIDTH[type_]
         op = self.draw.choice(_BINARY if type_ == "i128" else _BINARY + _DIVISIONS)
         if op in {"shl", "lshr", "ashr"}:
@@ -258,7 +258,7 @@ class Writer:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is defined inside is not offered outside."""
+        """Values defined inside are not offered outside."""
         kept = {type_: list(names) for type_, names in self.pool.items()}
         yield
         self.pool = kept
@@ -305,7 +305,7 @@ class Writer:
         self.join(join, types, self.arms(cases, types, join, depth))
 
     def loop(self, depth: int) -> None:
-        """A loop of one to eight rounds, by data, that may be left early."""
+        """A loop of one to eight rounds, chosen by data, with possible early exits."""
         head, more, after, types = self.fresh(), self.fresh(), self.fresh(), self.carried()
         first = [self.value(type_) for type_ in types]
         rounds = self.emit("i32", f"and i32 {self.value('i32')}, 7", keep=False)
@@ -389,7 +389,7 @@ def _helper(draw: random.Random, declarations: set[str]) -> str:
     origin = writer.block
     writer.lines += [f"  br i1 {again}, label %deeper, label %end", "deeper:"]
     deeper = writer.emit("i64", f"call i64 @helper(i32 {fewer}, i64 {result}, float {writer.value('float')})")
-    # `value` may have written into this block; it stays the one that `deeper` labels, as nothing there branches.
+    # `value` may have written into this block, but without a branch, so the block is still that of `deeper`.
     writer.lines += [
         "  br label %end",
         "end:",

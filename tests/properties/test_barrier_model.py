@@ -1,9 +1,9 @@
-"""Barriers against a model of them in a few lines, on random programs of arrivals, waits, reductions and exits.
+"""Barriers against a short model of them, on random programs of arrivals, waits, reductions and exits.
 
-Each warp reads its program from memory, or each lane its own copy, and writes in a log, with a ticket, when it comes to
-a barrier, when it goes on, and when it exits. The model replays the arrivals in the log's order. It knows who must
-wait, and what reductions give; so nobody may go on before the model lets him, and at the end the same warps wait, at
-barriers that have and take the same.
+Each warp reads its program from memory, or each lane its own copy, and writes to a log, with a ticket, when it arrives
+at a barrier, when it continues, and when it exits. The model replays the arrivals in the log's order. It knows which
+warps must wait, and the results of reductions; so no warp may continue before the model allows it. At the end the
+same warps must wait, at barriers with the same counts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tilewright.errors import DeadlockError
 from tilewright.programs import Program
 
 WARPS, STEPS, LOG = 6, 24, 512
-#: What a step does; the last two take all warps that have not exited.
+#: Kinds of steps; the last two need all warps that have not exited.
 EXIT, ARRIVE, SYNC, POPC, SYNC_ALL, POPC_ALL = range(6)
 
 #: One step of a warp: kind, barrier, count, and how many of its lanes vote yes. A log entry: ticket order; warp, step,
-#: whether it goes on, and the result.
+#: whether it continues, and the result.
 KERNEL = """
 .version 8.0
 .target sm_90
@@ -91,14 +91,14 @@ onward:
   add.s64 %rd5, %rd2, %rd5;
   st.global.v4.u32 [%rd5], {%r2, %r4, %r9, %r10};""",
 )
-#: Lanes may take different ways for all the translator knows, or not.
+#: Whether the translator must assume that lanes may diverge.
 BY_WARP = Program.from_ptx(KERNEL.replace("PROGRAM", "%r2"))
 BY_LANE = Program.from_ptx(KERNEL.replace("PROGRAM", "%r1"))
 
 
 @dataclass
 class Generation:
-    """A barrier from when it begins until it is complete."""
+    """A barrier from its first arrival until it is complete."""
 
     arrived: int = 0
     count: int = 0
@@ -135,7 +135,7 @@ class Model:
                 self.barriers[number] = Generation()
 
     def waits(self) -> dict[int, tuple[int, int, list[int]]]:
-        """Barriers that have begun: what they have and take, and whose warps came."""
+        """Incomplete barriers: their present and required counts, and the warps that arrived."""
         live = WARPS - len(self.gone)
         return {
             number: (now.arrived, now.count or 32 * live, sorted(now.joined))
@@ -145,7 +145,7 @@ class Model:
 
 
 def random_programs(random: np.random.Generator) -> np.ndarray:
-    """A program for each warp: rounds in which groups of warps meet, some of them disturbed by a step too many."""
+    """A program for each warp: rounds in which groups of warps meet at barriers; some rounds have a step too many."""
     programs: list[list[tuple[int, int, int, int]]] = [[] for _ in range(WARPS)]
     sizes = random.integers(1, WARPS, 16, endpoint=True)
     disturbed = random.random() < 0.5
@@ -204,9 +204,9 @@ def check(seed: int, order: int | None, program: Program) -> bool:
 
 @pytest.mark.parametrize("order", [None, 1, 2])
 @pytest.mark.parametrize("program", [BY_WARP, BY_LANE], ids=["by warp", "by lane"])
-def test_barriers_do_what_the_model_does(program: Program, order: int | None) -> None:
+def test_barriers_agree_with_the_model(program: Program, order: int | None) -> None:
     ended = Counter(check(seed, order, program) for seed in range(60))
-    assert min(ended[True], ended[False]) >= 12, ended  # both are tried
+    assert min(ended[True], ended[False]) >= 12, ended  # both kinds are tested
 
 
 if __name__ == "__main__":  # in volume: python tests/properties/test_barrier_model.py FIRST COUNT

@@ -1,4 +1,4 @@
-"""The same C function by NVRTC on the machine and by the host's C compiler: the same bits.
+"""A C function gives the same bits by NVRTC on the machine and by the host's C compiler.
 
 Contraction into fused multiply-adds is off on both sides, so floats must agree exactly.
 """
@@ -76,7 +76,7 @@ def test_programs(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", range(1000, 2000, 10))
 def test_many_programs(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 10):
-        folder = tmp_path / str(seed)  # a library of its own: a loaded one is not loaded again
+        folder = tmp_path / str(seed)  # its own library, because a loaded one is not loaded again
         folder.mkdir()
         check(seed, folder, list(WAYS)[seed % 3])
 
@@ -111,7 +111,7 @@ def ends_by_a_trap(seed: int, way: str, folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("first", "count"), [(1034, 6), *(pytest.param(i, 50, marks=pytest.mark.volume) for i in range(1000, 2000, 50))]
 )
-def test_nothing_that_a_program_does_is_undefined(first: int, count: int, tmp_path: Path) -> None:
+def test_programs_have_no_undefined_behaviour(first: int, count: int, tmp_path: Path) -> None:
     wrong = [seed for seed in range(first, first + count) if ends_by_a_trap(seed, list(WAYS)[seed % 3], tmp_path)]
     assert not wrong
 

@@ -1,4 +1,4 @@
-"""The same LLVM program as PTX on the machine and as host code: the same bits, at every optimisation level."""
+"""An LLVM program gives the same bits as PTX on the machine and as host code, at every optimisation level."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_the_comparison_sees_a_wrong_instruction(right: str, wrong: str) -> None
     assert seen >= 2
 
 
-def test_inputs_take_different_ways() -> None:
-    """The programs are of use only if threads of a warp get different results."""
+def test_inputs_make_lanes_diverge() -> None:
+    """The programs are useful only if threads of a warp get different results."""
     text = llvm_programs.program(3)
     outputs = two_backends.on_host(text, two_backends.records(3, THREADS))
     assert len(np.unique(outputs, axis=0)) > THREADS // 2

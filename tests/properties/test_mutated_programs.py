@@ -31,19 +31,19 @@ def test_programs(first: int) -> None:
     arena = mutation.HostArrays()
     outcomes = [mutation.run(STOCK, arena, seed) for seed in range(first, first + 40)]
     assert {first + i: o.problem for i, o in enumerate(outcomes) if o.problem} == {}
-    assert len(Counter(outcome.name for outcome in outcomes)) >= 3  # some run, some are refused, some go wrong
+    assert len(Counter(outcome.name for outcome in outcomes)) >= 3  # some run, some are refused, some fail
 
 
-def test_a_changed_byte_is_seen() -> None:
+def test_a_changed_byte_is_found() -> None:
     arena = mutation.HostArrays()
     source, _ = arena.arguments()
     arena._buffer[mutation.HostArrays.MARGIN - 1] ^= 1  # one byte before the first argument
-    source[0] += 1  # a byte inside is the kernel's to change
+    source[0] += 1  # the kernel may change a byte inside
     assert arena.changed() == 1
     assert arena.changed() == 0
 
 
-def test_a_changed_byte_beside_an_arena_is_seen() -> None:
+def test_a_changed_byte_beside_an_arena_is_found() -> None:
     with guarded_memory.watched() as watch:
         memory = tw.simt.Memory(1000)
         ctypes.memset(memory.host_address, 0, 1000)

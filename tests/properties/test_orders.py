@@ -12,7 +12,7 @@ import tilewright as tw
 
 SEEDS = (None, 0, 1, 2, 3, 12345)
 STOCK = mutation.Stock()
-#: Word 1 of `warp` is what the first lane to arrive leaves there, so it alone depends on the order.
+#: The first lane to arrive writes word 1 of `warp`, so only this word depends on the order.
 FREE = {"warp": (1,)}
 
 
@@ -62,7 +62,7 @@ RACE = """
 
 
 def test_a_seed_changes_the_order() -> None:
-    """The warp that comes last differs by seed; so the tests above do try other orders."""
+    """The warp that comes last differs by seed; so the tests above do run other orders."""
     last = set()
     for seed in range(12):
         out = np.zeros(1, np.uint32)

@@ -1,4 +1,4 @@
-"""One LLVM text to PTX and to a host function."""
+"""Compiles one LLVM text to PTX and to a host function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def on_host(text: str, inputs: np.ndarray) -> np.ndarray:
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
-    if "+avx512dq" in features:  # it makes LLVM 22 lose a signalling NaN beside a converted integer
+    if "+avx512dq" in features:  # with it LLVM 22 loses a signalling NaN beside a converted integer
         features += ",-avx512dq"
     machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=0, jit=True)
     module = llvm.parse_assembly(text + llvm_programs.HOST_ENTRY)
@@ -52,7 +52,7 @@ def on_host(text: str, inputs: np.ndarray) -> np.ndarray:
 
 
 def records(seed: int, count: int) -> np.ndarray:
-    """Input words: random bits, small numbers, and edges, so that lanes go different ways."""
+    """Input words: random bits, small numbers, and edges, so that lanes diverge."""
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 1 << 64, (count, llvm_programs.INPUTS), dtype=np.uint64)
     style = rng.integers(0, 4, words.shape)

@@ -1,6 +1,6 @@
-"""The vendor's occupancy header as a function: NVRTC makes PTX of it, and the simulated GPU runs that, a thread a case.
+"""The vendor's occupancy header as a function: NVRTC compiles it to PTX, which the simulated GPU runs, a thread a case.
 
-So it needs no C compiler, and answers a hundred thousand cases in a fraction of a second.
+It needs no C compiler, and answers a hundred thousand cases in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from tilewright.machine.gpu import Gpu, gpus
 from tilewright.programs import Program
 
 INT_MAX = 2**31 - 1
-#: What is asked of a kernel, in the order in which the reference reads it.
+#: Fields of a question about a kernel, in the order in which the reference reads them.
 FIELDS = (
     "block", "dynamic", "most_threads", "registers", "static", "dynamic_limit", "optin", "partitioned", "barriers",
     "virtual", "carveout", "preference",
 )  # fmt: skip
-#: A kernel that nothing limits but what a test changes. -1 is the header's "no preference".
+#: A kernel whose only limits are those that a test changes. -1 is the header's "no preference".
 PLAIN = dict.fromkeys(FIELDS, 0) | {
     "block": 32, "most_threads": INT_MAX, "optin": 1, "dynamic_limit": 1 << 20, "carveout": -1,
 }  # fmt: skip
 #: `cudaOccCacheConfig`, by our names.
 CACHE_CONFIG = {None: 0, "shared": 1, "l1": 2, "equal": 3}
-#: Cases of one launch: with more, the kernel would be translated anew for larger numbers.
+#: Cases of one launch: with more, the kernel would be translated again for larger numbers.
 CHUNK = 1 << 14
 #: Answers to each question.
 ANSWERS = {"occupancy": 12, "suggestion": 3, "room": 2}
@@ -37,17 +37,17 @@ Answer = Callable[[Gpu, Sequence[dict[str, int]]], list[list[int]]]
 
 
 def name(record: Gpu) -> str:
-    """What a test's case is called."""
+    """The name of a test's case."""
     return "{}.{}".format(*record.compute_capability)
 
 
 def header(question: str, folder: Path, only: Gpu | None = None) -> Answer:
     """One of the header's functions: (gpu, cases) to a row of answers a case, the status first.
 
-    For one GPU `only`, there is less to compile: the header's loops over blocks would take minutes to translate.
+    With `only`, one GPU, there is less to compile: the header's loops over blocks would take minutes to translate.
     """
     for file, text in (("stddef.h", ""), ("string.h", ""), ("limits.h", f"#define INT_MAX {INT_MAX}")):
-        folder.joinpath(file).write_text(text + "\n")  # of the host's headers, which NVRTC has not, no more is used
+        folder.joinpath(file).write_text(text + "\n")  # of the host's headers, which NVRTC lacks, it uses no more
     source = Path(__file__).with_name("occupancy_reference.cu")
     options = [f"-I{folder}"]
     if only:

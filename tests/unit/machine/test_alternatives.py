@@ -1,4 +1,4 @@
-"""What a change would give, against every change tried."""
+"""The smallest changes that raise occupancy, against a search through all changes."""
 
 import random
 

@@ -82,7 +82,7 @@ def test_its_architecture_has_times(record):
 
 
 @pytest.mark.parametrize("name", ["h100", "H100", " h-100 ", "NVIDIA H100 SXM5 80GB", "nvidia h100 sxm5 80gb"])
-def test_names_are_forgiving(name):
+def test_names_may_be_written_in_other_ways(name):
     assert gpu(name).key == "h100"
 
 
@@ -122,7 +122,7 @@ def test_unknown_rate():
 
 
 def test_bandwidths():
-    """Against the rates that the white papers print: 2.3 times the L2 of V100, 219 GB/s of a multiprocessor's L1."""
+    """The rates that the white papers print: 2.3 times the L2 of V100, 219 GB/s of a multiprocessor's L1."""
     a100, v100, rtx3090 = gpu("a100"), gpu("v100"), gpu("rtx3090")
     assert round(a100.gb_per_s("l2") / v100.gb_per_s("l2"), 1) == 2.3
     assert round(v100.gb_per_s("l2"), 1) == 3133.4

@@ -1,4 +1,4 @@
-"""Results that have no room: refused with what would fit, before the system ends the process."""
+"""Results too large for memory: the error says what would fit, before the system ends the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def meminfo(folder: Path, *, available_kib: int, swap_kib: int) -> str:
     return str(path)
 
 
-def test_what_is_free_is_read_from_the_system_and_its_groups(tmp_path: Path) -> None:
+def test_free_memory_is_read_from_the_system_and_its_groups(tmp_path: Path) -> None:
     info = meminfo(tmp_path, available_kib=3 << 20, swap_kib=1 << 20)
     assert host_memory.available_bytes(info, ()) == 4 * GIB
     limit = tmp_path / "memory.max"
@@ -33,7 +33,7 @@ def test_what_is_free_is_read_from_the_system_and_its_groups(tmp_path: Path) -> 
     assert host_memory.available_bytes(str(limit), ()) is None
 
 
-def test_this_host_has_some() -> None:
+def test_this_host_has_free_memory() -> None:
     found = host_memory.available_bytes()
     assert found is None or found > 1 << 20
 
@@ -58,7 +58,7 @@ def test_a_product_says_what_would_fit(
     assert isinstance(caught.value, MemoryError)
 
 
-def test_what_numpy_cannot_make_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_that_numpy_cannot_make_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_memory, "available_bytes", lambda: None)
     left, right = np.broadcast_to(1.0, (1 << 30, 1)), np.broadcast_to(1.0, (1, 1 << 30))
     with pytest.raises(OutOfMemoryError, match=r"take 8,?192 PiB|take 8\.0 EiB|can have less"):

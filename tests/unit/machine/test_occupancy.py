@@ -1,4 +1,4 @@
-"""Occupancy is what the vendor's header computes, over everything that can be asked of it."""
+"""Occupancy equals what the vendor's header computes, for every kind of input."""
 
 import dataclasses
 import random
@@ -15,7 +15,7 @@ from .occupancy_header import CACHE_CONFIG, INT_MAX, ONE_EACH, PLAIN, header, na
 each = pytest.mark.parametrize("record", ONE_EACH, ids=name)
 #: Both ends of each number of warps, and blocks that are too large.
 BLOCKS = sorted({edge for warps in range(1, 34) for edge in (32 * warps - 31, 32 * warps)} | {1056, 2048})
-#: Both ends of each number of registers that is allocated to a thread, the most of a thread, and more.
+#: Both ends of each allocation of registers to a thread, a thread's most, and more.
 REGISTERS = sorted({edge for unit in range(38) for edge in (8 * unit, 8 * unit + 1)} | {254, 255, 258})
 
 
@@ -26,7 +26,7 @@ def reference(tmp_path_factory):
 
 
 def ours(record, case):
-    """What we say to a case, as the header puts it: everything but its status."""
+    """Our answers to a case in the header's form, all but its status."""
     preference = {number: name for name, number in CACHE_CONFIG.items()}[case["preference"]]
     carveout = PREFERENCES.get(preference) if case["carveout"] == -1 else case["carveout"]
     found = occupancy(
@@ -54,7 +54,7 @@ def compare(reference, record, changes):
         found, mine = ours(record, case)
         assert (status, partitioned) == (0, 0)  # partitioned caching ended with Pascal
         assert mine == tuple(answer), case
-        # `limiters` differs from the header's bits only in what barriers have overtaken.
+        # `limiters` differs from the header's bits only where barriers limit more.
         assert found.limiters == tuple(name for name in FACTORS if found.limits.get(name) == found.active_blocks)
 
 
@@ -72,7 +72,7 @@ def test_every_block(reference, record):
 
 @each
 def test_shared_memory(reference, record):
-    """Every size at which the allocation steps, and one more, up to what is too much."""
+    """Every size at which the allocation steps, and one byte more, up to sizes that are too large."""
     top, unit = record.shared_per_multiprocessor_bytes + 2048, record.shared_unit_bytes
     sizes = [edge + step for edge in range(0, top, unit) for step in (0, 1)]
     ways = product((0, 1), (-1, 0, 40))
@@ -93,7 +93,7 @@ def test_carve_outs(reference, record):
 
 @each
 def test_static_and_dynamic(reference, record):
-    """What is declared, asked for and allowed, around 48 KB and the most there is."""
+    """Declared, requested and allowed sizes, around 48 KB and the largest size."""
     usual, most = record.launch.shared_per_block_bytes, record.shared_per_block_optin_bytes
     sizes = [0, 1, 1024, usual - 1024, usual - 1, usual, usual + 1, most - 1024, most - 1, most, most + 1]
     names = ("static", "dynamic", "dynamic_limit", "optin")
@@ -126,13 +126,13 @@ def test_random_kernels(reference, record):
 
 
 def test_a_block_that_may_take_half_the_registers(reference):
-    """As on embedded GPUs; only there does the hardware's check by whole partitions matter."""
+    """Embedded GPUs have this limit; only there does the hardware's check by whole partitions matter."""
     record = dataclasses.replace(gpu("a10"), registers_per_block=32768)
     compare(reference, record, [{"block": b, "registers": r} for b, r in product(BLOCKS, REGISTERS) if r < 256])
 
 
 @each
-def test_what_the_header_refuses(reference, record):
+def test_inputs_that_the_header_refuses(reference, record):
     wrong = [{"block": 0}, {"block": -5}, {"registers": -1}, {"carveout": -2}, {"carveout": 101}]
     cases = [PLAIN | change for change in wrong]
     assert [answer[0] for answer in reference(record, cases)] == [1] * len(wrong)  # CUDA_OCC_ERROR_INVALID_INPUT
@@ -142,7 +142,7 @@ def test_what_the_header_refuses(reference, record):
 
 
 def test_known_cases():
-    """Worked by hand from the guide's table: the header's own device properties come from ours."""
+    """Calculated by hand from the guide's table, because the header gets its device properties from our records."""
     t4, a100 = gpu("t4"), gpu("a100")
     full = occupancy(t4, registers_per_thread=64, shared_bytes=0, block_threads=256)
     assert (full.active_blocks, full.fraction, full.limiter) == (4, 1.0, "warps, registers")
@@ -161,7 +161,7 @@ def test_barriers():
     rtx5090 = gpu("rtx5090")
     many = occupancy(rtx5090, registers_per_thread=16, shared_bytes=0, block_threads=64, barriers=8)
     assert (many.active_blocks, many.limiter, many.limits["barriers"]) == (3, "barriers", 3)
-    assert many.limiting_factors == 0b11001  # the header names warps and blocks too, which barriers have overtaken
+    assert many.limiting_factors == 0b11001  # the header names warps and blocks too, although barriers limit more
     older = occupancy(gpu("a100"), registers_per_thread=16, shared_bytes=0, block_threads=64, barriers=8)
     assert "barriers" not in older.limits
 

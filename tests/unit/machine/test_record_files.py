@@ -1,4 +1,4 @@
-"""Records of GPUs as JSON: what is written is read as the same, and what is no record is refused with its rule."""
+"""Records of GPUs as JSON: a written record is read as the same, and an invalid one is refused with the broken rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def written(tmp_path: Path, data: object) -> str:
 
 
 @pytest.mark.parametrize("name", machine.names())
-def test_what_is_written_is_read_as_the_same(tmp_path: Path, name: str) -> None:
+def test_a_written_record_is_read_as_the_same(tmp_path: Path, name: str) -> None:
     record, path = machine.gpu(name), written(tmp_path, document(machine.gpu(name)))
     assert machine.gpu(path) == replace(record, key=path)
     assert hash(machine.gpu(path)) == hash(replace(record, key=path))
@@ -59,12 +59,12 @@ def test_one_that_is_like_another_and_a_file_that_changes(tmp_path: Path) -> Non
         ({"like": "h100", "tensor_per_clock": {"f16": 0.5}}, "'tensor_per_clock' must be an object of formats"),
     ],
 )
-def test_what_is_no_record_is_refused(tmp_path: Path, data: object, message: str) -> None:
+def test_an_invalid_record_is_refused(tmp_path: Path, data: object, message: str) -> None:
     with pytest.raises(ArgumentValueError) as error:
         machine.gpu(written(tmp_path, data))
     assert message in str(error.value) and "mine.json" in str(error.value)
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_a_missing_file() -> None:
     with pytest.raises(ArgumentValueError, match=r"nowhere\.json must be a file that can be read \(No such file"):
         machine.gpu("nowhere.json")

@@ -1,4 +1,4 @@
-"""Rooflines against points worked out by hand."""
+"""Rooflines against points calculated by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_points_by_hand(bytes_moved, bound, gflops):
     assert found.gflops == pytest.approx(gflops)
 
 
-def test_levels_stand_from_the_nearest():
+def test_levels_are_in_order_from_the_nearest():
     sizes = {"dram": 8, "shared": 1, "l2": 4, "l1": 2}
     found = roofline(A100, operations=16, bytes_moved=sizes)
     assert [(level.name, level.intensity) for level in found.levels] == [
@@ -55,7 +55,7 @@ def test_levels_stand_from_the_nearest():
     assert found.levels[1].ridge == pytest.approx(2 * 64 / 106.8)  # multiply-adds a clock to bytes a clock
 
 
-def test_what_no_source_tells_bounds_nothing():
+def test_a_rate_that_no_source_states_bounds_nothing():
     t4 = gpu("t4")
     found = roofline(t4, operations=1, bytes_moved={"l2": 10**9})
     assert (found.bound, found.gflops) == ("arithmetic", t4.peak_gflops())

@@ -1,4 +1,4 @@
-"""Suggestions are the vendor's header's."""
+"""Suggested sizes of blocks equal those of the vendor's header."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FORMATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8", "f8f6f4", 
 
 
 def sources() -> dict[tuple[str, str], str]:
-    """What stands in brackets behind each record."""
+    """The text in brackets after each record."""
     found, capability = {}, ""
     for line in TEXT.splitlines():
         if begin := re.fullmatch(r'\["(.*)"\]', line):

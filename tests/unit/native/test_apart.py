@@ -1,4 +1,4 @@
-"""Machine code that is made in a process apart is what would be made here, and holds up nobody."""
+"""The compiler's own process: it makes the same machine code as this process, and delays nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ define i32 @tw_twice(i32 %x) {
   %y = mul i32 %x, 2
   ret i32 %y
 }"""
-#: A process that has code made apart, by a compiler that never ends, and prints that one's id.
+#: A process that starts a compiler that never ends, and prints the compiler's id.
 WAITING = """
 import signal, sys, threading, time
 from tilewright.native import apart
@@ -69,22 +69,22 @@ def test_the_code_is_the_same(features: str | None) -> None:
 def test_modules_of_the_working_folder_are_not_imported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    """That folder may be anybody's; nor does a module that a process has imported since it was elsewhere count."""
+    """Anyone may own that folder; modules that a process imported while it was elsewhere do not count either."""
     (tmp_path / f"{name}.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", tmp_path, *(place for place in sys.path if place)])
     assert apart.compiled_apart(compiler(), TEXT, (PART,), ("f",))
 
 
-def test_it_is_made_here_where_python_cannot_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a program that has Python inside, `sys.executable` is that program, or nothing."""
+def test_code_is_made_here_if_python_cannot_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a program that embeds Python, `sys.executable` is that program, or empty."""
     monkeypatch.setattr(subprocess, "Popen", None)
     for name in ("", "/usr/bin/modeller"):
         monkeypatch.setattr(sys, "executable", name)
         assert apart.compiled_apart(compiler(), TEXT, (PART,), ("f",))
 
 
-def test_it_is_made_here_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_made_here_if_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     here = compiler()
     assert apart.compiled_apart(here, TEXT, (PART,), ("f",)) == here.compile(TEXT, (PART,), exports=("f",))
@@ -112,22 +112,22 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_a_process_ends_without_waiting_and_takes_it_along() -> None:
+def test_a_process_ends_without_waiting_and_ends_the_compiler_too() -> None:
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, text=True, check=True, timeout=100)
     assert time.monotonic() - start < 60
     assert gone(int(done.stdout))
 
 
-def test_a_forked_child_that_ends_leaves_it_to_its_parent() -> None:
+def test_a_forked_child_that_ends_leaves_the_compiler_running() -> None:
     script = f"{WAITING}{FORKED}{STATUS}"
     words = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=100)
     assert done.stdout.split()[1] == "None"
 
 
-def test_a_fork_waits_until_one_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The forked child would hold the pipes open, and what reads them would wait for its end."""
+def test_a_fork_waits_until_a_compiler_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the forked child would hold the pipes open, and their reader would wait for its end."""
     starts, started, popen = threading.Event(), threading.Event(), subprocess.Popen
 
     def slow(*given: Any, **named: Any) -> Any:
@@ -149,7 +149,7 @@ def test_a_fork_waits_until_one_has_started(monkeypatch: pytest.MonkeyPatch) -> 
     assert not thread.is_alive()
 
 
-def test_none_starts_when_the_process_ends() -> None:
+def test_no_compiler_starts_when_the_process_ends() -> None:
     script = (
         "from tilewright.native import apart\nrunning = apart._running()\nrunning.end_all()\nrunning.begin(['true'])"
     )
@@ -157,8 +157,8 @@ def test_none_starts_when_the_process_ends() -> None:
     assert "ChildProcessError: this process is ending" in done.stderr
 
 
-def test_ctrl_c_of_the_terminal_does_not_strike_it() -> None:
-    """A terminal sends it to all processes of one group."""
+def test_ctrl_c_of_the_terminal_does_not_reach_the_compiler() -> None:
+    """A terminal sends Ctrl-C to all processes of one group."""
     words = [sys.executable, "-c", f"{WAITING}{STRUCK}{STATUS}"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Bitcode agrees with the C beside it, and is what any host can link."""
+"""Bitcode agrees with the C beside it, and any host can link it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ needs_compiler = pytest.mark.skipif(not COMPILER, reason="`make runtime` install
 
 
 def text_of(code: bytes) -> str:
-    """What it says; in a context of its own, where no struct of another module takes its name."""
+    """Its LLVM text; a separate context keeps structs of other modules from taking its names."""
     return str(llvm.parse_bitcode(code, context=llvm.context.create_context()))
 
 
@@ -72,7 +72,7 @@ def test_bitcode_names_no_target(source: Path) -> None:
         ("char f(int x) { return x; }", "does not compile for x86_64"),
     ],
 )
-def test_what_depends_on_the_target_is_refused(text: str, message: str, tmp_path: Path) -> None:
+def test_code_that_depends_on_the_target_is_refused(text: str, message: str, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
     source.write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -84,7 +84,7 @@ def test_a_user_s_bitcode_that_is_older_than_its_source_is_refused(tmp_path: Pat
     source = tmp_path / "mine.c"
     source.write_text("int mine(int x)\n{\n    return x;\n}\n")
     source.with_suffix(".bc").write_bytes(compile_c(source))
-    other = tmp_path / "other.c"  # what was read once is kept for the process
+    other = tmp_path / "other.c"  # the process keeps bitcode that it has read
     other.write_bytes(source.read_bytes())
     other.with_suffix(".bc").write_bytes(compile_c(other))
     assert bitcode(source) == source.with_suffix(".bc").read_bytes()

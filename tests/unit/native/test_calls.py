@@ -1,4 +1,4 @@
-"""Calls into LLVM: from many threads at once, and with Ctrl-C in the middle of them."""
+"""Calls into LLVM: from many threads at the same time, and with Ctrl-C during a call."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_error_comes_to_the_caller_without_llvms_objects() -> None:
     assert compiler().compile(ADD)
 
 
-def test_libraries_that_nobody_holds_are_unloaded_with_the_next_call() -> None:
+def test_libraries_without_an_owner_are_unloaded_with_the_next_call() -> None:
     made = Compiler("")
     code = made.compile(ADD)
     kept = [made.link(code, ("add",)) for _ in range(3)]
@@ -56,12 +56,12 @@ def test_libraries_that_nobody_holds_are_unloaded_with_the_next_call() -> None:
     assert len(made._left) == 3
     library = made.link(code, ("add",))
     assert (len(made._loaded), len(made._left)) == (1, 0)
-    del made  # its libraries hold it
+    del made  # the libraries hold a reference to it
     gc.collect()
     assert library.addresses["add"]
 
 
-def test_sixteen_threads_load_libraries_of_their_own() -> None:
+def test_sixteen_threads_load_their_own_libraries() -> None:
     code = compiler().compile(ADD)
     found: list[int] = []
 
@@ -77,7 +77,7 @@ def test_sixteen_threads_load_libraries_of_their_own() -> None:
     assert len(found) == 320
 
 
-def test_ctrl_c_ends_the_wait_at_once_and_the_work_at_its_next_step() -> None:
+def test_ctrl_c_ends_the_wait_immediately_and_the_work_at_its_next_step() -> None:
     made = Calls()
     steps = []
 
@@ -93,10 +93,10 @@ def test_ctrl_c_ends_the_wait_at_once_and_the_work_at_its_next_step() -> None:
     with pytest.raises(KeyboardInterrupt):
         made.run(work)
     assert time.monotonic() - start < 1.2
-    assert made.run(lambda check: steps[:]) == ["first"]  # it waits for the other, which was given up
+    assert made.run(lambda check: steps[:]) == ["first"]  # it waits for the abandoned call
 
 
-#: A module that LLVM works at for seconds.
+#: A module that LLVM compiles for seconds.
 _LONG = """
 import os, signal, sys, threading, time
 from tilewright.native.compiler import compiler
@@ -128,7 +128,7 @@ sys.exit(7)
     assert (done.returncode, done.stderr) == (7, "")
 
 
-def test_a_fork_waits_for_the_call_at_hand(tmp_path: Path) -> None:
+def test_a_fork_waits_for_the_current_call(tmp_path: Path) -> None:
     code = f"""{_LONG.replace("threading.Timer", "0 and threading.Timer").replace(".start()", "")}
 compiler()
 crew = threading.Thread(target=compiler().compile, args=(text,))

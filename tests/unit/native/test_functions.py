@@ -1,4 +1,4 @@
-"""C functions as Python calls them."""
+"""Calls of C functions from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions of half precision in integers, against NumPy's, which no line of ours computes."""
+"""Conversions of half precision by integer arithmetic, against NumPy's, which use none of our code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NUMPY: dict[str, Any] = {"half": np.float16, "float": np.float32, "double": np.f
 
 
 def convert(symbol: str, values: Array) -> Array:
-    """Each value converted by our function, under a name that LLVM knows nothing about."""
+    """Each value converted by our function, under a name unknown to LLVM."""
     source, target = NAMES[symbol]
     renamed = re.sub(r"@(?:__|tw_)(\w+)", r"@ours_\1", str(llvm.parse_bitcode(bitcode(halves.SOURCE))))
     loop = f"""
@@ -53,7 +53,7 @@ done:
 
 
 def hard(symbol: str) -> Array:
-    """Every half where they are the operands; else results, points between them, their neighbours, and any bits."""
+    """Every half as an operand; else results, points between them, their neighbours, and random bits."""
     words = np.arange(1 << 16, dtype=np.uint16)
     every = words.view(np.float16)
     if NAMES[symbol][1] == "bfloat":
@@ -68,7 +68,7 @@ def hard(symbol: str) -> Array:
     random = np.random.default_rng(1)
     bits = random.integers(0, 1 << 8 * size, 200_000, np.dtype(f"u{size}")).view(wide)
     small = np.ldexp(random.normal(size=200_000), random.integers(-30, 20, 200_000)).astype(wide)
-    # One part in 2^29 beside a middle: lost if a double were rounded to a float first.
+    # One part in 2^29 beside a midpoint: lost if a double were rounded to a float first.
     beside = middle * (1 + np.array(2.0**-29, wide)) if size == 8 else middle
     ends = np.array([65504, 65519.99, 65520, 65536, 3e38, 3.4e38, np.inf, -np.inf, np.nan, 0.0, -0.0], wide)
     return np.concatenate([exact, middle, *near, bits, small, beside, -beside, ends])
@@ -76,7 +76,7 @@ def hard(symbol: str) -> Array:
 
 @pytest.mark.parametrize("symbol", halves.SYMBOLS)
 def test_every_value_is_rounded_as_others_round_it(symbol: str) -> None:
-    """As NumPy does; and to bfloat16, which it lacks, as ml_dtypes does from float and a search does from double."""
+    """As NumPy does. NumPy has no bfloat16: there ml_dtypes is the oracle from float, and a search from double."""
     values = hard(symbol)
     found = convert(symbol, values)
     if found.dtype == np.uint16:
@@ -91,14 +91,14 @@ def test_every_value_is_rounded_as_others_round_it(symbol: str) -> None:
 
 
 def _nearest_bfloat(values: Array) -> Array:
-    """The nearest bfloat16, of two the one with an even last bit."""
+    """The nearest bfloat16, ties to even."""
     if values.dtype == np.float32:
         with np.errstate(all="ignore"):
             return values.astype(ml_dtypes.bfloat16)
     size = np.abs(values)
     words = np.arange(0x7F81, dtype=np.uint32) << 16  # 0 up to infinity
     grid = words.view(np.float32).astype(np.float64)
-    grid[-1] = 2.0**128  # where the next would lie
+    grid[-1] = 2.0**128  # where the next value would be
     above = np.clip(np.searchsorted(grid, size), 1, len(grid) - 1)
     with np.errstate(invalid="ignore"):
         low, high = size - grid[above - 1], grid[above] - size
@@ -115,8 +115,8 @@ def test_the_values_show_a_double_rounded_twice() -> None:
 
 
 @pytest.mark.parametrize("exports", [(), ("f",)])
-def test_a_conversion_without_an_instruction_is_linked_in(exports: tuple[str, ...]) -> None:
-    """LLVM calls it only when it makes machine code, so until then nothing seems to."""
+def test_a_conversion_without_an_instruction_is_linked(exports: tuple[str, ...]) -> None:
+    """LLVM adds the call only when it makes machine code, so until then there is none to see."""
     text = "define half @f(double %x) {\n  %y = fptrunc double %x to half\n  ret half %y\n}"
     old = Compiler("")
     assert old.link(old.compile(text, exports=exports), ("f",)).addresses["f"]

@@ -1,4 +1,4 @@
-"""Layouts read from C headers, against what a C compiler says of them."""
+"""Layouts read from C headers, against a C compiler's."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_compiler_agrees_about_a_hard_one(tmp_path: Path) -> None:
         "struct a {\n    uint32_t x : 3;\n};\n", "enum {\n    A,\n};\n", "enum {\n    A = 1 + 1,\n};\n",
     ],
 )  # fmt: skip
-def test_what_is_not_read_is_refused(text: str, tmp_path: Path) -> None:
+def test_unsupported_declarations_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.h"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"wrong\.h: '"):

@@ -1,4 +1,4 @@
-"""Ctrl-C where it must not strike, and where nobody would get it."""
+"""Ctrl-C where it must not interrupt, and where Python would lose it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_an_interrupt_strikes_at_the_end() -> None:
+def test_a_postponed_interrupt_is_raised_at_the_end() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt):
         with HeldBack() as interrupt:
@@ -37,7 +37,7 @@ def test_an_interrupt_strikes_at_the_end() -> None:
         ctrl_c()
 
 
-def test_held_back_twice_it_strikes_behind_the_outer_one() -> None:
+def test_postponed_twice_it_is_raised_after_the_outer_block() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt), HeldBack():
         with HeldBack():
@@ -46,7 +46,7 @@ def test_held_back_twice_it_strikes_behind_the_outer_one() -> None:
     assert done == ["between"]
 
 
-def test_what_went_wrong_inside_is_the_interrupts_context() -> None:
+def test_an_error_inside_is_the_interrupts_context() -> None:
     with pytest.raises(KeyboardInterrupt) as error, HeldBack():
         ctrl_c()
         raise ZeroDivisionError
@@ -115,17 +115,17 @@ def _generator() -> None:
 
 
 @pytest.mark.parametrize("place", [_finalizer, _weak_reference, _callback, _generator])
-def test_an_interrupt_that_python_would_only_print_strikes_again(
+def test_an_interrupt_that_python_would_only_print_is_raised_again(
     place: Callable[[], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(KeyboardInterrupt), none_lost():
         place()
-        for _ in range(500):  # it strikes between two instructions, and wakes nobody who sleeps
+        for _ in range(500):  # it comes between two instructions, and wakes no sleeping thread
             time.sleep(0.01)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_postponed_interrupt_strikes_behind_what_c_calls() -> None:
+def test_a_postponed_interrupt_is_raised_after_a_callback_of_c() -> None:
     def called() -> int:
         with Postponed():
             ctrl_c()
@@ -138,7 +138,7 @@ def test_a_postponed_interrupt_strikes_behind_what_c_calls() -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer versions let it through as it is")
-def test_an_interrupt_that_struck_a_class_in_the_making_is_found() -> None:
+def test_an_interrupt_during_the_creation_of_a_class_is_found() -> None:
     class Named:
         def __set_name__(self, owner: type, name: str) -> None:
             ctrl_c()

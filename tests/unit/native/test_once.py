@@ -1,4 +1,4 @@
-"""Things that exist once: whoever asks at the same time gets the same one, and failures leave nothing behind."""
+"""Objects that exist once: threads that ask at the same time get the same one, and failures leave nothing behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.native.once import Once, bounded, once
 
 
 def at_once(work: Callable[[int], object], threads: int = 16) -> list[object]:
-    """What a function gives on so many threads that begin together."""
+    """Results of a function on several threads that begin together."""
     begin, results = threading.Barrier(threads), [None] * threads
 
     def run(number: int) -> None:
@@ -53,7 +53,7 @@ def test_other_keys_do_not_wait_for_each_other() -> None:
     assert at_once(passed, 4) == [0, 1, 2, 3]
 
 
-def test_where_making_fails_the_next_one_tries() -> None:
+def test_if_making_fails_the_next_thread_tries() -> None:
     tries = iter([ZeroDivisionError(), KeyboardInterrupt(), None])
     results = Once[str]()
 
@@ -84,8 +84,8 @@ def test_the_oldest_results_are_dropped_and_all_can_be() -> None:
     assert calls == [1, 2, 3, 3, 3]
 
 
-def test_what_is_made_may_be_asked_for_while_it_is_made() -> None:
-    """In a signal handler, say: it gets one of its own rather than wait for itself."""
+def test_an_object_may_be_requested_while_it_is_made() -> None:
+    """A signal handler may do so: it gets its own object, because it would wait for itself."""
     depth = []
 
     @once

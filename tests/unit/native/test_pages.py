@@ -29,7 +29,7 @@ assert "ret i32 1" in str(module)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of pages")
-def test_what_loading_a_library_read_is_given_back() -> None:
+def test_pages_that_loading_a_library_read_are_released() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10_000

@@ -1,4 +1,4 @@
-"""What machine code is loaded from: folders and files that no other user could have written, or none at all."""
+"""Machine code is loaded only from folders and files that no other user could have written."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_folder_of_ours_that_was_open_is_made_private(tmp_path: Path, was: int
 
 
 @pytest.mark.parametrize("bits", [0o620, 0o602, 0o666, 0o777])
-def test_an_entry_that_others_could_write_is_made_anew(tmp_path: Path, bits: int) -> None:
+def test_an_entry_that_others_could_write_is_made_again(tmp_path: Path, bits: int) -> None:
     path = entry(tmp_path)
     path.chmod(bits)
     with pytest.warns(TilewrightWarning, match="another user could have written"):
@@ -90,14 +90,14 @@ def _folder(path: Path) -> None:
 
 @pytest.mark.parametrize(("plant", "said"), [(_link, "symbolic link"), (_pipe, "regular"), (_folder, "regular")])
 def test_an_entry_that_is_no_file_is_ignored(tmp_path: Path, plant: Callable[[Path], None], said: str) -> None:
-    """A pipe is not waited for."""
+    """Nothing waits for a pipe."""
     plant(entry(tmp_path))
     with pytest.warns(TilewrightWarning, match=said):
         assert kept(tmp_path) is None
 
 
 def test_a_folder_that_others_may_rename_in_is_refused(tmp_path: Path) -> None:
-    """Ours, with something else in it: it is not ours to close. Sticky, nobody can rename what is another's."""
+    """The folder has other files, so we may not restrict it. With the sticky bit, users rename only their own."""
     shared = tmp_path / "shared"
     entry(shared / "tilewright")
     shared.chmod(0o777)
@@ -110,8 +110,8 @@ def test_a_folder_that_others_may_rename_in_is_refused(tmp_path: Path) -> None:
     assert kept(shared / "tilewright") == ({}, b"code")
 
 
-def test_a_folder_is_made_private_only_where_nobody_can_exchange_it(tmp_path: Path) -> None:
-    """A change of rights follows the name: below a folder that all may write, it could hit another folder of ours."""
+def test_a_folder_is_made_private_only_if_no_other_user_can_replace_it(tmp_path: Path) -> None:
+    """`chmod` follows the name: below a folder that all may write, it could change another folder of ours."""
     shared = tmp_path / "shared"
     root = entry(shared / "tilewright").parents[1]
     (shared / "other").mkdir()
@@ -132,7 +132,7 @@ def test_root_leaves_the_rights_of_another_user_s_folder_alone(tmp_path: Path) -
     assert mode(root) == 0o777
 
 
-def test_a_private_group_is_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_group_has_no_other_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = tmp_path / "shared"
     entry(shared / "tilewright")
     shared.chmod(0o775)
@@ -168,8 +168,8 @@ def test_a_link_in_place_of_the_folder_itself_is_refused(tmp_path: Path) -> None
 
 @needs_root
 @pytest.mark.parametrize("part", ["root", "root/cpu", f"root/cpu/{KEY}.bin", "root-link", "."])
-def test_nothing_of_another_user_is_read(tmp_path: Path, part: str) -> None:
-    """The root folder, the folder, the entry, a link on the way, a folder above."""
+def test_no_file_of_another_user_is_read(tmp_path: Path, part: str) -> None:
+    """The root folder, the folder, the entry, a link in the path, a folder above."""
     base = tmp_path / "base"
     entry(base / "root")
     root = base / "root"
@@ -188,7 +188,7 @@ def test_nothing_of_another_user_is_read(tmp_path: Path, part: str) -> None:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A process whose stand-in for a cache is not made yet; yields the folder for temporary files."""
+    """A process that has not made its temporary cache yet; yields the folder for temporary files."""
     store._stand_in.cache_clear()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     yield tmp_path
@@ -196,7 +196,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def _of_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user of no home, whom the system does not know."""
+    """A user without a home, unknown to the system."""
     for name in ("TILEWRIGHT_CACHE_DIR", "HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda number: (_ for _ in ()).throw(KeyError(number)))
@@ -236,7 +236,7 @@ UNUSABLE += [_of_a_long_name]
 
 
 @pytest.mark.parametrize("make", UNUSABLE, ids=lambda f: f.__name__)
-def test_a_temporary_cache_takes_its_place_with_one_warning(
+def test_a_temporary_cache_replaces_it_with_one_warning(
     alone: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, pytest.MonkeyPatch], None]
 ) -> None:
     make(alone, monkeypatch)
@@ -282,7 +282,7 @@ assert os.listdir(os.environ["TMPDIR"]) == [made]
 
 
 @needs_root
-def test_a_user_whom_the_system_does_not_know_multiplies() -> None:
+def test_a_user_unknown_to_the_system_multiplies() -> None:
     code = f"""
 import os
 import numpy as np
@@ -295,7 +295,7 @@ os.setuid({STRANGER})
 assert (tw.matmul(a, a.T) == a @ a.T).all()
 """
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "TILEWRIGHT_CACHE_DIR")}
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own no other user may enter
+    with tempfile.TemporaryDirectory() as folder:  # other users may not enter pytest's own
         os.chown(folder, STRANGER, STRANGER)
         environment["TMPDIR"] = folder
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The cache's size on disk: old entries go, others' files stay, and processes do not trip over each other."""
+"""The cache's size on disk: old entries are removed, other files stay, and processes do not disturb each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def key(number: int) -> str:
 
 
 def fill(root: Path, folder: str, number: int, length: int, age_hours: float) -> Path:
-    """An entry of so many bytes, last used some hours ago."""
+    """Write an entry of this size, last used some hours ago."""
     path = root / folder / f"{key(number)}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bytes(length))
@@ -37,7 +37,7 @@ def numbers(root: Path) -> set[int]:
     return {int(Path(entry.path).stem, 16) for entry in upkeep.entries(root) if entry.finished}
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
+def test_the_least_recently_used_entry_is_removed_first(tmp_path: Path) -> None:
     for number in range(10):
         fill(tmp_path, (upkeep.CPU, upkeep.TRANSLATIONS)[number % 2], number, 100, age_hours=10 - number)
     assert upkeep.tidy(tmp_path, 1000) == 0
@@ -47,7 +47,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     assert numbers(tmp_path) == set()
 
 
-def test_using_an_entry_saves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_used_entry_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     for number in (1, 2):
         store.write(tmp_path / upkeep.CPU, key(number), {}, bytes(1000))
@@ -58,7 +58,7 @@ def test_using_an_entry_saves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert numbers(tmp_path) == {1}
 
 
-def test_a_recent_use_writes_nothing(tmp_path: Path) -> None:
+def test_use_of_a_recent_entry_writes_nothing(tmp_path: Path) -> None:
     path = fill(tmp_path, upkeep.CPU, 1, 10, age_hours=0.5)
     before = path.stat().st_mtime_ns
     upkeep.note_use(path)
@@ -85,7 +85,7 @@ def test_only_the_caches_own_files_are_touched(tmp_path: Path) -> None:
     assert all(path.exists() for path in (*strangers, target))
 
 
-def test_half_written_files_go_when_they_are_old(tmp_path: Path) -> None:
+def test_old_half_written_files_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / upkeep.TRANSLATIONS
     folder.mkdir()
     for name, age in ((".new-old", 2.0), (".new-young", 0.1)):
@@ -103,11 +103,11 @@ def test_writes_keep_within_the_setting(tmp_path: Path, monkeypatch: pytest.Monk
     for number in range(400):
         store.write(tmp_path / upkeep.CPU, store.digest(str(number)), {}, bytes(1000))
         most = max(most, upkeep.contents(tmp_path).bytes)
-    assert 40_000 < most < 50_000 + 80 * 1100  # a long run of digests without a look is rare
+    assert 40_000 < most < 50_000 + 80 * 1100  # many digests without a check of the size are rare
     assert upkeep.contents(tmp_path).bytes < most
 
 
-def test_no_bytes_keep_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_of_zero_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
     store.write(tmp_path / upkeep.CPU, key(1), {}, b"code")
     assert store.read(tmp_path / upkeep.CPU, key(1), dict) is None
@@ -132,7 +132,7 @@ for turn in range(300):
 """
 
 
-def test_several_processes_at_once(tmp_path: Path) -> None:
+def test_several_processes_at_the_same_time(tmp_path: Path) -> None:
     environment = {**os.environ, "TILEWRIGHT_CACHE_DIR": str(tmp_path), "TILEWRIGHT_CACHE_BYTES": "20000"}
     crew = [
         subprocess.Popen([sys.executable, "-c", _WORKER, str(n)], env=environment, stderr=subprocess.PIPE, text=True)
@@ -167,8 +167,8 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
     assert json.loads(tilewright("cache", "--clear", "--json").out) == empty
 
 
-def test_a_kernel_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a product needs is compiled again when another process has cleared the cache."""
+def test_a_kernel_removed_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If another process has cleared the cache, a product compiles its kernel again."""
     import numpy as np
 
     from tilewright.backends.cpu import kernels
@@ -182,7 +182,7 @@ def test_a_kernel_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypatch: py
         upkeep.clear(tmp_path)
 
 
-def test_writes_keep_the_cache_in_its_size_and_seldom_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_keep_the_cache_within_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     tidy = upkeep.tidy
     monkeypatch.setattr(upkeep, "tidy", lambda root, most: (looks.append(most), tidy(root, most)))

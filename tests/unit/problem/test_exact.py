@@ -1,4 +1,4 @@
-"""The plainest oracle's own arithmetic, against the hardware's where the two meet."""
+"""Arithmetic of the scalar oracle, against the hardware's where both apply."""
 
 import math
 import random
@@ -76,7 +76,7 @@ def test_wrap():
 
 
 def test_order_of_k():
-    """Ascending: the large pair cancels before the small one arrives; descending the small one is lost."""
+    """Ascending, the large pair cancels before the small term is added; descending, the small term is lost."""
     row = np.array([[2.0**30, -(2.0**30), 1.0]], np.float32)
     ones = np.ones((3, 1), np.float32)
     assert canonical_scalar(row, ones)[0, 0] == 1.0

@@ -1,4 +1,4 @@
-"""Tracing: what an expression is, its dtypes, and what cannot be traced."""
+"""Tracing: what an expression is, its dtypes, and which functions cannot be traced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_equal_functions_are_equal_expressions() -> None:
     assert f != trace(lambda x, y: tw.relu(x * 0.5 + y), {"x": "float64", "y": "float32"})
 
 
-def test_what_is_used_twice_is_computed_once_and_what_is_unused_never() -> None:
+def test_a_value_used_twice_is_computed_once_and_an_unused_one_never() -> None:
     def f(x: Any) -> Any:
         _ = tw.exp(x)
         return (x + 1) * (x + 1)
@@ -122,13 +122,13 @@ def test_scalars_are_evaluated_to_scalars() -> None:
         (lambda x: len([1]) + str.upper(x), "operators and tw.* functions .*got TypeError: .*upper"),
     ],
 )
-def test_what_cannot_be_traced(function: Callable[[Any], Any], text: str) -> None:
+def test_functions_that_cannot_be_traced(function: Callable[[Any], Any], text: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match=text):
         trace(function, {"x": "float32"})
 
 
-def test_a_missing_attribute_can_be_asked_for() -> None:
-    """Libraries look for protocols, and people for methods, by `hasattr`."""
+def test_hasattr_of_a_missing_attribute_is_false() -> None:
+    """Libraries look for protocols by `hasattr`, and users for methods."""
     seen: list[bool] = []
     names = "sum", "__array_interface__", "cast"
     trace(lambda x: seen.extend(hasattr(x, name) for name in names) or x, {"x": "float32"})

@@ -1,4 +1,4 @@
-"""Functions told apart without calling them."""
+"""Fingerprints of functions: they tell functions apart without calling them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_same_text_is_the_same_function() -> None:
     assert fingerprint(lambda x: x + 1) != fingerprint(lambda x: x + 2)
 
 
-def test_what_a_closure_holds_counts() -> None:
+def test_values_of_a_closure_count() -> None:
     assert fingerprint(made(1.0)) == fingerprint(made(1.0)) is not None
     assert fingerprint(made(1.0)) != fingerprint(made(2.0))
     assert fingerprint(made(0.0)) != fingerprint(made(-0.0))
@@ -67,7 +67,7 @@ def test_attributes_of_modules_count(monkeypatch: Any) -> None:
     assert fingerprint(lambda x: x * math.pi) is not None
 
 
-def test_what_can_change_unseen_cannot_be_reported(monkeypatch: Any) -> None:
+def test_functions_that_can_change_unseen_have_no_fingerprint(monkeypatch: Any) -> None:
     class Config:
         scale = 2.0
 
@@ -136,7 +136,7 @@ def test_objects_and_random_numbers_are_not_trusted() -> None:
     assert fingerprint(lambda x: x * random.random()) is None
 
 
-def test_an_epilogue_whose_value_changed_is_traced_anew() -> None:
+def test_an_epilogue_whose_value_changed_is_traced_again() -> None:
     a = np.ones((2, 2), np.float32)
     for offset in (1.0, 2.0):
         found = tw.matmul(a, a, epilogue=lambda acc, offset=offset: acc + offset)

@@ -1,4 +1,4 @@
-"""The elementary functions: accuracy, special values, and the polynomials they are made of."""
+"""The elementary functions: accuracy, special values, and their polynomials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wide(name: str, seed: int) -> Array:
 
 
 def ulps(found: Array, truth: Array) -> float:
-    """The largest error in units in the last place of the truth, which is finer than what was found."""
+    """The largest error, in units in the last place; the truth has a wider type than the result."""
     unit = np.spacing(np.abs(truth).astype(found.dtype)).astype(truth.dtype)
     return float(np.max(np.abs(found.astype(truth.dtype) - truth) / unit))
 
@@ -107,7 +107,7 @@ def test_extremes_underflow_and_overflow_where_they_should() -> None:
     assert np.isnan(tw.logaddexp(np.float32(np.nan), np.float32(-1000)))
 
 
-def test_gelu_is_what_it_says() -> None:
+def test_gelu_is_its_formula() -> None:
     x = near(7)
     from math import erf
 
@@ -147,7 +147,7 @@ def test_the_parts_of_log_2() -> None:
         assert abs(Decimal(high) + Decimal(low) - log2) < Decimal(2) ** (-60 if name == "float32" else -86)
 
 
-def test_numpy_s_functions_are_taken_for_ours() -> None:
+def test_numpy_s_functions_are_traced_as_ours() -> None:
     ours = trace(
         lambda x, y: tw.maximum(tw.exp(x) * 2, tw.where(x < y, x, tw.clip(y, 0, 1))), {"x": "float32", "y": "float32"}
     )

@@ -80,7 +80,7 @@ def test_every_combination_of_dtypes(operand, total, out):
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(["float16", "bfloat16"]), seeds)
 def test_sums_in_sixteen_bits_round_once(name, seed):
-    """Significands chosen so that products and sums often lie on or next to a tie."""
+    """Significands are such that products and sums often lie on or next to a tie."""
     rng = np.random.default_rng(seed)
     record = dtype(name)
     scale = np.ldexp(1.0, rng.integers(-12, 5, (4, 12)))
@@ -124,7 +124,7 @@ def test_float64_to_bfloat16_rounds_once():
     ],
 )
 def test_baseline_host_gives_the_same_bits(product, total, fused):
-    """Compiled without any extension: no vector fma, so the mathematics library's."""
+    """Code without any extension has no vector fma, so it calls the mathematics library's."""
     rng = np.random.default_rng(3)
     for style in ("plain", "spread", "edges"):
         a, b = values(rng, (5, 40), dtype(product), style), values(rng, (40, 37), dtype(product), style)
@@ -200,7 +200,7 @@ def test_bound_covers_other_orders(record, k, style, seed):
     bound = error_bound(a, b)
     results = [canonical(a, b), canonical(a[:, order], b[order])]
     if record.name in ("float32", "float64"):
-        half = k // 2  # split in two, and two roundings a step
+        half = k // 2  # the sum is split in two, with two roundings a step
         parts = canonical(a[:, :half], b[:half], order="rounded-product"), canonical(a[:, half:], b[half:])
         with np.errstate(all="ignore"):
             results.append(parts[0] + parts[1])
@@ -219,7 +219,7 @@ def test_bound_covers_underflow():
 
 
 def test_bound_is_of_the_right_size():
-    """Not so wide that anything passes: about k roundings of the accumulator for a well-scaled product."""
+    """The bound is tight: about k roundings of the accumulator for a well-scaled product."""
     ones = np.ones((1, 64), np.float32)
     assert error_bound(ones, ones.T)[0, 0] == pytest.approx(64 * 64 * 2.0**-24, rel=1e-3)
     assert error_bound(ones.astype(np.float16), ones.T.astype(np.float16))[0, 0] == pytest.approx(

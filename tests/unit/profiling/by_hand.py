@@ -1,4 +1,4 @@
-"""Kernels every programmer of GPUs knows, whose memory traffic can be told by hand; see `test_by_hand.py`."""
+"""Well-known kernels whose memory traffic can be calculated by hand; see `test_by_hand.py`."""
 
 from __future__ import annotations
 

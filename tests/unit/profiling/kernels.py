@@ -1,4 +1,4 @@
-"""Small kernels whose counts can be told by hand; lines are found by the mark in their comment."""
+"""Small kernels whose counts can be calculated by hand; the mark in a line's comment names the line."""
 
 from __future__ import annotations
 

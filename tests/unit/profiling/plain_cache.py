@@ -1,4 +1,4 @@
-"""The cache model once more, in plain Python, from its statement: lists in the order of use, and no speed."""
+"""A second cache model in plain Python, written from its specification: slow lists in the order of use."""
 
 from __future__ import annotations
 

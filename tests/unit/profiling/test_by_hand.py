@@ -1,4 +1,4 @@
-"""Profiles of kernels that everybody knows, each figure worked out by hand from what the kernel says."""
+"""Profiles of well-known kernels; each figure is calculated by hand from the kernel's source."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def dram_seconds(seen: Profile) -> float:
 @pytest.mark.parametrize(
     ("name", "dtype", "sectors", "wavefronts", "ideal", "found"),
     [
-        # a warp stores a column: a sector a lane. What a lane stores, the other seven words of its sector find there.
+        # a warp stores a column: a sector a lane. The other seven words of a lane's sector then hit.
         ("transpose_naive", np.float32, 32, 0, 0, ["TW702"]),
         ("transpose_tile", np.float32, 4, 32, 1, ["TW701"]),
         ("transpose_padded", np.float32, 4, 1, 1, []),
-        # 8-byte lanes go by half warps, each of which finds all its 16 words in two banks
+        # lanes of 8 bytes go by half warps; all 16 words of each are in two banks
         ("transpose_doubles", np.float64, 8, 32, 2, ["TW701"]),
     ],
 )
@@ -100,15 +100,15 @@ def test_a_stencil_reads_its_neighbours() -> None:
     a, out = np.ones(ELEMENTS, np.float32), np.zeros(ELEMENTS, np.float32)
     seen = profile(by_hand.stencil, BLOCKS, THREADS, (a, out))
     moved = at(seen, by_hand.stencil, "sum")
-    # One element to the left or right a fifth sector is touched, save by the first warp and by the last.
+    # One element to the left or right touches a fifth sector, except in the first or last warp.
     assert moved.global_loads.sectors == (5 + 4 + 5) * WARPS - 2
     assert moved.global_loads.ideal_sectors == 3 * 4 * WARPS
     served = moved.global_loads.served
-    # Each sector comes from DRAM once. Blocks side by side run on different multiprocessors: both ask for two sectors.
+    # Each sector comes from DRAM once. Neighbouring blocks run on different multiprocessors: both request two sectors.
     assert (served.dram_compulsory, served.dram_capacity + served.dram_conflict) == (ELEMENTS // 8, 0)
     assert served.l2_hits == 2 * (BLOCKS - 1)
     assert served.l1_hits == moved.global_loads.sectors - served.l2_hits - served.dram_compulsory
-    # `0 < i` parts the first warp, and `i < a.size - 1` the last.
+    # `0 < i` makes the first warp diverge, and `i < a.size - 1` the last.
     assert seen.totals.divergent_branches == 2
     assert dram_seconds(seen) == pytest.approx(a.nbytes / 3350e9)
     assert seen.verdict is not None and (seen.verdict.bound, seen.verdict.rule) == ("DRAM", "slowest unit")
@@ -121,7 +121,7 @@ def test_a_histogram_in_shared_memory() -> None:
     seen = profile(by_hand.histogram, BLOCKS, THREADS, (keys, out))
     assert out.sum() == ELEMENTS
     count, total = (at(seen, by_hand.histogram, mark) for mark in ("count", "total"))
-    # Words 0, 8, 16 ... 248 lie in four banks, eight in each.
+    # Words 0, 8, 16 ... 248 are in four banks, eight in each.
     assert (count.shared_atomics.wavefronts, count.shared_atomics.ideal_wavefronts) == (8 * WARPS, WARPS)
     assert (total.global_atomics.requests, total.global_atomics.sectors) == (WARPS, 4 * WARPS)
     served = total.global_atomics.served
@@ -145,8 +145,8 @@ def test_a_strided_copy() -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + THREADS], ids=["fits", "a block too much"])
-def test_what_is_changed_in_place_goes_back_unless_all_fits_the_second_level(size: int) -> None:
-    """The stores find their sectors in T4's 4 MiB, which hold all of the array, or not."""
+def test_changed_sectors_are_written_back_unless_all_fit_the_second_level(size: int) -> None:
+    """Stores hit in T4's 4 MiB if the whole array fits."""
     a = np.ones(size, np.float32)
     seen = profile(by_hand.in_place, size // THREADS, THREADS, (a,), gpu="t4")
     written = a.nbytes if size > 1 << 20 else 0
@@ -161,10 +161,10 @@ def test_what_is_changed_in_place_goes_back_unless_all_fits_the_second_level(siz
 @pytest.mark.parametrize(
     ("step", "wavefronts"),
     [
-        (16, 4),  # 32 lanes of 16 bytes side by side: a quarter warp fills all banks
-        (32, 8),  # every second place: of eight lanes two meet in each place
+        (16, 4),  # 32 lanes of 16 bytes, contiguous: a quarter warp fills all banks
+        (32, 8),  # every second place: two of eight lanes conflict
         (128, 32),  # all in the first four banks
-        (0, 4),  # all on one place, and a group is a wavefront still
+        (0, 4),  # all in one place: a group is still a wavefront
     ],
 )
 def test_sixteen_bytes_a_lane(step: int, wavefronts: int) -> None:

@@ -1,4 +1,4 @@
-"""The cache model against a plain one, and against what can be worked out by hand."""
+"""The cache model, against a plain one and against results calculated by hand."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Warps = Sequence[Sequence[list[Request]]]
 
 @pytest.fixture(autouse=True, params=[0, cache._PRESENT_BYTES, 1 << 30], ids=["ordered", "as it is", "roomy"])
 def first_levels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First levels that always know the order of use, and those that begin without."""
+    """First levels that always record the order of use, and those that begin without it."""
     monkeypatch.setattr(cache, "_PRESENT_BYTES", request.param)
 
 
 def words(sectors: Sequence[int]) -> list[int]:
-    """A request's words: a line and its sectors for each run of neighbours that lie in one line."""
+    """A request's words: a line and its sectors for each run of neighbours within one line."""
     runs = [(line, list(run)) for line, run in itertools.groupby(sectors, lambda sector: sector // 4)]
     return [line << 4 | sum(1 << sector % 4 for sector in run) for line, run in runs]
 
 
 def buffers(warps: Warps, rng: random.Random, many: int = 1) -> list[np.ndarray]:
-    """Requests as handlers leave them: whole blocks in any buffer, a block's warps mixed, each in its own order."""
+    """Requests as handlers leave them: whole blocks in any buffer; warps of a block mixed, each in its own order."""
     found: list[list[int]] = [[] for _ in range(many)]
     order = list(range(len(warps)))
     rng.shuffle(order)
@@ -56,7 +56,7 @@ def modelled(warps: Warps, kinds: Sequence[str], caches: Caches, resident: int, 
 
 
 def random_launch(rng: random.Random, sites: int, spread: int) -> Warps:
-    """Blocks of warps that walk about in some memory, some of them idle."""
+    """Blocks of warps that access random places of some memory; some warps are idle."""
     bases = [rng.randrange(1 << 43), 0, rng.randrange(1 << 20)]
     many = rng.randrange(1, 5)
 
@@ -105,8 +105,8 @@ def test_a_line_is_filled_by_sectors() -> None:
     assert shown(one_warp(0, 1, 2, 3, 0, 3)) == {"dram_compulsory": 4, "l1_hits": 2}
 
 
-def test_the_line_not_used_for_longest_goes() -> None:
-    # One line a set; lines 0 and 4 share the set, line 1 does not.
+def test_the_least_recently_used_line_is_evicted() -> None:
+    # One line a set; lines 0 and 4 share a set, line 1 does not.
     assert shown(one_warp(0, 16, 0, 4)) == {"dram_compulsory": 3, "l2_hits": 1}
     assert shown(one_warp(0, 4, 0, 4)) == {"dram_compulsory": 2, "l1_hits": 2}
 
@@ -115,50 +115,50 @@ def test_capacity_and_conflict() -> None:
     # 32 lines in two sets of 16. Twenty even lines do not fit one set, but would fit the whole: conflicts.
     even = [8 * line for line in range(20)]
     assert shown(one_warp(*even, *even, l2=32 * 128)) == {"dram_compulsory": 20, "dram_conflict": 20}
-    # Forty lines fit nowhere.
+    # Forty lines fit neither way.
     every = [4 * line for line in range(40)]
     assert shown(one_warp(*every, *every, l2=32 * 128)) == {"dram_compulsory": 40, "dram_capacity": 40}
 
 
 def test_stores_write_through_and_back() -> None:
     stores = ("LOAD", "STORE")
-    # A store brings nothing into the first level; a load after it finds it in the second.
+    # A store allocates nothing in the first level; a later load hits in the second.
     found = one_warp(0, 0, 0, kinds=stores, sites=[1, 0, 0])
     assert shown(found) == {"l2_allocated": 1, "l2_hits": 1, "l1_hits": 1}
     assert (found.written_sectors, found.dirty_sectors, found.dram_read_bytes) == (0, 1, 0)
-    # Seventeen lines written, sixteen have room.
+    # Seventeen lines are written; sixteen fit.
     found = one_warp(*range(0, 68, 4), kinds=stores, sites=[1] * 17)
     assert (found.written_sectors, found.dirty_sectors) == (1, 16)
 
 
-def test_atomics_are_done_at_the_second_level() -> None:
+def test_atomics_execute_at_the_second_level() -> None:
     found = one_warp(0, 0, 0, 0, kinds=("LOAD", "ATOMIC"), sites=[0, 1, 0, 0])
     assert shown(found) == {"dram_compulsory": 1, "l2_hits": 2, "l1_hits": 1}
     assert (found.of(1, "l2_hits"), found.dirty_sectors) == (1, 1)
 
 
-def test_loads_past_the_first_level() -> None:
+def test_loads_that_bypass_the_first_level() -> None:
     assert shown(one_warp(0, 0, kinds=("LOAD_L2",))) == {"dram_compulsory": 1, "l2_hits": 1}
 
 
-def test_warps_of_a_block_advance_side_by_side() -> None:
-    """As in the naive product: every warp reads the same long column; only the first of each step pays for it."""
+def test_warps_of_a_block_advance_together() -> None:
+    """In the naive product every warp reads the same long column; only the first of each step misses."""
     column = [(0, [4 * step]) for step in range(1000)]
     found = modelled([[column] * 8], ["LOAD"], Caches(1, 4096, 65536), 1)
     assert shown(found) == {"dram_compulsory": 1000, "l1_hits": 7000}
-    # One after the other on a multiprocessor they would not share it.
+    # Warps that ran one after the other would not share it.
     found = modelled([[column]] * 8, ["LOAD"], Caches(1, 4096, 65536), 1)
     assert found.total("l1_hits") == 0
 
 
-def test_blocks_go_round_the_multiprocessors() -> None:
-    """Even blocks read one sector, odd ones another; with two multiprocessors each meets its own."""
+def test_blocks_are_dealt_to_multiprocessors_in_turn() -> None:
+    """Even blocks read one sector, odd ones another; each of two multiprocessors gets one kind."""
     warps = [[[(0, [4 * (block % 2)])] * 5] for block in range(8)]
     assert shown(modelled(warps, ["LOAD"], Caches(2, 512, 4096), 1)) == {"dram_compulsory": 2, "l1_hits": 38}
     assert modelled(warps, ["LOAD"], Caches(3, 512, 4096), 1).total("l2_hits") == 4
 
 
-def test_a_warp_may_go_on_in_the_next_buffer() -> None:
+def test_a_warp_may_continue_in_the_next_buffer() -> None:
     asked = ((0, 4), (1, 4), (0, 8), (0, 4))
     given = np.array([word for warp, sector in asked for word in (warp << 24 | 1, *words([sector]))], np.uint64)
     pieces = [given[:2], given[2:6], given[6:]]
@@ -170,14 +170,14 @@ def test_a_warp_may_go_on_in_the_next_buffer() -> None:
     assert (found[0].counts == found[1].counts).all()
 
 
-def test_nothing_asked() -> None:
+def test_no_requests() -> None:
     assert shown(simulate([], [], Caches(4, 512, 4096), blocks=0, warps_per_block=1, resident_blocks=1)) == {}
     found = modelled([[[], []], [[], []]], ["LOAD"], Caches(4, 512, 4096), 2)
     assert (found.total("sectors"), found.dram_read_bytes) == (0, 0)
 
 
 def test_memory_far_apart() -> None:
-    """More regions than the directory has places at first: a sector every 4 MiB."""
+    """More regions than the directory's first size: a sector every 4 MiB."""
     sectors = [region << 17 for region in range(5000)]
     assert shown(one_warp(*sectors, *sectors[-1:])) == {"dram_compulsory": 5000, "l1_hits": 1}
 

@@ -1,4 +1,4 @@
-"""What a library does is counted, and goes wrong, at the line that calls it; the library's own line is told too."""
+"""A library's instructions and errors belong to the line that calls it; the library's own line is reported too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile says of tensor cores. Oracles: 2 m n k operations of a product; the data sheets' dense peak rates."""
+"""Profiles of tensor cores. Oracles: 2 m n k operations of a product; the data sheets' dense peak rates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_products_take_what_the_peak_rate_allows(gpu: str, opcode: str, tflops: 
     assert rate == pytest.approx(tflops * record.boost_mhz / mhz, rel=0.01)
 
 
-def test_products_of_one_shape_and_format_are_one_row_and_few_blocks_leave_others_idle() -> None:
+def test_products_of_one_shape_and_format_share_a_row_and_few_blocks_leave_units_idle() -> None:
     a, b = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     a100 = machine.gpu("a100")
     found = products(a100, sites(a, b, a, "add.f32"), 108)

@@ -1,4 +1,4 @@
-"""Counts of whole launches against figures that are known, and counts told by hand."""
+"""Counts of whole launches, against published figures and counts calculated by hand."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ STRAIGHT = """
 }"""
 
 
-def test_the_next_launch_of_a_kernel_is_counted_anew() -> None:
-    """Which rows count for which line is remembered; what they counted is not."""
+def test_the_next_launch_of_a_kernel_is_counted_from_zero() -> None:
+    """The mapping from rows to lines is kept; their counts are not."""
     one, four = (of_record("tiled", 64, n, 64, "float32") for n in (64, 256))
     assert four.totals.warp_instructions == 4 * one.totals.warp_instructions > 0
     assert [line.counts.warp_instructions for line in four.lines] == [
@@ -94,7 +94,7 @@ def test_an_instruction_that_stands_twice_on_one_line_counts_twice() -> None:
 
 
 def test_every_instruction_has_its_own_counts() -> None:
-    """All loads and stores of a straight line run as often; only those of global memory are accesses of it."""
+    """All loads and stores of a straight line run equally often; only those of global memory count as its accesses."""
     x = np.zeros(96, np.int32)
     seen = profile(Program.from_ptx(STRAIGHT), 2, 96, (x, x.copy()))
     assert {site.counts.warp_instructions for site in seen.sites} == {6}
@@ -138,7 +138,7 @@ def test_counts_do_not_depend_on_the_order() -> None:
     assert seen[0].sites == seen[1].sites == seen[2].sites
 
 
-def test_without_the_assembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_assembler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> None:
         raise MissingExtraError("no ptxas; install tilewright[gpu]")
 
@@ -165,7 +165,7 @@ def test_the_gpu_is_the_one_that_was_named() -> None:
     assert rates == pytest.approx([320e9, 3350e9])
 
 
-def test_lanes_that_part_are_seen() -> None:
+def test_divergent_branches_are_counted() -> None:
     seen = profile(kernels.parting, 2, 64, (np.ones(256, np.float32),))
     branch, few, many = (at(seen, kernels.parting, mark) for mark in ("branch", "few", "many"))
     assert (branch.branches, branch.divergent_branches) == (4, 4)
@@ -192,8 +192,8 @@ def test_s11_to_the_wavefront(results: int) -> None:
 
 
 @pytest.mark.parametrize("edge", [8, 16, 32])
-def test_s10_blames_conflicts_that_are_not_there(edge: int) -> None:
-    """S10: tiles with edges 8 and 16 are said to lose to bank conflicts; none has one, and smaller ones read more."""
+def test_s10_blames_conflicts_that_do_not_exist(edge: int) -> None:
+    """S10: it says that tiles of 8 and 16 lose to bank conflicts; they have none, and smaller ones read more."""
     seen = of_record(f"shared_memory_{edge}", 64, 64, 64, "int32")
     assert seen.totals.in_shared.excess_wavefronts == 0
     assert seen.totals.shared_loads.wavefronts == 64 * 64 // 32 * 64 * 2

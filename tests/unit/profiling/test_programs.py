@@ -1,4 +1,4 @@
-"""Profiles of a program's launches, as the simulated GPU tells of them."""
+"""Profiles of a program's launches on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAM = Program.from_ptx(DOUBLE_IT)
 
 
 def run_program(seen: Profiles, sizes: list[int], names: list[str]) -> None:
-    """Launch as a simulated GPU does, one launch a size."""
+    """Launch as a simulated GPU does, once for each size."""
     for index, (size, name) in enumerate(zip(sizes, names, strict=True)):
         launch = Launch(name, PROGRAM, (1, 1, 1), (32, 1, 1), 0, source_line=f"p.py:{10 + index}", index=index)
         run: Any = None
@@ -43,7 +43,7 @@ def test_every_launch_has_a_profile() -> None:
 @pytest.mark.parametrize(
     ("asked", "launches"), [({"kernel": "b"}, [1, 2]), ({"launch": 2}, [2]), ({"kernel": "a", "launch": 1}, [])]
 )
-def test_only_what_is_asked_for(asked: dict[str, Any], launches: list[int]) -> None:
+def test_only_requested_kernels_are_profiled(asked: dict[str, Any], launches: list[int]) -> None:
     seen = Profiles(**asked)
     run_program(seen, [32, 32, 32], ["a", "b", "b"])
     assert [p.launch for p in seen.profiles] == launches

@@ -9,7 +9,7 @@ from tilewright.profiling import Counts, Profile, profile
 from tilewright.programs import Program
 from tilewright.report.document import as_values
 
-#: Of each block every third thread takes the other's memory, the others their own; thread i takes word 2 i.
+#: In each block every third thread accesses the other block's memory, the rest their own; thread i takes word 2 i.
 KERNEL = r"""
 typedef unsigned long long u64;
 extern "C" __global__ void __cluster_dims__(2, 1, 1) remote(const float *from, float *to)
@@ -84,15 +84,15 @@ def test_a_multicast_writes_to_the_other_block(far: Profile) -> None:
     assert found.global_loads.sectors == 2 * 512 // 32  # read once a copy
 
 
-def test_the_report_and_the_record_have_them(far: Profile) -> None:
-    bytes_ = 44 * (4 + 8 + 4) + 2 * 512 + 2 * 8  # of the copies, and what they tell the mbarriers there
+def test_the_report_and_the_record_have_remote_accesses(far: Profile) -> None:
+    bytes_ = 44 * (4 + 8 + 4) + 2 * 512 + 2 * 8  # of the copies, and their signals to the mbarriers there
     assert far.totals.in_remote.bytes == bytes_
     assert as_values(far)["totals"]["remote_atomics"]["bytes"] == 44 * 4 + 2 * 8
     assert "cluster" in str(far)
     assert sum(line.counts.in_remote.bytes for line in far.lines) == bytes_
 
 
-def test_a_kernel_that_stays_at_home_has_none() -> None:
+def test_a_kernel_that_uses_only_its_own_memory_has_none() -> None:
     found = seen(0)
     assert not found.totals.in_remote
     assert "cluster" not in str(found)

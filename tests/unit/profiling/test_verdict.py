@@ -1,4 +1,4 @@
-"""Each rule speaks where its reason holds, and names the line that causes it."""
+"""Rules of the verdict: each reports its finding if its condition holds, and names the line that causes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_rule_speaks_for_its_reason(name: str) -> None:
+def test_each_rule_reports_its_condition(name: str) -> None:
     grid, counts = CASES[name]
     lines = [LineCounts("k.py", 7, "guilty", counts), LineCounts("k.py", 8, "", Counts(10, 320, Mix(integer=10)))]
     totals = lines[0].counts + lines[1].counts
@@ -59,7 +59,7 @@ def test_findings_are_one_a_line_and_code_at_the_worst_access() -> None:
     sites = [
         SiteCounts(5, "ld.global.f32", "k.py:3", Counts(global_loads=Sectors(1, 32, 8, 4, 128))),
         SiteCounts(6, "ld.global.f64", "k.py:3", Counts(global_loads=Sectors(1, 32, 32, 8, 256))),
-        # rows of 32 and of 16 words that start off their alignment
+        # rows of 32 and of 16 words that start unaligned
         SiteCounts(7, "ld.global.f32", "k.py:4", Counts(global_loads=Sectors(1, 32, 5, 4, 128))),
         SiteCounts(7, "ld.global.f32", "k.py:5", Counts(global_loads=Sectors(1, 32, 6, 4, 128))),
         SiteCounts(8, "st.shared.f32", "", Counts(shared_stores=Wavefronts(1, 32, 2, 1))),
@@ -92,11 +92,11 @@ def test_few_blocks_keep_few_multiprocessors_busy() -> None:
         assert few[name] == pytest.approx(4 * many[name])
 
 
-def test_served_sectors_say_what_reaches_each_level() -> None:
+def test_served_sectors_show_what_reaches_each_level() -> None:
     served = Served(l1_hits=10, l2_hits=20, dram_compulsory=3, dram_capacity=4, dram_conflict=5, l2_allocated=6)
     totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=replace(GOOD, served=served))
     full = replace(H100, l2_bytes=32 * (3 + 6) - 1)
-    moved = traffic(full, totals, 26)  # what atomics and stores to sectors that were read wrote goes back too
+    moved = traffic(full, totals, 26)  # sectors that atomics or stores changed after a read are written back too
     assert (moved.l2_bytes, moved.dram_read_bytes, moved.dram_written_bytes) == (32 * 38, 32 * 12, 32 * 26)
     kept = traffic(replace(full, l2_bytes=32 * (3 + 6)), totals, 26)
     assert (kept.dram_written_bytes, kept.dram_kept_bytes, moved.dram_kept_bytes) == (0, 32 * 26, 0)

@@ -1,4 +1,4 @@
-"""Pictures of a launch: what they show is what the instruments counted."""
+"""Pictures of a launch: they show what the instruments counted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def seen(name: str) -> Watched:
     return watch(record, *WATCHED[name], record.dtypes[0], machine.gpu("a100"))
 
 
-#: What one request comes to, of its addresses, mask and width.
+#: The cost of one request with these addresses, mask and width.
 COUNTS: dict[str, Callable[[list[int], int, int], int]] = {
     "requests": lambda at, mask, size: 1,
     "wavefronts": lambda at, mask, size: max(x for x in lanes.wavefronts(at, mask, size) if x is not None) + 1,
@@ -50,7 +50,7 @@ COUNTS: dict[str, Callable[[list[int], int, int], int]] = {
 
 
 def by_line(kept: AddressesResult, count: str) -> dict[int, int]:
-    """What all kept requests come to, by line of the PTX."""
+    """The cost of all kept requests, by line of the PTX."""
     found: defaultdict[int, int] = defaultdict(int)
     for record in kept.records:
         site = kept.sites[record["row"]]
@@ -75,7 +75,7 @@ def test_sectors_of_the_picture_are_those_of_the_profile(name: str, count: str) 
 
 @pytest.mark.parametrize("name", [name for name in WATCHED if name not in ("naive", "uncoalesced")])
 def test_wavefronts_of_the_picture_are_those_of_the_instrument(name: str) -> None:
-    """Of one block: accesses to shared memory are kept of the first, so a grid of one block is launched."""
+    """A grid has one block here, because only the first block's accesses to shared memory are kept."""
     record = catalogue.find(name)
     m, n = record.tile
     found = watch(record, m, n, WATCHED[name][2], record.dtypes[0], machine.gpu("a100"))
@@ -160,7 +160,7 @@ def test_rectangles_hold_each_element_once() -> None:
         assert (again == grid).all()
 
 
-def test_what_a_kernel_cannot_do_is_refused() -> None:
+def test_a_kernel_that_cannot_be_watched_is_refused() -> None:
     with pytest.raises(ArgumentValueError, match="takes float32 only"):
         watch(catalogue.find("warp_tiled"), 8, 8, 8, "int32", machine.gpu("a100"))
     with pytest.raises(ArgumentValueError, match=r"at most 4,194,304 elements \(got m, n, k = 4096, 4096, 8\)"):

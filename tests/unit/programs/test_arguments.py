@@ -65,7 +65,7 @@ def test_an_array_of_the_gpu_is_described_by_its_interface() -> None:
     ],
     ids=["dtype", "byte order", "dimensions", "scalar", "list", "none"],
 )
-def test_what_is_no_such_array_is_refused(array: Any) -> None:
+def test_an_invalid_array_is_refused(array: Any) -> None:
     with pytest.raises(ArgumentTypeError, match=r"^k: A must be array\(float32, 2d, A\) \(got .*\); "):
         numba(MATRIX, array, [8] * 9)
 

@@ -1,4 +1,4 @@
-"""Machine code as the vendor's disassembler reads it."""
+"""Reading the output of the vendor's disassembler."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_fields_of_an_instruction() -> None:
 
 
 @pytest.mark.parametrize("cc", [(7, 5), (8, 6), (9, 0), (12, 0)])
-def test_lines_of_ptx_are_those_that_the_code_comes_from(cc: tuple[int, int]) -> None:
+def test_instructions_have_the_lines_of_their_ptx(cc: tuple[int, int]) -> None:
     program = catalogue.find("results_8").program("float32", cc)
     lines = program.ptx.splitlines()
     forms = {"FFMA": "fma.rn.f32", "LDG": "ld.global", "STG": "st.global", "LDS": "ld.shared", "STS": "st.shared"}
@@ -51,7 +51,7 @@ def test_lines_of_ptx_are_those_that_the_code_comes_from(cc: tuple[int, int]) ->
 
 
 def test_every_load_frees_a_counter_that_its_reader_waits_for() -> None:
-    """Were the control bits read from other places, a load's register would be read before it is there."""
+    """If the control bits were read from wrong places, a load's register would be read too early."""
     program = catalogue.find("shared_memory_16").program("float32", (8, 6))
     code = disassembled(program.ptx, program.entry, (8, 6))
     pending: dict[str, int] = {}
@@ -72,8 +72,8 @@ def test_every_load_frees_a_counter_that_its_reader_waits_for() -> None:
     assert readers >= 4
 
 
-def test_machine_code_is_remembered_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The disassembler takes most of a second."""
+def test_machine_code_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The disassembler takes most of a second a run."""
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     program = catalogue.find("tiled").program("float32", (8, 6))
     asked = program.ptx, program.entry, (8, 6)

@@ -37,6 +37,6 @@ def test_the_largest_launch() -> None:
         ("12", 1, "`grid` must be an integer"),
     ],
 )
-def test_what_no_gpu_accepts(grid: Any, block: Any, text: str) -> None:
+def test_extents_that_no_gpu_accepts(grid: Any, block: Any, text: str) -> None:
     with pytest.raises(LaunchError, match=f"^k: .*{text}"):
         checked("k", grid, block)

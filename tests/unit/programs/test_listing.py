@@ -49,7 +49,7 @@ def test_parameters_with_sizes_alignments_and_kinds() -> None:
     ]
 
 
-def test_shared_memory_is_what_the_kernel_names() -> None:
+def test_shared_memory_that_the_kernel_names_counts() -> None:
     # 40 bytes of `both` and 24 of `own`; `unused` and the dynamic array do not count.
     assert entry_of(TWO_KERNELS, "first").shared_bytes == 40 + 24
     assert entry_of(TWO_KERNELS, "second").shared_bytes == 40
@@ -70,7 +70,7 @@ def test_several_kernels_need_a_name() -> None:
         entry_of(TWO_KERNELS)
 
 
-def test_an_unknown_kernel_is_named_with_those_there_are() -> None:
+def test_an_unknown_kernel_is_named_with_the_known_ones() -> None:
     with pytest.raises(CompileError, match=r"one of first, second \(got 'third'\)"):
         entry_of(TWO_KERNELS, "third")
 
@@ -112,7 +112,7 @@ def test_source_lines_follow_loc_until_the_next() -> None:
     assert listing.line_table(parse(text)) == {4: ("a.py:10",), 7: ("b.py:20", "a.py:11"), 9: ("b.py:20", "a.py:11")}
 
 
-def test_lines_go_on_behind_a_block_of_the_function_and_end_with_it() -> None:
+def test_lines_continue_after_a_block_of_the_function_and_end_with_it() -> None:
     text = (
         HEAD.replace("\n", " ")
         + '.entry k() {\n.loc 1 10 2\n\t{ // callseq\n\tret;\n\t}\n\tret;\n}\n.global .u32 x;\n.file 1 "a.py"'
@@ -127,7 +127,7 @@ def test_lines_go_on_behind_a_block_of_the_function_and_end_with_it() -> None:
         (TWO_KERNELS.replace("sm_86", "sm_" + "9" * 9999), "must name its GPU"),
     ],
 )
-def test_text_that_no_file_holds_is_refused(text: str, message: str) -> None:
+def test_text_that_is_neither_ptx_nor_a_file_is_refused(text: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         Program.from_ptx(text, "first")
 
@@ -140,7 +140,7 @@ def test_text_that_no_file_holds_is_refused(text: str, message: str) -> None:
      TWO_KERNELS.replace("own[2][3]", "own" + "[1000000]" * 5000)],
     ids=range(6),
 )  # fmt: skip
-def test_nonsense_is_read_or_refused_at_once(text: str) -> None:
+def test_nonsense_is_read_or_refused_quickly(text: str) -> None:
     with contextlib.suppress(CompileError, PtxError):
         assert Program.from_ptx(text, "first").parameters
 

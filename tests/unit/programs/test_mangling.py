@@ -52,7 +52,7 @@ def test_builtins() -> None:
 
 
 @pytest.mark.parametrize("symbol", ["kernel", "_Z", "_Z3foo", "_Z1fU3abc", "_ZN1aE", "_Z1fDp", "_Z1fS5_", "_Z9short"])
-def test_other_names_tell_nothing_or_no_parameters(symbol: str) -> None:
+def test_other_symbols_have_no_parameters(symbol: str) -> None:
     assert not parameter_types(symbol)
 
 

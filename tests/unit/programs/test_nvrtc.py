@@ -1,4 +1,4 @@
-"""CUDA C++ through NVRTC: what it says, and what it must leave alone."""
+"""CUDA C++ through NVRTC: its errors, its headers, and memory that it must not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVRTC's PTX on disk: compiled once, and again when anything that it is made from changes."""
+"""NVRTC's PTX on disk: compiled once, and again when an input changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_program_is_compiled_once(made: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change", ["text", "option", "capability", "lines", "header", "nested", "other side", "nearer"]
 )
-def test_whatever_it_is_made_from_counts(made: list[str], tmp_path: Path, change: str) -> None:
+def test_every_input_counts(made: list[str], tmp_path: Path, change: str) -> None:
     folder, further = tmp_path / "near", tmp_path / "far"
     folder.mkdir()
     further.mkdir()
@@ -75,10 +75,10 @@ def test_whatever_it_is_made_from_counts(made: list[str], tmp_path: Path, change
     elif change == "nested":
         (further / "third.h").write_text("#define THIRD 2.0f\n")
         assert compiled(folder, option) != first
-    elif change == "other side":  # which nothing reads now
+    elif change == "other side":  # now nothing reads it
         (further / "second.h").write_text("#define SECOND\n")
         assert compiled(folder, option) == first
-    else:  # a header that is found before the one that was read
+    else:  # a header that the search finds before the old one
         (folder / "first.h").write_text("#define VALUE 3.0f\n")
         assert compiled(folder, option) != first
     assert made == ["k", "k"]
@@ -96,7 +96,7 @@ def test_whatever_it_is_made_from_counts(made: list[str], tmp_path: Path, change
         ("", ("--pre-include=cuda_fp16.h",)),
     ],
 )
-def test_what_cannot_be_told_is_compiled_each_time(
+def test_a_program_with_unknown_inputs_is_compiled_each_time(
     made: list[str], tmp_path: Path, text: str, options: tuple[str, ...]
 ) -> None:
     source = text + 'extern "C" __global__ void k(float *x) { x[0] = 1; }'

@@ -1,4 +1,4 @@
-"""Optional parts that are there in another form than is needed."""
+"""Optional parts that are installed in another form than needed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tilewright.errors import MissingExtraError
 from tilewright.programs import optional
 
 
-def test_numba_s_own_cuda_is_not_taken_for_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders of PYTHONPATH have no .pth files read, by which numba-cuda takes the place of Numba's own."""
+def test_numba_s_own_cuda_is_not_mistaken_for_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba-cuda replaces Numba's own by a .pth file, which Python does not read in folders of PYTHONPATH."""
     found = importlib.util.find_spec
 
     def finding(name: str, *more: Any) -> ModuleSpec | None:

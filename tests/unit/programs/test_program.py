@@ -49,7 +49,7 @@ class TestPython:
         assert first == Program.from_python(scale, (types.Array(float32, 1, "C"), np.float64))
         assert first == Program.from_python(scale, ["float32[::1]", "float64"])
 
-    def test_what_a_program_says(self) -> None:
+    def test_properties_of_a_program(self) -> None:
         program = Program.from_python(scale, "(float32[:], float64)", cc=(8, 0))
         assert (program.name, program.entry, program.abi, program.cc) == ("scale", "scale", "numba", (8, 0))
         assert [p.bytes for p in program.parameters] == [8] * 8
@@ -133,11 +133,11 @@ class TestPython:
             Program.from_python(kernel, "(float32[::1],)")
 
     @pytest.mark.parametrize("argtypes", ["float32[", "nonsense", [object()], 7])
-    def test_what_is_no_type(self, argtypes: Any) -> None:
+    def test_invalid_types(self, argtypes: Any) -> None:
         with pytest.raises(ArgumentTypeError, match="`argtypes` must"):
             Program.from_python(scale, argtypes)
 
-    def test_what_is_no_kernel(self) -> None:
+    def test_invalid_kernels(self) -> None:
         with pytest.raises(ArgumentTypeError, match=r"`function` must be a Python function .*\(got str\)"):
             Program.from_python("scale", "(float32[:],)")
         with pytest.raises(ArgumentTypeError, match="made with device=True"):
@@ -150,7 +150,7 @@ class TestPython:
 
 
 class TestSpecialisation:
-    def test_the_arguments_choose(self) -> None:
+    def test_the_arguments_choose_the_parameters(self) -> None:
         whole = program_for(scale, (np.zeros(4, np.float32), 2.0))
         assert whole is program_for(scale, (np.ones(9, np.float32), 3.0))
         strided = program_for(scale, (np.zeros(4, np.float32)[::2], 2.0))
@@ -177,7 +177,7 @@ class TestSpecialisation:
         assert (program.arguments[0].dtype, program.arguments[0].layout) == ("<f4", "C")
         assert [a.writable for a in program.arguments] == [False, True]
 
-    def test_what_cannot_be_an_argument(self) -> None:
+    def test_objects_that_cannot_be_arguments(self) -> None:
         with pytest.raises(ArgumentTypeError, match="must be arrays, numbers"):
             program_for(scale, (object(), 1))
 
@@ -246,7 +246,7 @@ class TestPtx:
 
 
 class TestResources:
-    def test_they_are_the_assemblers(self) -> None:
+    def test_resources_are_the_assemblers(self) -> None:
         program = Program.from_cuda(CUDA, "inner::scale<32, double>", options=["-DWIDTH=3"])
         found = program.resources()
         assert found.shared_bytes == 256
@@ -295,7 +295,7 @@ class TestResources:
         ):
             Program.from_ptx(text).resources()
 
-    def test_they_are_kept_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_resources_are_kept_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from tilewright.programs import assembler
 
         program = Program.from_cuda(CUDA, "plain", options=["-DWIDTH=17"])

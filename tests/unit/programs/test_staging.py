@@ -1,4 +1,4 @@
-"""Arguments on a device that is a list of byte arrays: which are one memory, which come back, what is given up."""
+"""Arguments on a device made of byte arrays: which share memory, which are copied back, which copies are released."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Resident:
     address, dtype, shape, strides = 77, np.dtype(np.int8), (3,), (1,)
 
 
-def test_arrays_that_share_elements_are_one_copy_and_come_back() -> None:
+def test_arrays_that_share_elements_are_one_copy_and_are_copied_back() -> None:
     device, base = Device(), np.arange(24, dtype=np.int32)
     low, high, apart, there = base[:8], base[20:3:-4], np.ones(3), Resident()
     staged = stage((low, (high, apart), 5, there, low), device)
@@ -51,7 +51,7 @@ def test_arrays_that_share_elements_are_one_copy_and_come_back() -> None:
     assert apart.tolist() == [4, 4, 4]
 
 
-def test_what_is_input_only_does_not_come_back() -> None:
+def test_input_only_arrays_are_not_copied_back() -> None:
     device, once = Device(), np.ones(1, np.int32)
     read_only, every = np.ones(4, np.int32), np.lib.stride_tricks.as_strided(once, (9,), (0,))
     read_only.flags.writeable = False
@@ -62,7 +62,7 @@ def test_what_is_input_only_does_not_come_back() -> None:
     assert (read_only.tolist(), once.tolist()) == ([1] * 4, [1])
 
 
-def test_large_copies_are_given_up_when_all_their_arrays_are_written() -> None:
+def test_large_copies_are_released_when_all_their_arrays_are_written() -> None:
     device, large = Device(), np.zeros(1 << 19)
     given: list[tuple[int, int]] = []
     staged = stage((large[:10], large, np.zeros(4)), device)
@@ -76,6 +76,6 @@ def test_large_copies_are_given_up_when_all_their_arrays_are_written() -> None:
     assert given == [(STEP, large.nbytes)]
 
 
-def test_objects_of_python_never_get_there() -> None:
+def test_python_objects_are_never_copied() -> None:
     with pytest.raises(ArgumentTypeError, match=r"plain dtype \(got object\)"):
         stage((np.array([None]),), Device())

@@ -1,4 +1,4 @@
-"""Constant expressions; the expected values are what ptxas 13 puts into a .u64 with the same initialiser."""
+"""Constant expressions; the expected values are what ptxas 13 writes into a .u64 with the same initialiser."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_floats(text: str, expected: Immediate) -> None:
         "(.s64)2.5", "(1", "1+", "1 ? 2", "%r1", "", "(" * 1000, "-" * 1000, "9" * 5000, "1?" * 1000,
     ],
 )  # fmt: skip
-def test_refused(text: str) -> None:
+def test_invalid_constants_are_refused(text: str) -> None:
     with pytest.raises(PtxError, match=r"^x:1: "):
         expression(Tokens(text, "x"))
 

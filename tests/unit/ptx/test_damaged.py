@@ -1,4 +1,4 @@
-"""Texts that are not PTX: always a PtxError with its place, never another exception, never a hang."""
+"""Texts that are not PTX: the parser raises PtxError with a line, never another exception, and never hangs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def check(seed: int) -> bool:
 
 def test_damaged_texts() -> None:
     read = sum(check(seed) for seed in range(600))
-    assert 20 < read < 580  # both outcomes are met often
+    assert 20 < read < 580  # both outcomes are frequent
 
 
 @pytest.mark.volume

@@ -1,4 +1,4 @@
-"""Which line an instruction is told at: chains of inlined lines, as compilers write them."""
+"""The source line of an instruction: chains of inlined lines, as compilers write them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CHAINS = {
         (RANDOM_107, RANDOM_170, "mine.py:10", "mine.py:15"),
         (RANDOM_107, RANDOM_170, "mine.py:10", "mine.py:15"),  # line 0 is no line: the nearest before it
     ],
-    "other": [(RANDOM_107, RANDOM_170)],  # what is known of another function's lines is not of this one
+    "other": [(RANDOM_107, RANDOM_170)],  # lines of another function do not count for this one
 }
 
 
@@ -81,7 +81,7 @@ def test_the_line_table_of_the_text_says_the_same() -> None:
     assert [users_line(chain) for chain in wanted] == ["mine.py:10"] * 5 + [RANDOM_107]
 
 
-def test_chains_come_back_from_what_is_printed() -> None:
+def test_chains_survive_printing() -> None:
     module = parse(to_text(parse(TWICE)))
     assert {entry: chains(module, entry) for entry in CHAINS} == CHAINS
 
@@ -94,7 +94,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_files_come_back_from_their_quoted_form(name: str) -> None:
+def test_quoted_names_of_files_are_read(name: str) -> None:
     assert file_name(quoted(name)) == name
     module = parse(TWICE.replace("mine.py", quoted(name)))
     assert module.files[1] == name
@@ -102,13 +102,13 @@ def test_names_of_files_come_back_from_their_quoted_form(name: str) -> None:
     assert f"{name}:10" in Program.from_ptx(TWICE.replace("mine.py", quoted(name)), "k").source_lines.values()
 
 
-def test_names_of_files_that_are_no_text_are_read_all_the_same() -> None:
+def test_escapes_that_are_not_utf_8_are_read_too() -> None:
     assert [file_name(name) for name in (r"\377.py", "\\", r"\8", "\u00e9\\303\\251", r"\7x")] == [
         "\ufffd.py", "\\", "8", "\u00e9\u00e9", "\ax",
     ]  # fmt: skip
 
 
-def test_a_line_that_was_inlined_into_itself_stands_once() -> None:
+def test_a_line_that_was_inlined_into_itself_appears_once() -> None:
     again = "    .loc 1 7 3, function_name $s, inlined_at 1 7 3\n    add.s32 %r1, 1, 1;\n"
     text = f'{HEAD}.file 1 "mine.cu"\n.entry k() {{\n.reg .b32 %r<2>;\n.loc 1 20 1\n.loc 1 7 3, function_name $s, '
     found = chains(parse(f"{text}inlined_at 1 20 1\n{again * 50}}}"), "k")
@@ -152,7 +152,7 @@ extern "C" __global__ void k(const float* a, float* b) {
 
 
 @pytest.mark.parametrize("cc", [(9, 0), (10, 0)], ids=str)
-def test_what_nvrtc_inlines_and_what_the_machine_does(cc: tuple[int, int]) -> None:
+def test_lines_that_nvrtc_inlines_and_errors_of_the_machine(cc: tuple[int, int]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the gpu extra is not installed")
     module = parse(Program.from_cuda(CUDA, "k", cc, path="k.cu").ptx)
     inlined = inline_calls(module, module.functions["k"])
@@ -183,7 +183,7 @@ def test_code_of_cuda_s_headers_is_reported_at_the_line_that_calls_it() -> None:
     assert all(package(place) for place in headers)
 
 
-def test_code_without_a_line_of_its_own_is_of_the_call() -> None:
+def test_code_without_its_own_line_belongs_to_the_call() -> None:
     helper = ".func helper() {\n.reg .b32 %r<2>;\nadd.s32 %r1, 1, 7;\n.loc 2 9 1\nadd.s32 %r1, 1, 8;\nret;\n}\n"
     text = TWICE.replace("add.s32 %r1, 1, 5;", "call helper, ();").replace(".loc 1 0 0", ".loc 1 16 1")
     module = parse(text.replace(".visible .entry k", f"{helper}.visible .entry k"))
@@ -202,7 +202,7 @@ class Kept(Observer):
         self.programs.append(launch.program)
 
 
-def test_what_numba_inlines() -> None:
+def test_lines_that_numba_inlines() -> None:
     cuda = pytest.importorskip("numba.cuda", reason="not run: the gpu extra is not installed")
     from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_next
 

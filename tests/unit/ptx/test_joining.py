@@ -1,4 +1,4 @@
-"""PTX texts joined into one: each name once, private names apart, lines numbered through."""
+"""PTX texts joined into one: each name once, private names distinct, lines numbered consecutively."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OTHER = (
 
 
 @pytest.mark.parametrize("texts", [(MAIN, OTHER), (OTHER, MAIN)], ids=["main first", "main last"])
-def test_functions_and_variables_find_each_other(texts: tuple[str, str]) -> None:
+def test_functions_and_variables_are_linked(texts: tuple[str, str]) -> None:
     ptx = join(texts)
     out = np.zeros(1, np.uint32)
     launch(Program.from_ptx(ptx, "k"), 1, 1, (out,))
@@ -66,7 +66,7 @@ def test_functions_and_variables_find_each_other(texts: tuple[str, str]) -> None
     assert {"main.py:7", "other.cu:3"} <= set(lines)
 
 
-def test_where_code_was_inlined_is_numbered_through() -> None:
+def test_places_of_inlined_code_are_numbered_consecutively() -> None:
     name = ".section .debug_str { $s: .b8 107, 0 }"
     inlined = ".loc 1 9 0, function_name $s, inlined_at 2 7 0\n    ld.param.u64 %rd1, [out];"
     main = MAIN.replace("ld.param.u64 %rd1, [out];", inlined).replace(".loc 1 7 0", ".loc 2 7 0")
@@ -77,7 +77,7 @@ def test_where_code_was_inlined_is_numbered_through() -> None:
     assert assembler.resources(joined, "k", (9, 0)).registers_per_thread > 0
 
 
-def test_what_is_joined_is_ptx_to_the_assembler_too() -> None:
+def test_the_assembler_accepts_joined_ptx() -> None:
     assert assembler.resources(join([MAIN, OTHER]), "k", (9, 0)).registers_per_thread > 0
 
 
@@ -86,7 +86,7 @@ def test_one_module_stays_as_it_is() -> None:
     assert joining.join([module]) is module
 
 
-def test_weak_definitions_give_way() -> None:
+def test_weak_definitions_are_replaced() -> None:
     strong = HEAD.format("8.0") + ".visible .func shared_one () { trap; ret; }\n"
     for texts in ([OTHER, strong], [strong, OTHER], [OTHER.replace(".visible", ".weak"), OTHER]):
         ptx = join(texts)

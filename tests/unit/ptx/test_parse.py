@@ -1,4 +1,4 @@
-"""The parser against texts whose tree is known."""
+"""The parser, against texts whose tree is known."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_prototypes_and_targets() -> None:
     assert [label.name for label in found.body if isinstance(label, tree.Label)] == ["L0", "L1"]
 
 
-def test_scopes_get_names_of_their_own() -> None:
+def test_scopes_get_their_own_names() -> None:
     found = kernel("""
         { .reg .b32 t; .param .b32 q; mov.u32 t, 1; st.param.b32 [q], t; L: bra L; }
         { .reg .f32 t; .param .b64 q; mov.f32 t, 1.0; st.param.f32 [q], t; bra L; L: }
@@ -275,7 +275,7 @@ def test_header_without_address_size() -> None:
     assert (module.version, module.target, module.address_size) == ((9, 4), "sm_100a", 64)
 
 
-def test_what_stands_between_tokens_is_skipped() -> None:
+def test_comments_and_white_space_are_skipped() -> None:
     text = (
         HEADER.replace("\n", "\r\n") + '#line 3 "x"\n# 4 "y"\n@@DWARF .byte 0x1\n/* { // */ // } /*\n.entry k(){ret;}\0'
     )

@@ -1,4 +1,4 @@
-"""Printing a tree and parsing the text gives the tree again, line numbers apart."""
+"""Printing a tree and parsing the text gives the same tree, except line numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def without_lines(tree: Any) -> Any:
     return [without_lines(item) for item in tree] if isinstance(tree, list | tuple) else tree
 
 
-def test_the_tree_comes_back() -> None:
+def test_parsing_the_printed_text_gives_the_tree() -> None:
     tree = parse(GRAMMAR)
     assert without_lines(parse(to_text(tree))) == without_lines(tree)
 
@@ -38,7 +38,7 @@ def test_the_comparison_sees_a_changed_operand() -> None:
     assert without_lines(changed) != without_lines(tree)
 
 
-def test_the_vendors_assembler_reads_what_is_printed() -> None:
+def test_the_vendors_assembler_reads_printed_text() -> None:
     try:
         assembler.find_assembler()
     except MissingExtraError as error:
@@ -47,7 +47,7 @@ def test_the_vendors_assembler_reads_what_is_printed() -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("-lineinfo",), ("-G",), ("-rdc=true",)])
-def test_what_nvrtc_writes(options: tuple[str, ...]) -> None:
+def test_ptx_that_nvrtc_writes(options: tuple[str, ...]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the gpu extra is not installed")
     tree = parse(Program.from_cuda(SOURCE, "k", options=options).ptx)
     assert sum(isinstance(item, Instruction) for item in tree.functions["k"].body) > 20

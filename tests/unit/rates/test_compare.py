@@ -1,4 +1,4 @@
-"""Two sweeps beside each other: intervals that hold, yardsticks, predicted times, and what is called slower."""
+"""Comparisons of two sweeps: intervals that hold, yardsticks, predicted times, and which points count as slower."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 15
 
 
 def times(median: float, seed: int, spread: float = 0.03, count: int = COUNT) -> tuple[float, ...]:
-    """Samples with a tail, as times have."""
+    """Samples with a long tail, as measured times have."""
     random = np.random.default_rng(seed)
     return tuple(float(x) for x in median * (1 + spread * random.gamma(1.0, 1.0, count)))
 
@@ -52,7 +52,7 @@ def test_a_measured_change_is_judged_by_its_interval(factor: float, verdict: str
     assert bool(found.regressed) == (verdict == "slower")
 
 
-def test_the_threshold_is_what_counts() -> None:
+def test_a_change_counts_from_the_threshold_on() -> None:
     old, new = sweep(measured(times(1.0, 1))), sweep(measured(times(1.3, 2)))
     assert verdicts(compare(old, new, 0.2)) == ["slower"]
     assert verdicts(compare(old, new, 0.5)) == ["same"]
@@ -73,7 +73,7 @@ def test_a_slower_contender_on_a_slower_host_is_seen() -> None:
     assert verdicts(compare(old, new)) == ["slower"]
 
 
-def test_a_yardstick_that_was_disturbed_slows_nobody() -> None:
+def test_a_disturbed_yardstick_makes_no_contender_slower() -> None:
     old = sweep(measured(times(1.0, 1)), measured(times(20.0, 2), "numpy"))
     new = sweep(measured(times(1.0, 3)), measured(times(2.0, 4), "numpy"))
     assert verdicts(compare(old, new)) == ["unclear"]
@@ -88,7 +88,7 @@ def test_a_noisy_yardstick_measures_nothing() -> None:
         assert (one.verdict, one.yardstick) == (verdict, "")
 
 
-def test_of_times_that_others_disturbed_the_quicker_half_counts_from_a_quarter() -> None:
+def test_of_disturbed_times_the_quicker_half_counts_from_a_quarter_on() -> None:
     def disturbed(median: float, seed: int) -> Rate:
         samples = times(median, seed, count=31)
         return replace(measured([x * (1 + 3 * (i % 5 > 2)) for i, x in enumerate(samples)]), flags=("disturbed",))
@@ -98,7 +98,7 @@ def test_of_times_that_others_disturbed_the_quicker_half_counts_from_a_quarter()
     assert verdicts(compare(sweep(disturbed(1.0, 1)), sweep(disturbed(1.5, 2)), 0.6)) == ["same"]
 
 
-def test_beside_a_yardstick_too_a_disturbed_change_counts_from_a_quarter() -> None:
+def test_with_a_yardstick_too_a_disturbed_change_counts_from_a_quarter_on() -> None:
     old = sweep(measured(times(1.0, 1)), measured(times(2.0, 2), "numpy"))
 
     def new(factor: float, *flags: str) -> Sweep:
@@ -109,7 +109,7 @@ def test_beside_a_yardstick_too_a_disturbed_change_counts_from_a_quarter() -> No
     assert verdicts(compare(old, new(1.5, "disturbed"))) == ["slower"]
 
 
-def test_sweeps_of_other_counts_of_samples_are_compared() -> None:
+def test_sweeps_with_different_numbers_of_samples_are_compared() -> None:
     old = sweep(measured(times(1.0, 1)), measured(times(2.0, 2), "numpy"))
     new = sweep(measured(times(1.0, 3, count=30)), measured(times(2.0, 4, count=30), "numpy"))
     (one,) = compare(old, new).points
@@ -136,7 +136,7 @@ def test_a_product_that_became_wrong_counts() -> None:
     assert verdicts(compare(sweep(new), sweep(new))) == ["same"]
 
 
-def test_points_of_one_sweep_alone_are_said() -> None:
+def test_points_of_only_one_sweep_are_reported() -> None:
     found = compare(sweep(predicted(1, m=1), predicted(1, m=2)), sweep(predicted(1, m=2), predicted(1, m=3)))
     assert [point.m for point in (*found.only_old, *found.only_new)] == [1, 3]
     with pytest.raises(ArgumentValueError, match="must have points in common"):
@@ -150,7 +150,7 @@ def test_a_peer_is_judged_only_alone() -> None:
     assert [one.new.point.contender for one in compare(peer, peer).points] == ["numpy"]
 
 
-def test_other_hosts_and_versions_are_said_of_measured_times() -> None:
+def test_other_hosts_and_versions_are_reported_for_measured_times() -> None:
     old = sweep(measured(times(1.0, 1)))
     new = sweep(measured(times(1.0, 2)), processor="two", versions={"numpy": "3", "torch": "2"})
     assert compare(old, new).differing == ("processor: one -> two", "numpy: 2 -> 3", "torch: None -> 2")
@@ -158,7 +158,7 @@ def test_other_hosts_and_versions_are_said_of_measured_times() -> None:
     assert compare(*exact).differing == ()
 
 
-def test_intervals_miss_as_rarely_as_they_say() -> None:
+def test_intervals_miss_as_rarely_as_they_promise() -> None:
     random = np.random.default_rng(0)
     missed = 0
     for _ in range(2000):
@@ -169,7 +169,7 @@ def test_intervals_miss_as_rarely_as_they_say() -> None:
 
 
 def test_many_unchanged_points_are_not_called_slower() -> None:
-    """100 points at no threshold: 99 % of all sweeps have no point that is called slower or faster."""
+    """100 points with a threshold of 0: in 99 % of all sweeps no point is called slower or faster."""
     flagged = 0
     for run in range(30):
         pairs = [(times(1.0, 1000 * run + m, 0.1), times(1.0, 10**6 + 1000 * run + m, 0.1)) for m in range(1, 101)]

@@ -1,4 +1,4 @@
-"""What a sweep says of its host, and who else was at work."""
+"""A sweep's record of its host, and of other processes that were at work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ cpu MHz : 3000.0
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Files that the host has instead of its own."""
+    """Files that stand in for the host's own."""
     files = {"/proc/stat": STAT, "/proc/cpuinfo": CPUINFO}
 
     def read(path: Path, **_: object) -> str:
@@ -41,7 +41,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return files
 
 
-def test_stolen_and_others_processor_seconds(host: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processor_seconds_stolen_or_used_by_others(host: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates_conditions.time, "process_time", lambda: 0.5)
     tick = os.sysconf("SC_CLK_TCK")
     before = usage()
@@ -50,7 +50,7 @@ def test_stolen_and_others_processor_seconds(host: dict[str, str], monkeypatch: 
     assert astuple(usage().since(before)) == pytest.approx((50 / tick, 50 / tick, 10 / tick))
 
 
-def test_a_host_that_tells_nothing(host: dict[str, str]) -> None:
+def test_a_host_without_these_files(host: dict[str, str]) -> None:
     del host["/proc/stat"]
     host["/proc/cpuinfo"] = ""
     assert usage() == Usage()

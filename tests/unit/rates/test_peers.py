@@ -1,4 +1,4 @@
-"""Peers: what they multiply with, where, and whose clock times them; libraries that are not here are played."""
+"""Peers: what they multiply with, where, and which clock times them; fakes stand in for missing libraries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Event:
 
 
 class Tensor:
-    """An array that says where it lies."""
+    """An array that names its device."""
 
     def __init__(self, array: Any, device: str = "cpu") -> None:
         self.array, self.device = array, device
@@ -78,6 +78,6 @@ def test_jax_waits_for_its_product() -> None:
     for dtype in ("float64", "int64"):
         a, b = operands(5, 6, 7, dtype)
         ready = PEERS["jax"].prepare(jax, a, b, "cpu")
-        assert ready.product().dtype == a.dtype  # which JAX by itself makes 32-bit
+        assert ready.product().dtype == a.dtype  # by default JAX would make it 32-bit
         np.testing.assert_allclose(ready.product(), a @ b, rtol=1e-13)
         ready.call()

@@ -1,4 +1,4 @@
-"""Points from what was asked for: which kernels run where, in which blocks, in which order."""
+"""A sweep's points: which kernels run where, in which blocks, in which order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_matmul_beside_peers_is_the_default() -> None:
     assert [p.m for p in points(Asked())] == [256, 512, 1024]
 
 
-def test_blocks_choose_among_kernels_and_cut_those_that_take_any() -> None:
+def test_blocks_choose_among_kernels_and_apply_to_kernels_that_take_any() -> None:
     assert names(kernels=("S9", "S6"), blocks=(8, 16), devices=("a6000",)) == [
         ("shared_memory_8", "a6000", 8), ("shared_memory_16", "a6000", 16),
         ("global_memory", "a6000", 8), ("global_memory", "a6000", 16),
@@ -36,7 +36,7 @@ def test_blocks_choose_among_kernels_and_cut_those_that_take_any() -> None:
     ]  # fmt: skip
 
 
-def test_measured_and_predicted_devices_stand_in_one_plan() -> None:
+def test_one_plan_has_measured_and_predicted_devices() -> None:
     asked = Asked(kernels=("matmul", "results_8"), sizes=SMALL, devices=("cpu", "v100"), against=("numpy",))
     found = points(asked)
     assert [(p.contender, p.m, p.caches) for p in found] == [
@@ -55,7 +55,7 @@ def test_both_states_of_the_caches_are_points_and_predictions_have_one() -> None
     assert [len(group) for group in together(found)] == [1, 1, 1]
 
 
-def test_each_kernel_has_its_source_s_dtype_and_others_where_asked() -> None:
+def test_each_kernel_has_its_source_s_dtype_and_others_on_request() -> None:
     asked = Asked(kernels=("S6", "S11"), sizes=SMALL[:1], devices=("v100",), results=(1,))
     assert [p.dtype for p in points(asked)] == ["int32", "float32"]
     assert [p.dtype for p in points(replace(asked, dtypes=("float64",)))] == ["float64", "float64"]
@@ -97,7 +97,7 @@ def test_peers_are_not_measured_alone() -> None:
         ({"table": "S8"}, "must run on one of --device"),
     ],
 )
-def test_what_cannot_be_timed_is_refused(asked: dict[str, Any], said: str) -> None:
+def test_a_plan_that_cannot_be_timed_is_refused(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(TilewrightError, match=said):
         points(Asked(**asked))
 
@@ -146,11 +146,11 @@ def test_points_know_their_kernels() -> None:
     ],
     ids=["all-run", "each-on-its-own", "table", "kernel", "device-and-kernel", "device-and-peer"],
 )
-def test_what_has_no_point_is_named_with_the_reason(asked: dict[str, Any], said: list[str]) -> None:
+def test_a_kernel_without_a_point_is_named_with_the_reason(asked: dict[str, Any], said: list[str]) -> None:
     assert list(plan.without_rows(Asked(**{"sizes": SMALL[:1], **asked}))) == said
 
 
-def test_what_a_kernel_does_not_take_is_left_out_with_the_reason() -> None:
+def test_a_shape_that_a_kernel_does_not_take_is_left_out_with_the_reason() -> None:
     wide, narrow = (70_000 * 16, 4, 4), (32, 32, 32)
     asked = Asked(kernels=("tiled*",), sizes=(wide, narrow), dtypes=("int32", "float32"), devices=("a6000",))
     found = [(point.contender, point.dtype, point.m, reason) for point, reason in plan.left_out(asked)]
@@ -159,7 +159,7 @@ def test_what_a_kernel_does_not_take_is_left_out_with_the_reason() -> None:
         ("tiled_published", "int32", wide[0], "takes float32 only, not int32"),
         ("tiled", "int32", wide[0], grid),
         ("tiled_published", "int32", 32, "takes float32 only, not int32"),
-        ("tiled", "float32", wide[0], grid),  # the specimen has its rows in x, where more blocks may be
+        ("tiled", "float32", wide[0], grid),  # the specimen has its rows in x, which allows more blocks
     ]
     assert len(found) + len(points(asked)) == 2 * 2 * 2
     assert plan.left_out(Asked(table="S8", devices=("v100",))) == ()

@@ -1,4 +1,4 @@
-"""Sweeps in files: what is written is read again, what is torn or another's is said so."""
+"""Sweeps in files: they are read as they were written, and torn or foreign files are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert lines[1]["operations"] == 1024
 
 
-def test_a_stopped_sweep_goes_on_behind_what_is_there(tmp_path: Path) -> None:
+def test_a_stopped_sweep_continues_after_the_last_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(path, RATES[:1])
     first = path.read_bytes()
@@ -51,7 +51,7 @@ def test_a_stopped_sweep_goes_on_behind_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200])
-def test_a_torn_last_line_is_dropped_and_written_anew(tmp_path: Path, cut: int) -> None:
+def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "a.jsonl"
     write(path)
     path.write_bytes(path.read_bytes()[:-cut])
@@ -63,7 +63,7 @@ def test_a_torn_last_line_is_dropped_and_written_anew(tmp_path: Path, cut: int) 
     assert list(read(path).rates) == RATES
 
 
-def test_rates_without_those_they_took_turns_with_are_taken_again(tmp_path: Path) -> None:
+def test_rates_of_an_unfinished_round_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(path)
     with kept(path, PLAN, CONDITIONS, whole=lambda rates: 2 * (len(rates) // 2)) as file:
@@ -209,7 +209,7 @@ def test_a_rate_that_failed_is_kept_with_its_reason_and_without_a_time(tmp_path:
     assert (line["failed"], line["seconds"], line["most_seconds"]) == ("no  room", None, None)
 
 
-def test_a_line_of_before_rates_could_fail_is_read(tmp_path: Path) -> None:
+def test_a_line_of_an_older_version_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(path, [])
     values = document(RATE)

@@ -1,4 +1,4 @@
-"""A sweep at hand: what it says of its progress, what it goes on from, and which caches it can empty."""
+"""A running sweep: its progress, the file it continues from, and the caches it can empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = ((4, 4, 4), (5, 5, 5), (6, 6, 6))
 
 
 class Watching:
-    """Remembers work, and how much of it was done when something else began."""
+    """Records each piece of work, and how much of it was done when the next began."""
 
     def __init__(self) -> None:
         self.works: list[Activity] = []
@@ -88,7 +88,7 @@ def test_only_a_processor_s_caches_can_be_emptied(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("names", [(), ("numpy",), ("numpy", "torch")], ids=" ".join)
-def test_what_fails_is_kept_and_the_others_take_turns(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+def test_a_failure_is_kept_and_the_others_take_turns(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
     def broken(a: object, b: object) -> None:
         raise LimitError("matmul: over the limit\nof all")
 
@@ -104,7 +104,7 @@ def test_what_fails_is_kept_and_the_others_take_turns(monkeypatch: pytest.Monkey
     assert all(bool(rate.samples) == (not rate.failed) for rate in found)
 
 
-def test_what_is_not_installed_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise MissingExtraError("the gpu extra is needed", "gpu")
 

@@ -1,4 +1,4 @@
-"""The sources' tables as data: cells, units, and how far ours are from them."""
+"""The sources' tables as data: cells, units, and the errors of our figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rate(point: Point, gflops: float) -> Rate:
     ("source", "width", "value", "gflops"),
     [("S8", 256, 32, 1511.790), ("S8", 8, 8, 0.197), ("S10", 4096, 8, 875.712), ("S12", 1024, 8, 6772.0)],
 )
-def test_figures_stand_at_their_points(source: str, width: int, value: int, gflops: float) -> None:
+def test_figures_belong_to_their_points(source: str, width: int, value: int, gflops: float) -> None:
     found = table(source)
     assert found.figure(cell(found, width, value)) == pytest.approx(gflops)
 
@@ -35,13 +35,13 @@ def test_cells_that_the_source_leaves_empty_are_none() -> None:
 
 
 @pytest.mark.parametrize("name", tables())
-def test_tables_name_kernels_and_units_that_there_are(name: str) -> None:
+def test_tables_name_existing_kernels_and_units(name: str) -> None:
     source = table(name.lower())
     assert select(catalogue.records(), source.kernels)
     assert all(len(source.values) >= sum(w == width for w, _ in source.figures) for width in source.widths)
 
 
-def test_one_factor_is_taken_out_before_errors_are_counted() -> None:
+def test_a_common_factor_is_removed_before_errors_are_computed() -> None:
     source = table("S12")
     cells = [cell(source, 1024, value) for value in source.values]
     exact = [rate(point, 2 * (source.figure(point) or 0)) for point in cells]

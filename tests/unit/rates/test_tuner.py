@@ -1,4 +1,4 @@
-"""The tuner, with a clock that is a table: what it times, what it keeps, and what it does where something fails."""
+"""The tuner, with a table for a clock: what it times, what it keeps, and what it does after failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 class Clock:
-    """Says that each kernel is quicker than the one before; the third has no time, and Ctrl-C comes at one."""
+    """Makes each kernel quicker than the one before; the third has no time, and Ctrl-C comes at one."""
 
     def __init__(self, stop_at: int = 99) -> None:
         self.asked: list[str] = []
@@ -86,7 +86,7 @@ def test_arrays_on_a_gpu_that_were_multiplied_before_take_the_quickest_too(monke
     assert names == [wanted, wanted] and wanted not in before
 
 
-def test_ctrl_c_loses_nothing_and_the_next_one_goes_on() -> None:
+def test_ctrl_c_loses_nothing_and_the_next_search_continues() -> None:
     with pytest.raises(KeyboardInterrupt):
         tuner.tune(DEVICE, SHAPE, SINGLE, measure=Clock(stop_at=2))
     again = Clock()
@@ -117,7 +117,7 @@ def test_a_full_disk_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     ("opencl:1", "kernels are timed for the CPU and the simulated GPU (got 'opencl:1'"),
     ("cuda", "kernels are timed for the CPU and the simulated GPU (got 'cuda'"),
 ])  # fmt: skip
-def test_what_is_not_timed_is_refused(device: str, shown: str) -> None:
+def test_problems_that_are_not_timed_are_refused(device: str, shown: str) -> None:
     clock = Clock()
     with pytest.raises(DeviceError) as refused:
         tuner.tune(device, SHAPE, SINGLE, measure=clock)
@@ -125,7 +125,7 @@ def test_what_is_not_timed_is_refused(device: str, shown: str) -> None:
     assert not clock.asked
 
 
-def test_truth_values_have_one_kernel_on_units_for_bits() -> None:
+def test_booleans_have_one_kernel_on_units_for_bits() -> None:
     clock = Clock()
     with pytest.raises(DeviceError, match=r"booleans have only one kernel on .*A100"):
         tuner.tune(DEVICE, SHAPE, np.dtype(bool), measure=clock)
@@ -144,7 +144,7 @@ def test_nothing_is_timed_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def command(tilewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """The command line, with a clock in the place of the model."""
+    """The command line, with a clock in place of the model."""
     monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock()})
     return lambda *words: tilewright("tune", "--device", DEVICE, "--shape", ",".join(map(str, SHAPE)), *words)
 
@@ -159,7 +159,7 @@ def test_the_command_prints_what_it_keeps(command: Callable[..., Any]) -> None:
     assert [one["kept_before"] for one in found["kernels"]] == [True, True, False, True, True]
 
 
-def test_the_command_says_what_was_not_kept(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reports_what_it_cannot_keep(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private, "write", full)
     done = command()
     assert done.status == 4
@@ -179,7 +179,7 @@ def test_the_command_fails_where_no_kernel_has_a_time(
     assert "no kernel has a time" in done.out
 
 
-def test_the_command_tells_of_ctrl_c(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reports_ctrl_c(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock(stop_at=2)})
     done = command()
     assert done.status == 130
@@ -199,18 +199,18 @@ def test_the_cpu_takes_the_blocks_that_were_quickest() -> None:
     assert str(tw.plan(a.shape, b.shape).kernel.blocks) == found.best.kernel
     assert all(one.known for one in tw.tune(a.shape, b.shape, few=3).tried)
     bench = cpu_blocks.Bench((m, n, k), found.kind)
-    for one in bench.choices:  # whichever is kept, the bits are the same
+    for one in bench.choices:  # the bits are the same for either
         winners.keep(bench.key, Timed(one.ranked.name, 1e-9 / (1 + bench.choices.index(one)), "packing", (m, n, k)))
         cpu_blocks.forget()
         assert tw.plan(a.shape, b.shape).kernel.blocks == one.blocks
         assert same_bits(tw.matmul(a, b), plain)
-    winners.keep(bench.key, Timed("3 steps of k", 1e-12, "packing", (m, n, k)))  # a foreign one is not taken
+    winners.keep(bench.key, Timed("3 steps of k", 1e-12, "packing", (m, n, k)))  # another host's entry is not used
     cpu_blocks.forget()
     assert tw.plan(a.shape, b.shape).kernel.blocks == bench.choices[-1].blocks
     assert tw.plan((64, 64), (64, 64)).kernel.blocks is None
 
 
-def test_what_has_no_blocks_is_refused() -> None:
+def test_a_problem_without_blocks_is_refused() -> None:
     with pytest.raises(DeviceError, match="without blocks"):
         tw.tune((8, 4), (4, 8))
     with pytest.raises(tw.errors.ArgumentValueError, match="shapes must be"):

@@ -1,4 +1,4 @@
-"""Turns with a clock that only contenders and the host move: order, calls a sample, caches, medians."""
+"""Turns of contenders, with a clock that only contenders and the host move: order, calls a sample, caches, medians."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = np.zeros(0)
 
 
 class Bench:
-    """A clock, and what happened: a letter a call, `.` where the host came to rest, `~` where caches were emptied."""
+    """A clock, and a log: a letter a call, `.` when the host comes to rest, `~` when caches are emptied."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -29,7 +29,7 @@ class Bench:
         self.log += letter
 
     def contender(self, letter: str, seconds: Sequence[float], *, own: bool = False) -> Ready:
-        """One whose calls take so long in turn."""
+        """A contender whose calls take these times in turn."""
         taken = self._taken(letter, seconds)
 
         def call() -> float:
@@ -46,7 +46,7 @@ class Bench:
                 yield one
 
 
-def test_contenders_take_turns_and_each_turn_begins_with_another() -> None:
+def test_contenders_take_turns_and_each_turn_begins_with_another_one() -> None:
     bench = Bench()
     found = turns([bench.contender("a", [0.25]), bench.contender("b", [0.5])], 3, host=bench.host())
     assert (found.samples, found.disturbed) == (((0.25,) * 3, (0.5,) * 3), False)
@@ -58,12 +58,12 @@ def test_a_sample_of_short_calls_is_their_mean_after_more_of_them() -> None:
     (found,) = turns([bench.contender("a", [seconds])], 1, host=bench.host()).samples
     assert found == (seconds,)
     warmed, _, sample = bench.log.partition(".")
-    assert len(warmed) == math.ceil(rates_turns.WARM_SECONDS / seconds) + 1  # one tells how many a sample is
+    assert len(warmed) == math.ceil(rates_turns.WARM_SECONDS / seconds) + 1  # one says how many a sample has
     assert len(sample) == 11 * round(rates_turns.SAMPLE_SECONDS / seconds)
 
 
 def busy_in(bench: Bench, turns_: set[int]) -> Ready:
-    """A contender of a quarter of a second, beside which others work in some of its calls; two come before turns."""
+    """A contender of a quarter of a second; other processes work during some calls. Two calls come before the turns."""
     number = [-3]
 
     def call() -> float:
@@ -76,13 +76,13 @@ def busy_in(bench: Bench, turns_: set[int]) -> Ready:
     return Ready(call, lambda: NOTHING, call)
 
 
-def test_turns_in_which_others_worked_are_taken_again() -> None:
+def test_turns_in_which_others_worked_are_repeated() -> None:
     bench = Bench()
     found = turns([busy_in(bench, {0, 2})], 3, host=bench.host())
     assert (found.samples, found.disturbed) == (((1.25, 3.25, 4.25),), False)
 
 
-def test_turns_are_not_taken_again_for_ever() -> None:
+def test_turns_are_repeated_a_limited_number_of_times() -> None:
     bench = Bench()
     found = turns([busy_in(bench, set(range(100)) - {4})], 3, host=bench.host())
     assert (found.samples, found.disturbed) == (((4.25, 0.25, 1.25),), True)
@@ -106,7 +106,7 @@ def test_a_device_s_own_clock_counts() -> None:
     assert found == pytest.approx([0.003] * 2)
 
 
-def test_the_median_is_not_moved_by_one_outlier_and_quartiles_tell_noise() -> None:
+def test_one_outlier_does_not_move_the_median_and_quartiles_show_noise() -> None:
     quiet = Spread.of([1.0, 1.01, 1.02, 1.01, 9.0])
     assert (quiet.median, quiet.noisy) == (1.01, False)
     assert Spread.of([1.0, 1.2, 1.0, 1.2, 1.1]).noisy

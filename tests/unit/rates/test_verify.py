@@ -1,4 +1,4 @@
-"""Timed products are compared: to the bit, in rows where they are large, within a bound for peers."""
+"""Checks of timed products: to the bit, in some rows of large ones, within a bound for peers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_a_large_product_is_compared_in_rows_from_the_first_to_the_last(monkeypa
     judge, c = Judge(a, b), tw.matmul(a, b)
     assert judge.exact(c) == "exact in 3 of 64 rows"
     assert judge.exact(wrong_at(c, 63, 1)) == "wrong: 1 of 30 elements differ"
-    assert judge.exact(wrong_at(c, 62, 1)) == "exact in 3 of 64 rows"  # which it says
+    assert judge.exact(wrong_at(c, 62, 1)) == "exact in 3 of 64 rows"  # and it says so
 
 
-def test_a_kernel_of_another_order_is_held_to_its_own() -> None:
+def test_a_kernel_with_another_order_is_compared_in_that_order() -> None:
     a, b = operands(8, 9, 100, "float32")
     record = catalogue.find("naive_published")
     own = record.reference(a, b)

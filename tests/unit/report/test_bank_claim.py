@@ -1,4 +1,4 @@
-"""The verdict on S10 follows from the counts, whichever way they fall."""
+"""The verdict on S10 follows from the counts, whatever they are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_conflicts_in_one_of_them() -> None:
     assert "claim in part: " in shown(rung(8, 40), rung(16, 0), rung(32, 0))
 
 
-def test_conflicts_everywhere_blame_nobody() -> None:
+def test_conflicts_everywhere_explain_nothing() -> None:
     assert "do not support" in shown(rung(8, 40), rung(16, 40), rung(32, 40))
 
 

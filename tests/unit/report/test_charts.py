@@ -1,4 +1,4 @@
-"""Charts: where values stand, what says how they came about, and that every drawing is one that programs can read."""
+"""Charts: positions of values, marks of measured and predicted ones, and drawings that other programs can read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_everything_lies_within_the_drawing(name: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_words_of_others_are_text(name: str) -> None:
+def test_names_from_users_are_escaped(name: str) -> None:
     drawn = svg.text(CHARTS[name])
     assert "<b>" not in drawn
     assert "".join(texts(LINES)[:1]) == "Rate <b>&"
@@ -80,7 +80,7 @@ def test_predicted_cells_and_bars_are_dashed_and_say_so(chart: Chart) -> None:
     assert "Dashed: predicted, not measured." in texts(chart)
 
 
-def test_points_stand_where_their_values_are() -> None:
+def test_points_are_at_their_values() -> None:
     (path,) = [
         p for p in elements(LINES, "path") if p.get("stroke") == "var(--tw-line-0)" and (p.get("d") or "").count("L")
     ]
@@ -126,7 +126,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_colours_stand_out_from_their_ground(dark: bool) -> None:
+def test_colours_contrast_with_their_background(dark: bool) -> None:
     named = style.colours(dark=dark, page=True)
     text = {"ink", "quiet", "accent", "good", "bad", *styles.VARIABLES.values()}
     for ground in ("ground", "panel"):
@@ -134,8 +134,8 @@ def test_colours_stand_out_from_their_ground(dark: bool) -> None:
     assert {name for name in named if name.startswith("line-") and contrast(named[name], named["ground"]) < 3} == set()
 
 
-def test_words_of_a_page_have_the_colours_of_its_ground() -> None:
-    """In a notebook, which sets none, they have those of a terminal."""
+def test_text_of_a_page_fits_the_colour_of_its_background() -> None:
+    """A notebook sets no colours, so its text has those of a terminal."""
     text = html_of([words(("7 us", styles.PREDICTED), ("bad", styles.ERROR))])
     assert f"color: var(--tw-predicted, {styles.PREDICTED})" in text
     assert f"color: var(--tw-bad, {styles.ERROR_COLOUR})" in text
@@ -180,13 +180,13 @@ def test_occupancy_curves_agree_with_occupancy() -> None:
         (1, 1024, 1),
         strict=True,
     ):
-        curve = dict(chart.series[0].points)  # of two points at a step, the second: what holds from there on
+        curve = dict(chart.series[0].points)  # of two points at a step, the second: it holds from there on
         here = getattr(demand, field)
         assert chart.series[1].points == ((here / unit, demand.on(on).active_warps),)
         below = max(at for at in curve if at <= here / unit)
         assert curve[below] == demand.on(on).active_warps
         for (before, warps), (at, after) in pairwise(chart.series[0].points):
-            assert before == at or warps == after  # a staircase, of lines along the axes
+            assert before == at or warps == after  # a staircase of lines along the axes
 
 
 def test_terminal_has_the_same_lines() -> None:

@@ -1,4 +1,4 @@
-"""Charts of a sweep: a line a contender, roofs above, tables by block."""
+"""Charts of a sweep: one line a contender, roofs above, tables by block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def charts(*found: Rate) -> tuple[Any, ...]:
     return rates.charts(Sweep({}, {}, found))
 
 
-def test_a_line_a_contender_by_size() -> None:
+def test_each_contender_has_a_line_over_sizes() -> None:
     (chart,) = charts(
         rate("numpy", "cpu", 128, 2e-6), rate("numpy", "cpu", 64, 1e-6), rate("tiled", "a6000", 64, 4e-6, "predicted")
     )
@@ -61,7 +61,7 @@ def test_warm_and_cold_caches_are_two_lines() -> None:
     assert [one.name for one in chart.series] == ["numpy, cpu", "numpy, cpu, cold"]
 
 
-def test_what_is_wrong_failed_or_not_square_is_left_out() -> None:
+def test_points_that_are_wrong_failed_or_not_square_are_left_out() -> None:
     wrong = Rate(Point("a", "cpu", "int32", 8, 8, 8), "measured", 1.0, 1.0, 1.0, verified="wrong: 3 differ")
     failed = Rate.failure(wrong.point, "measured", ValueError("no room"))
     assert charts(wrong, failed, rate("a", "cpu", 8, 1.0, k=9)) == ()
@@ -91,7 +91,7 @@ def of_table(name: str, *found: Rate) -> tuple[Any, ...]:
     return rates.charts(Sweep({"table": name}, {}, found))
 
 
-def test_a_source_s_figures_stand_beside_ours() -> None:
+def test_a_source_s_figures_are_beside_ours() -> None:
     sizes = ((8, 64), (16, 64), (8, 32))
     some = [rate("global_memory", "v100", n, 1e-6, "predicted", dtype="int32", block=e) for e, n in sizes]
     lines, ours, source = of_table("S8", *some)
@@ -111,7 +111,7 @@ def test_a_source_s_figures_stand_beside_ours() -> None:
 def test_a_source_s_teraflops_are_reported_in_the_charts_unit() -> None:
     found = (rate(f"results_{r}", "v100", 1024, 1e-3, "predicted", block=32, results=r) for r in (1, 32))
     lines, _, source = of_table("S12", *found)
-    assert "stated" not in {one.kind for one in lines.series}  # of one size: a table says it, no line
+    assert "stated" not in {one.kind for one in lines.series}  # one size makes a table, no line
     assert [(name, cell.value) for name, cell in zip(source.columns, source.cells[0], strict=True)] == [
         ("1", pytest.approx(3670)), ("32", pytest.approx(5323)),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where text goes."""
+"""The console: width, colours and characters, on a terminal and elsewhere."""
 
 from __future__ import annotations
 

@@ -68,19 +68,19 @@ def test_groups_share_a_table_while_there_is_room() -> None:
     assert parts([ONE, TWO], 20) == [["name", "one"], ["name", "a long\nheading"]]
 
 
-def test_every_column_appears_once_even_where_nothing_fits() -> None:
+def test_every_column_appears_once_even_if_nothing_fits() -> None:
     assert parts([ONE, TWO], 1) == [["name", "one"], ["name", "a long\nheading"]]
     assert [c.title for c in tables.layout(Table(KEY, (ONE, TWO), ROWS), 1).common] == ["row"]
 
 
-def test_what_is_empty_or_optional_takes_no_table_of_its_own() -> None:
+def test_empty_or_optional_columns_take_no_table_of_their_own() -> None:
     assert parts([NONE, ONE], 99) == [["name", "row", "one"]]
     assert parts([ONE, BAR], 24) == [["name", "row", "one", "bar"]]
     assert parts([ONE, BAR], 18) == [["name", "row", "one"]]
 
 
 @pytest.mark.parametrize("width", [17, 29, 40])
-def test_a_table_is_as_wide_as_it_says(width: int) -> None:
+def test_a_table_has_the_width_that_it_states(width: int) -> None:
     reported = shown(Table(KEY, (ONE, TWO), ROWS), width)
     assert "…" not in "".join(reported)
     assert any(line.startswith("alpha") for line in reported)
@@ -101,7 +101,7 @@ POINT = Group(
 VALUES = Group(tuple(Column(title, lambda r: r[4], COUNT) for title in ("least", "median", "most")))
 
 
-def test_each_part_repeats_what_tells_its_rows_apart() -> None:
+def test_each_part_repeats_the_key_of_its_rows() -> None:
     table = Table(POINT, (VALUES,), POINTS)
     assert [len(part) for part in tables.layout(table, 48).parts] == [7]
     assert [len(part) for part in tables.layout(table, 47).parts] == [6]
@@ -115,7 +115,7 @@ def test_each_part_repeats_what_tells_its_rows_apart() -> None:
         assert len({tuple(column.cell(row).plain for column in part[:2]) for row in POINTS}) == len(POINTS)
 
 
-def test_a_key_that_is_too_wide_itself_goes_on_too() -> None:
+def test_a_key_that_is_itself_too_wide_is_continued_too() -> None:
     assert [[c.title for c in part] for part in tables.layout(Table(POINT, (VALUES,), POINTS), 18).parts] == [
         ["name", "size", "dtype"], ["name", "size", "least"], ["name", "size", "median"], ["name", "size", "most"]
     ]  # fmt: skip
@@ -148,7 +148,7 @@ def test_lines_of_code_are_never_cut(width: int, beneath: bool) -> None:
 
 
 @pytest.mark.parametrize("width", [12, 20, 31, 80])
-def test_no_word_breaks_and_no_number_leaves_its_unit(width: int) -> None:
+def test_no_word_breaks_and_numbers_stay_beside_their_units(width: int) -> None:
     words = "limited by registers, 75 % of 64 KiB used in 12.3 us; unbreakable_name_of_a_kernel: 9 s."
     lines = [line.plain for line in terminal.wrapped(Text(words), width)]
     assert " ".join(lines) == words
@@ -168,4 +168,4 @@ def test_every_colour_reads_on_dark_and_light(background: str) -> None:
     for name, value in vars(styles).items():
         if isinstance(value, str) and "#" in value and not name.startswith("__"):
             light, dark = sorted((luminance(value[-7:]), luminance(background)), reverse=True)
-            assert (light + 0.05) / (dark + 0.05) >= 3, name  # WCAG 2.2, 1.4.11; 4.5 on both white and black cannot be
+            assert (light + 0.05) / (dark + 0.05) >= 3, name  # WCAG 2.2, 1.4.11; none has 4.5 on both white and black

@@ -31,7 +31,7 @@ SOURCE = """def k(x):
 
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
-    """A finding in a file that can be read, in the folder that one is in."""
+    """A finding in a readable file of the current folder."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "k.py"
     file.write_text(SOURCE)
@@ -73,7 +73,7 @@ TW101 error: out-of-bounds global access
     )
 
 
-def test_brief_is_a_line_a_finding_as_editors_have_them(
+def test_brief_is_one_line_a_finding_in_the_form_that_editors_read(
     found: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown() -> list[str]:
@@ -106,7 +106,7 @@ def test_a_terminal_has_colours_and_a_pipe_none(found: Finding) -> None:
     assert all(line.startswith(f"\x1b[1;38;5;{code}m") for code, line in last.items())
 
 
-def test_what_is_suppressed_is_reported_when_asked(found: Finding) -> None:
+def test_suppressed_findings_are_reported_on_request(found: Finding) -> None:
     sifted = Sifted((), (found,), (Suppression("TW301", "a.py", 9),))
     assert shown(sifted) == "no findings, 1 suppressed, in 4 launches of 2 kernels\n"
     text = shown(sifted, verbose=True)
@@ -125,7 +125,7 @@ def test_json_holds_everything(found: Finding) -> None:
     assert document["codes"]["TW101"]["severity"] == "error"
 
 
-#: Properties that SARIF 2.1.0 requires of an object, and those it allows, as far as we write them; by the section.
+#: Properties that SARIF 2.1.0 requires of an object, and those of the allowed ones that we write; with the section.
 REQUIRED = {
     "log": ({"version", "runs"}, {"$schema"}),  # 3.13
     "run": ({"tool"}, {"columnKind", "originalUriBaseIds", "results", "invocations"}),  # 3.14
@@ -171,7 +171,7 @@ def test_sarif_is_what_the_standard_requires(found: Finding, tmp_path: Path) -> 
         assert result["occurrenceCount"] >= 1
         assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
         for location in [*result["locations"], *result.get("relatedLocations", [])]:
-            # GitHub refuses a result without a file and a line, which the standard leaves open
+            # the standard allows a result without a file and a line, but GitHub refuses it
             physical = valid("physical", valid("location", location)["physicalLocation"])
             artifact = valid("artifact", physical["artifactLocation"])
             assert artifact.get("uriBaseId", "SRCROOT") in run["originalUriBaseIds"]
@@ -218,7 +218,7 @@ def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
     )
     assert places(replace(found, source="a b.py"))[1] == {"uri": "a%20b.py", "uriBaseId": "SRCROOT"}
     assert places(replace(found, source="/elsewhere/k.py"))[1] == {"uri": "file:///elsewhere/k.py"}
-    result, artifact = places(replace(found, source="", line=0))  # a launch of PTX that has no lines
+    result, artifact = places(replace(found, source="", line=0))  # a launch of PTX without lines
     assert artifact == {"uri": "k.ptx", "uriBaseId": "SRCROOT"}
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 30}
 
@@ -264,7 +264,7 @@ def test_a_library_s_lines_are_reported_beside_the_caller_s(found: Finding, tmp_
     ]  # fmt: skip
 
 
-def test_sarif_says_what_is_suppressed_and_keeps_prints_of_moved_lines(found: Finding, tmp_path: Path) -> None:
+def test_sarif_marks_suppressed_findings_and_fingerprints_survive_moved_lines(found: Finding, tmp_path: Path) -> None:
     moved = tmp_path / "moved.py"
     moved.write_text("\n\n" + SOURCE)
     rows = (found, replace(found, source=str(moved), line=6), replace(found, line=3))

@@ -1,4 +1,4 @@
-"""The page's text: what is others' is never HTML, and what scripts draw is what the run did."""
+"""The HTML page: text of users is escaped, and its scripts draw what the run did."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_text_of_others_is_never_html(seen: Watched) -> None:
+def test_text_of_users_is_never_html(seen: Watched) -> None:
     file = f"/tmp/{HOSTILE}.cu"
     hostile = replace(
         seen.kept.profile,
@@ -78,7 +78,7 @@ def test_the_picture_of_blocks_has_the_run_s_steps(seen: Watched) -> None:
         assert of_a == [[list(one) for one in a.rectangles] for a, _ in block.loaded]
 
 
-def test_rows_by_x_stand_at_their_place() -> None:
+def test_rows_by_x_are_in_their_place() -> None:
     record = catalogue.find("naive_published")
     found = watch(record, 32, 16, 4, "float32", machine.gpu("a6000"))
     values: Any = partition.part(found).values
@@ -87,9 +87,7 @@ def test_rows_by_x_stand_at_their_place() -> None:
         assert one["at"] == [row // 16, column // 16]
 
 
-def test_blocks_that_there_is_no_room_for_are_said_to_be_left_out(
-    seen: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_without_room_are_reported_as_left_out(seen: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_MOST_LETTERS", 700)
     part = partition.part(seen)
     kept = len((part.values or {})["blocks"])
@@ -97,7 +95,7 @@ def test_blocks_that_there_is_no_room_for_are_said_to_be_left_out(
     assert f"{6 - kept} block" in part.body
 
 
-def test_executions_that_there_is_no_room_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executions_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     found = watch(catalogue.find("uncoalesced"), 4, 4, 32, "float32", machine.gpu("a6000"))
     every: Any = lanes.part(found.kept).values
     monkeypatch.setattr(lanes, "_MOST_EXECUTIONS", 8)
@@ -128,7 +126,7 @@ def test_the_listing_has_a_button_for_each_line_with_accesses(seen: Watched) -> 
     assert buttons == {site["at"] for site in (part.values or {})["sites"]}
 
 
-def test_files_are_named_from_where_the_user_is(seen: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_files_are_named_from_the_user_s_folder(seen: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = Path(seen.kept.profile.lines[0].file)
     for folder, name in ((file.parents[1], f"{file.parent.name}/{file.name}"), (tmp_path, str(file))):
         monkeypatch.chdir(folder)

@@ -1,4 +1,4 @@
-"""The page of a real sweep in a real browser: it says nothing to the console, loads nothing, fits, and can be used."""
+"""The page of a real sweep in a real browser: no messages, no downloads, a layout that fits, and controls that work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_page_is_small_and_has_all_parts(written: Path) -> None:
 def test_it_fits_and_complains_of_nothing(shown: browser.Page, written: Path, width: int, dark: bool) -> None:
     shown.open(written, width, dark=dark)
     assert shown.run("document.documentElement.scrollWidth") == width
-    parts = 3 + 2 + 1 + 2  # frames, what is loaded now, what is stored, blocks to choose
+    parts = 3 + 2 + 1 + 2  # frames, elements loaded now, elements stored, blocks to choose
     assert shown.run("document.querySelectorAll('#partition svg rect').length") == parts
     assert shown.run("document.querySelectorAll('#lanes .picture rect').length") > 60
     charts = (
@@ -98,7 +98,7 @@ def test_the_sweep_s_conditions_are_seen_and_its_table_opens(shown: browser.Page
     assert shown.run("document.documentElement.scrollWidth") == 400
 
 
-def test_a_window_that_becomes_narrow_is_drawn_anew_without_complaint(shown: browser.Page, written: Path) -> None:
+def test_a_window_that_becomes_narrow_is_drawn_again_without_complaint(shown: browser.Page, written: Path) -> None:
     shown.open(written, 1600)
     width = "document.querySelector('#lanes .picture svg').getBoundingClientRect().width"
     wide = shown.run(width)
@@ -109,8 +109,8 @@ def test_a_window_that_becomes_narrow_is_drawn_anew_without_complaint(shown: bro
     assert shown.run("heard.join()") == ""
 
 
-def test_complaints_are_heard(shown: browser.Page, tmp_path: Path) -> None:
-    """Or else there being none would mean nothing."""
+def test_complaints_are_collected(shown: browser.Page, tmp_path: Path) -> None:
+    """Without this, an empty list of complaints would prove nothing."""
     bad = tmp_path / "bad.html"
     bad.write_text("<!DOCTYPE html><img src='http://127.0.0.1:9/x.png'><script>console.error('a'); nothing()</script>")
     shown.open(bad, 400)
@@ -145,7 +145,7 @@ def test_arrow_keys_step_through_what_was_loaded(shown: browser.Page, written: P
     assert text(shown, "#partition .formula .now") == "A11\u00b7B11"
 
 
-def test_of_many_steps_those_around_this_one_are_named(shown: browser.Page, tmp_path: Path) -> None:
+def test_of_many_steps_those_around_the_current_one_are_named(shown: browser.Page, tmp_path: Path) -> None:
     seen = watch(catalogue.find("shared_memory_8"), 8, 8, 320, "int32", machine.gpu("a6000"))
     path = tmp_path / "page.html"
     path.write_text(page.document("many", "", [], [partition.part(seen)]), encoding="utf-8")
@@ -181,7 +181,7 @@ def test_every_kernel_has_a_page(shown: browser.Page, tmp_path: Path, record: Re
     assert {tuple(one["at"]) for one in drawn["blocks"]} == {(i, j) for i in range(3) for j in range(3)}
 
 
-def test_rectangles_stand_where_the_run_loaded(shown: browser.Page, written: Path, material: Material) -> None:
+def test_rectangles_cover_what_the_run_loaded(shown: browser.Page, written: Path, material: Material) -> None:
     shown.open(written, 1000)
 
     def boxes(which: str) -> list[list[float]]:
@@ -213,7 +213,7 @@ def test_a_block_of_c_and_a_lane_can_be_clicked(shown: browser.Page, written: Pa
     assert text(shown, "#lanes .lane").startswith("Lane 8 ")
 
 
-#: Steps through every execution of every access, and reads off the drawing what it shows.
+#: Steps through every execution of every access, and reads the counts that the drawing shows.
 _EVERY = """
 (() => {
   const root = document.getElementById('lanes'), does = (name) => root.querySelector(`[data-do="${name}"]`);
@@ -266,10 +266,10 @@ def test_every_picture_shows_as_many_wavefronts_or_sectors_as_were_counted(shown
             assert bad == (amount > ideal)
             conflicts += bad
         else:
-            assert painted == 8 * amount  # the words that lanes use, and those that are moved with them
+            assert painted == 8 * amount  # the words that lanes use, and those that move with them
     assert conflicts > 0
     for site in values["sites"]:
-        if site["space"] == "shared" and not site["left"]:  # both blocks do the same
+        if site["space"] == "shared" and not site["left"]:  # both blocks make the same accesses
             assert 2 * sum(run[3] for run in site["runs"]) == site["all"][1]
 
 

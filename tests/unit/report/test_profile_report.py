@@ -1,4 +1,4 @@
-"""What a profile looks like, on a terminal and in a pipe, and as JSON."""
+"""Reports of a profile: on a terminal, in a pipe, and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewright.report import document, profile as report, terminal
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are named from where the user is."""
+    """Files are named from the user's folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -37,7 +37,7 @@ def text(seen: Profile, width: int = 240) -> str:
     return buffer.getvalue()
 
 
-def test_counts_stand_beside_their_line(seen: Profile) -> None:
+def test_counts_are_beside_their_line(seen: Profile) -> None:
     row = next(line for line in text(seen).splitlines() if "sA[tx, ty] = A[x, ty + i * TPB]" in line)
     # 4 blocks of 8 warps, 2 steps; a warp reads 2 elements of each of 16 rows of A, of which the first level keeps
     # the rest of their sectors for the block's other warps, and its tile's columns lie in 4 banks
@@ -48,11 +48,11 @@ def test_counts_stand_beside_their_line(seen: Profile) -> None:
 def test_where_sectors_were_found(seen: Profile) -> None:
     shown = next(line for line in text(seen).splitlines() if line.startswith("caches"))
     # 2,048 sectors are loaded and 512 stored. A block misses the first level for 64 sectors of either operand, and
-    # stores go on: 1,024 sectors, of which those of the three arrays, 128 each, are new
+    # stores pass on: 1,024 sectors, of which those of the three arrays, 128 each, are new
     assert "80 KiB asked of L1, 32 KiB of L2, of which it holds 62 %" in shown  # 640 of 1,024
 
 
-def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
+def test_lines_without_instructions_are_listed_too(seen: Profile) -> None:
     assert any(line.split() == ["34", "return"] for line in text(seen).splitlines())
 
 
@@ -87,7 +87,7 @@ def test_json_holds_everything(seen: Profile) -> None:
     assert [f["code"] for f in found["findings"]] == [f.code for f in seen.findings]
 
 
-def test_files_below_are_named_from_here(seen: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_below_the_current_folder_are_named_from_it(seen: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(seen.lines[0].file).parent)
     assert "TW702 at tiled_published.py:38: 16 sectors a request where 4 would do" in text(seen)
 

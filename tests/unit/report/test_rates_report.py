@@ -1,4 +1,4 @@
-"""Tables of `bench` and `compare` in narrow terminals: no row of any block can be taken for another."""
+"""Tables of `bench` and `compare` in narrow terminals: no row of any block can be mistaken for another."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def compared(sweep: Sweep) -> Iterator[Block]:
 
 @pytest.mark.parametrize(
     ("name", "width"),
-    # What tells the rows of both apart takes 52 cells; a terminal is taken to have 80.
+    # The columns that tell rows of both apart take 52 cells; we assume a terminal of 80.
     [pair for pair in itertools.product(SWEEPS, (60, 80, 100, 160)) if pair != ("both", 60)],
 )
 @pytest.mark.parametrize("command", ["bench", "compare"])
-def test_no_row_can_be_taken_for_another(name: str, command: str, width: int) -> None:
+def test_no_row_can_be_mistaken_for_another(name: str, command: str, width: int) -> None:
     sweep = SWEEPS[name]
     (table,) = (
         block for block in (rates.blocks(sweep) if command == "bench" else compared(sweep)) if isinstance(block, Table)
@@ -72,7 +72,7 @@ def test_no_row_can_be_taken_for_another(name: str, command: str, width: int) ->
     assert max(map(len, lines)) <= width
 
 
-def test_what_all_rows_share_is_said_once() -> None:
+def test_values_that_all_rows_share_are_printed_once() -> None:
     stream = io.StringIO()
     terminal.show(rates.blocks(SWEEPS["predicted"]), Console(file=stream, width=80))
     reported = stream.getvalue()

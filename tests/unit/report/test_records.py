@@ -1,4 +1,4 @@
-"""What records show of themselves is the command line's report, as text and for notebooks."""
+"""Records print the command line's report, as text and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilewright.report import records, terminal
 from tilewright.report.console import PROSE_WIDTH
 
 H100 = tw.machine.gpu("h100")
-#: Of each record with a report, how one is had, and words that its text and its page must have.
+#: For each record with a report: how to make one, and words that its text and its page must have.
 SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "Profile": (
         lambda: tw.profile(Program.from_ptx(DOUBLE_IT), 1, 64, (np.arange(64, dtype=np.int32),)),
@@ -54,7 +54,7 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
 
 
 class Page(html.parser.HTMLParser):
-    """Holds that tags are closed in order; collects the words."""
+    """Asserts that tags are closed in order; collects the words."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -103,10 +103,10 @@ def test_at_any_width_lines_fit_and_words_are_whole(name: str) -> None:
         assert set(re.findall(r"[A-Za-z_]{3,}", shown(width))) <= whole
 
 
-def test_every_report_is_tried() -> None:
+def test_every_report_is_tested() -> None:
     assert {kind.__name__ for kind in records.REPORTS} == set(SHOWN)
 
 
-def test_a_page_escapes_what_a_program_named() -> None:
+def test_a_page_escapes_names_of_a_program() -> None:
     found = Findings([Finding(code="TW102", kernel="<b>", details={"error": "<script>alert(1)</script>"})])
     assert "<script>" not in found._repr_html_() and "<b>" not in found._repr_html_()

@@ -1,4 +1,4 @@
-"""The line that tells what is waited for."""
+"""The status line, which says what the program waits for."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def shown_by(first: float, every: float, seconds: float) -> list[str]:
     return shown
 
 
-def test_what_takes_long_is_reported_and_the_line_goes_when_it_is_over() -> None:
+def test_long_work_is_reported_and_the_line_disappears_at_its_end() -> None:
     shown = shown_by(0.02, 0.01, 1)
     assert shown[0].startswith("translating a ... ")
     assert shown[-1] == ""
     assert shown.count("") == 1
 
 
-def test_what_is_short_is_not_reported() -> None:
+def test_short_work_is_not_reported() -> None:
     assert shown_by(60, 60, 0) == []
 
 
@@ -91,7 +91,7 @@ def test_a_stream_that_is_closed_stops_nothing(monkeypatch: pytest.MonkeyPatch) 
         time.sleep(0.1)
 
 
-def test_a_line_is_written_over_with_blanks() -> None:
+def test_blanks_overwrite_a_line() -> None:
     stream = io.StringIO()
     rewritten = status._Rewritten(stream)
     for text in ("running a ... 1 s, 1,024 blocks", "running a", "x" * 200, ""):
@@ -112,7 +112,7 @@ print("ended")
 
 
 def on_a_terminal(script: Path, seconds: str, *, interrupt: bool = False) -> tuple[str, int]:
-    """What a program under `tilewright run` writes to a terminal for diagnostics, and its exit status."""
+    """A program's diagnostics on a terminal under `tilewright run`, and its exit status."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "tilewright", "run", str(script), seconds]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs)
@@ -158,7 +158,7 @@ def test_ctrl_c_leaves_the_terminal_clean(script: Path) -> None:
     assert code == 130
 
 
-def test_a_pipe_gets_no_line_of_what_takes_seconds(script: Path) -> None:
+def test_a_pipe_gets_no_status_line_of_long_work(script: Path) -> None:
     command = [sys.executable, "-m", "tilewright", "run", str(script), "1.3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "begun\nended\n", "")

@@ -1,4 +1,4 @@
-"""pytest's `--check`: suites of all forms run in a process of their own, and each finding fails its test."""
+"""pytest's `--check`: suites of all forms run in their own process, and each finding fails its test."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def outcomes(out: str) -> dict[str, str]:
-    """What became of each test, from the report's last part."""
+    """The outcome of each test, from the report's last part."""
     found: dict[str, str] = {}
     for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR|XFAIL) test_suite\.py::(\S+)", out, re.MULTILINE):
         key = name.replace("test_", "")
@@ -163,15 +163,15 @@ def test_the_finding_is_the_report(shown: str) -> None:
     assert "FAILED test_suite.py::test_bad - Failed: TW101 error: out-of-bounds" in shown
 
 
-def test_a_test_that_fails_anyway_shows_the_finding_besides(shown: str) -> None:
+def test_a_test_that_fails_anyway_shows_the_finding_too(shown: str) -> None:
     for name in ("test_fails_anyway", "TestU.test_fails"):
         (part,) = re.findall(rf"^_+ {name} _+\n(.*?)^(?:_+ |=+ )", shown, re.DOTALL | re.MULTILINE)
         assert re.search(r"assert|AssertionError", part)
         assert part.partition("Captured tilewright call")[2].partition("\n")[2].startswith("TW101 error")
 
 
-def test_what_another_test_launched_stands_in_a_section_of_its_own(shown: str) -> None:
-    """The array of a fixture of the session is freed in the last test, which did nothing with it."""
+def test_findings_of_another_test_s_launch_have_their_own_section(shown: str) -> None:
+    """An array of a session's fixture is freed in the last test, which does not use it."""
     section = shown.partition("tilewright: findings in no test's report")[2].partition("short test summary")[0]
     assert section.partition("\n")[2].startswith("test_suite.py::test_coverage_session\n\nTW501 error")
     assert section.count("error:") == 1
@@ -207,7 +207,7 @@ def test_left():
     left = cuda.to_device(np.zeros(100, np.float32))
     short[3, 32](left)
 """
-#: Uses the GPU while it is imported, as a suite does that leaves its tests of kernels out where there is none.
+#: Uses the GPU during import, as a suite does that leaves out its tests of kernels if there is no GPU.
 CONFTEST = """\
 import numpy as np, pytest
 from numba import cuda
@@ -228,7 +228,7 @@ def kept_array():
 
 
 @pytest.mark.parametrize("options", [("-p", "no:xdist"), ("-p", "xdist", "-n", "1")], ids=["alone", "xdist"])
-def test_settings_of_a_project_and_what_is_known_before_its_tests_and_at_the_end(
+def test_settings_of_a_project_and_findings_before_and_after_its_tests(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_suite.py").write_text(SMALL)
