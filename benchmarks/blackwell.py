@@ -134,7 +134,7 @@ extern "C" __global__ __launch_bounds__(128) void product(const __grid_constant_
 
 
 def program(stages: int) -> Program:
-    """The kernel with a ring of so many stages."""
+    """The kernel with a ring of this many stages."""
     return Program.from_cuda(SOURCE, "product", (10, 0), ["--gpu-architecture=compute_100a", f"-DSTAGES={stages}"])
 
 

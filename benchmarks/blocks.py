@@ -2,14 +2,15 @@
 
     python blocks.py --side 12288 --memory 450MB --cgroup /sys/fs/cgroup/memory/some-group
 
-Each runs in a process of its own, in turn. Operands lie in .npy files, for Cubed in zarr, as it reads nothing else. The
-memory is held by a control group of version 1 that this script may write to, which counts the system's cache of files
-too; without one by RLIMIT_DATA, which does not. "in memory" is Tilewright's product of the same operands, loaded before
-and without the limit; "of it" is its seconds over a contender's, turn by turn. Caches of files are dropped before each
-run where that is allowed. Peers are left out where they are not installed; "small" ones have one thread, and Dask's
-chunks a sixteenth of the bytes; "less" is told half of the memory, as Cubed is. Of a process that fails or is ended the
-table has what it said. "own" memory is the most that was the process's alone, "resident" that with pages of mapped
-files. Seconds are of whole runs, without the start of Python and imports.
+Each contender runs in its own process, in turn. Operands are .npy files; for Cubed they are zarr, the only format that
+it reads. A control group of version 1, which this script must be able to write, limits the memory and counts the
+system's cache of files too. Without one, RLIMIT_DATA limits it, which does not count that cache. "in memory" is
+Tilewright's product of the same operands, loaded before and without the limit; "of it" is its seconds over a
+contender's, turn by turn. Caches of files are dropped before each run if the system allows it. Peers that are not
+installed are left out. "small" ones have one thread, and Dask's chunks a sixteenth of the bytes; "less" gets half of
+the memory as its limit, as Cubed does. For a process that fails or is killed, the table has its message. "own" memory
+is the peak of the process's private memory, "resident" also counts pages of mapped files. Seconds are of whole runs,
+without the start of Python and imports.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ began = time.perf_counter()
 tw.matmul(a, b, c, memory={part})
 done()
 """
-#: The product in memory, which nothing limits.
+#: The product in memory, without a limit.
 _WHOLE = "in memory"
-#: What each runs; `began` is set when all is imported.
+#: The code that each runs; `began` is set when all is imported.
 CONTENDERS = {
     _WHOLE: (
         ".npy",
@@ -106,18 +107,18 @@ done()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run took."""
+    """Time and memory of one run."""
 
     seconds: float
     own_bytes: int  #: Most memory of its own, sampled.
     resident_bytes: int  #: The most with pages of mapped files.
-    read_bytes: int  #: From the disk.
+    read_bytes: int  #: Bytes from the disk.
     written_bytes: int
-    said: str  #: Why it did not end well; "" where it did.
+    said: str  #: Why it failed; "" if it did not.
 
 
 def limited(folder: str | None, memory: int) -> str:
-    """The control group at a folder, made and limited; "" for none."""
+    """Make and limit the control group at a folder; "" for none."""
     if folder is None:
         return ""
     Path(folder).mkdir(exist_ok=True)
@@ -141,7 +142,7 @@ def run(name: str, paths: list[Path], memory: int, group: str) -> Outcome:
 
 
 class _Watch(threading.Thread):
-    """Samples what a process has taken and moved."""
+    """Samples a process's memory and transfers."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -179,7 +180,7 @@ def _remove(path: Path) -> None:
 
 
 def prepared(folder: Path, side: int, chunk: int) -> dict[str, list[Path]]:
-    """Operands by format; in zarr too where there is a chunk's edge."""
+    """Operands by format; in zarr too if a chunk's edge is given."""
     random = np.random.default_rng(1)
     paths = {x: [folder / f"{name}{x}" for name in "abc"] for x in (".npy", ".zarr")}
     for place in range(2):

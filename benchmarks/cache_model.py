@@ -1,8 +1,8 @@
-"""How long the cache model takes for ten million sectors, by what they are and whose caches they meet.
+"""The time of the cache model for ten million sectors, by pattern of access and GPU.
 
-Requests of four sectors, of one line or of four, from 4,096 blocks of eight warps; a pattern is what the blocks touch.
-The time is the processor's in `profiling.cache.simulate` alone, which links the requests warp by warp first;
-its code is compiled beforehand, and that is stated apart.
+Requests of four sectors, of one line or of four, from 4,096 blocks of eight warps; a pattern says which addresses the
+blocks access. The time is the processor's in `profiling.cache.simulate` alone, which first links the requests warp by
+warp. Its code is compiled before, and the table states that time separately.
 
     python benchmarks/cache_model.py [--sectors 10000000] [--rounds 5] [--gpus t4,h100] [--json]
 """
@@ -26,7 +26,7 @@ from tilewright.profiling import cache
 BLOCKS, WARPS, RESIDENT, SECTORS = 4096, 8, 4, 4
 Pattern = Callable[[np.random.Generator, int], np.ndarray]
 
-#: Words of so many requests, by pattern: whole lines, or a sector of each of four.
+#: Words of this many requests, by pattern: whole lines, or a sector of each of four.
 PATTERNS: dict[str, Pattern] = {
     "every request the same 8 KB": lambda rng, n: _whole(np.arange(n) % 64),
     "random in 64 KB": lambda rng, n: _random(rng, n, 1 << 9),
@@ -42,7 +42,7 @@ def _whole(lines: np.ndarray) -> np.ndarray:
 
 
 def _random(rng: np.random.Generator, requests: int, lines: int) -> np.ndarray:
-    """A sector of each of some random lines; a request has each only once."""
+    """A sector of each of some random lines, which differ within a request."""
     return rng.integers(0, lines, (requests, SECTORS)) << 4 | 1 << np.arange(SECTORS)
 
 

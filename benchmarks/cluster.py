@@ -1,12 +1,12 @@
 """Two workers of a Dask cluster against the sum of their rates: twice that of one alone, on the same tiles.
 
 Workers are processes of this machine with one thread each. A cluster of one and a cluster of two take turns on one
-float32 product of .npy files; a process without a cluster, of one thread, is the third. Each has the machine to itself
-meanwhile, and has made a small product before. "processor" is what workers and driver used for the product. The bar is
+float32 product of .npy files; a process without a cluster, of one thread, is the third. Each runs alone on the machine,
+after a small product. "processor" is what workers and driver used for the product. The bar is
 90 % of the sum.
 
-A worker alone reads and writes on cores that two workers would share, where a machine has no more cores than workers.
-With --core-each every worker is held to a core of its own, also when it is alone.
+On a machine with no more cores than workers, a lone worker reads and writes on cores that two workers would share.
+With --core-each every worker is bound to its own core, also when it is alone.
 
     python benchmarks/cluster.py [--edge 16384] [--turns 3] [--memory 2GB] [--core-each] [--folder FOLDER] [--json]
 """
@@ -33,7 +33,7 @@ from tilewright.engine.request import Request
 
 #: Rows and columns of a product that makes workers compile what they need.
 WARM = 512
-#: Workers of each contender; 0 for a process without a cluster.
+#: Workers of each contender; 0 is a process without a cluster.
 COUNTS = {"1 worker": 1, "2 workers": 2, "no cluster": 0}
 ROWS_AT_ONCE = 1024
 
@@ -77,7 +77,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def workers(count: int) -> Iterator[Any]:
-    """A client of so many."""
+    """A client with this many workers."""
     with (
         tempfile.TemporaryDirectory() as folder,
         distributed.LocalCluster(
@@ -90,13 +90,13 @@ def workers(count: int) -> Iterator[Any]:
 
 
 def hold_to_cores(client: Any) -> None:
-    """Hold each worker to a core of its own."""
+    """Bind each worker to its own core."""
     for core, worker in zip(sorted(os.sched_getaffinity(0)), client.scheduler_info()["workers"], strict=False):
         client.run(hold_process, core, workers=[worker])
 
 
 def hold_process(core: int) -> None:
-    """Hold all threads of this process, and those that they start, to a core."""
+    """Bind all threads of this process, and those that they start, to a core."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), {core})
 
@@ -124,7 +124,7 @@ def save(path: Path, edge: int) -> None:
 
 
 def tiles(folder: Path, client: Any, memory: str) -> BlockPlan:
-    """The plan for a cluster, which everybody carries out."""
+    """The plan for a cluster, which all contenders use."""
     a, b, c = (str(folder / f"full_{name}.npy") for name in "abc")
     with outside.planned(a, b, c, Request(), memory, client=client) as product:
         assert product.plan is not None
@@ -146,7 +146,7 @@ def multiply(folder: Path, name: str, client: Any, memory: str, plan: BlockPlan 
 
 
 def processor_s(client: Any) -> float:
-    """Of this process and of the workers, until now."""
+    """Processor seconds of this process and of the workers until now."""
     return time.process_time() + (0.0 if client is None else sum(client.run(time.process_time).values()))
 
 

@@ -1,7 +1,7 @@
-"""Whether `tilewright compare` calls slower what did not change, and whether it sees what did.
+"""Whether `tilewright compare` flags code that did not change, and finds code that became slower.
 
-Each sweep is a process of its own. Pairs of sweeps of unchanged code must not be flagged; pairs whose second one
-multiplies more rows than it was asked for must be.
+Each sweep is its own process. Pairs of sweeps of unchanged code must not be flagged; pairs whose second sweep
+multiplies more rows than requested must be.
 
     python benchmarks/comparing.py [--pairs 20] [--slowed 1.5] [--sizes 64,256] [--against numpy] [--json]
 """
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def pair(options: Any, factor: float) -> Comparison:
-    """Two sweeps in processes of their own, the second one slowed."""
+    """Two sweeps in their own processes; the second is slowed."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.jsonl" for name in ("old", "new")]
         for path, slowed in zip(files, (1.0, factor), strict=True):
@@ -59,7 +59,7 @@ def pair(options: Any, factor: float) -> Comparison:
 
 
 def sweep(options: Any) -> None:
-    """`tilewright bench`, with a `tw.matmul` that is slowed."""
+    """`tilewright bench`, with a slowed `tw.matmul`."""
     from tilewright.cli.main import main as tilewright
 
     matmul = sweeping.matmul

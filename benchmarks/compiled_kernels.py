@@ -1,8 +1,8 @@
-"""The time to the first result of long kernels that compilers make: libdevice's `jn`, complex powers, Triton's tiles.
+"""The time to the first result of long kernels made by compilers: libdevice's `jn`, complex powers, Triton's tiles.
 
 Each launch is a fresh process with an empty cache; times are processor time of the launch alone, from PTX to results.
-Results are compared with NumPy's. Rows of Triton's kernels are there where `triton` can be imported; it compiles
-without a GPU. How many kernels of a larger corpus run, are right and are silent under `check`, `triton_corpus.py` says.
+Results are compared with NumPy's. Rows of Triton's kernels need `triton`, which compiles without a GPU.
+`triton_corpus.py` says how many kernels of a larger corpus run, are right and have no findings under `check`.
 
     python benchmarks/compiled_kernels.py [--rounds 1] [--hosts own,avx2] [--kernels jn] [--commands run,check] [--json]
 """
@@ -28,7 +28,7 @@ COMMANDS = ("run", "check")
 
 @dataclass(frozen=True)
 class Case:
-    """A launch, the array it fills, what that must hold, and the absolute and relative error that is allowed."""
+    """A launch, the array it fills, the expected contents, and the allowed absolute and relative errors."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -96,7 +96,7 @@ def triton_case(name: str, types: dict[str, str], constants: dict[str, int], *, 
 
 
 def matmul(*tile: int, aligned: bool = False) -> Case:
-    """A product of two blocks each way, the last ones not whole unless arguments are multiples of 16."""
+    """A product of two blocks each way; the last ones are partial unless arguments are multiples of 16."""
     rows, columns, inner = tile
     m, n, k = (2 * size - (0 if aligned else 5) for size in tile)
     types = dict.fromkeys("abc", "*fp32") | dict.fromkeys("mnk", "i32")
@@ -111,7 +111,7 @@ def matmul(*tile: int, aligned: bool = False) -> Case:
 
 
 def softmax(columns: int) -> Case:
-    """Three rows, shorter than a block's room."""
+    """Three rows, shorter than a block."""
     types = {"x": "*fp32", "y": "*fp32", "columns": "i32"}
     program, shared_bytes, threads = triton_case("softmax", types, {"N": columns}, aligned=False)
     used = columns - 24
@@ -123,7 +123,7 @@ def softmax(columns: int) -> Case:
 
 
 def attention(size: int, *, aligned: bool = False) -> Case:
-    """Two blocks of queries, the last one not whole unless arguments are multiples of 16."""
+    """Two blocks of queries; the last one is partial unless arguments are multiples of 16."""
     types = dict.fromkeys(("q", "k", "v", "out"), "*fp32") | {"n": "i32", "scale": "fp32"}
     constants = dict.fromkeys("MND", size)
     program, shared_bytes, threads = triton_case("attention", types, constants, aligned=aligned)
@@ -182,7 +182,7 @@ def main() -> None:
 
 
 def measured(name: str, command: str, host: str, rounds: int) -> dict[str, Any]:
-    """A kernel's row, of launches with nothing kept from before."""
+    """A kernel's row, from launches with empty caches."""
     runs = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:

@@ -1,21 +1,21 @@
-"""The CPU engine beside NumPy, PyTorch and MKL: the table of what it must reach, in pairs of one run.
+"""The CPU engine against NumPy, PyTorch and MKL: its bars, measured in pairs within one run.
 
-Each row's work is timed in blocks of calls, ours and a peer's in turn. A ratio is the peer's time over ours of
-neighbouring blocks, so above 1 is quicker than the peer; the median stands with its quartiles, and the median is what
-is held against the bar. Between blocks the process is left alone until its threads have stopped spinning: OpenBLAS and
-OpenMP keep a core busy for a while after a call, which would be charged to whoever comes next. Every peer's result is
-compared with ours before it is timed.
+Each row's work is timed in blocks of calls, ours and a peer's in turn. A ratio is the peer's time over ours in
+neighbouring blocks: above 1, ours is quicker. The table has the median, which is compared with the bar, and its
+quartiles. Between blocks the process waits until its threads have stopped spinning: OpenBLAS and OpenMP keep a core
+busy for a while after a call, which would slow the next block. Every peer's result is compared with ours before it is
+timed.
 
-Libraries whose threads wait for each other by spinning lose ten times their speed where another process takes one of
-the cores; ours shares its work out differently and loses less. So a pair of blocks during which other processes worked
-is not counted, while there is time for another; a row for which there was not is marked as disturbed.
+Libraries whose threads wait for each other by spinning become ten times slower if another process takes one of the
+cores; ours divides its work differently and loses less. So a pair of blocks during which other processes worked is
+repeated while there is time; otherwise its row is marked as disturbed.
 
 Rows in GB/s count the bytes of the matrix, each once. `copy` is NumPy's copy of that matrix on two threads: it reads
-it and writes another, so its rate counts twice the bytes, and a ratio of 0.9 means that the product takes in bytes of
-the matrix at 0.9 of the rate at which a copy moves bytes. `read` is NumPy's maximum of it on two threads.
+it and writes another, so its rate counts twice the bytes. A ratio of 0.9 means that the product reads the matrix
+at 0.9 of the rate at which a copy moves bytes. `read` is NumPy's maximum of it on two threads.
 
 The rows are in `cpu_works.py`, the peers in `cpu_peers.py`; peers that are not installed are left out
-(the extra `bench` brings them). What starting costs, and memory, is measured in fresh processes.
+(the extra `bench` brings them). Start and memory are measured in fresh processes.
 
     python benchmarks/cpu.py [--only 'float32*'] [--rounds 9] [--seconds 4] [--threads 2] [--json]
 """
@@ -49,7 +49,7 @@ from tilewright.rates.turns import settle
 
 #: Seconds that a block of calls should take.
 BLOCK_SECONDS = 0.02
-#: Seconds of ours before anything is timed: small products get kernels of their own when 10,000 have been seen.
+#: Seconds of our calls before timing: small products get their own kernels after 10,000 calls.
 WARM_SECONDS = 0.2
 #: Share of one core that other processes may use during a pair, and how finely the system counts.
 OTHERS_SHARE, TICK_SECONDS = 0.1, 0.01
@@ -90,7 +90,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One work's figures; `error` where it could not be done."""
+    """One work's figures; `error` if it failed."""
 
     name: str
     unit: str = ""
@@ -135,7 +135,7 @@ def main(
 
 
 def measured(work: Work, rounds: int, seconds: float) -> Row:
-    """A row, or why there is none."""
+    """A row, or the reason why there is none."""
     try:
         operands = work.operands()
         ours = work.ours(*operands)
@@ -196,7 +196,7 @@ def warm(call: Call) -> None:
 
 
 def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> tuple[list[tuple[float, float]], bool]:
-    """Seconds a call, ours and the peer's, of neighbouring blocks, and whether other processes disturbed them."""
+    """Seconds a call in neighbouring blocks, ours and the peer's, and whether other processes disturbed them."""
     calls = (ours, peer)
     counts = [max(1, round(BLOCK_SECONDS / max(block(call, 1), 1e-7))) for call in calls]
     quiet: list[tuple[float, float]] = []
@@ -218,7 +218,7 @@ def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> tuple[list[tu
 
 
 def others_seconds() -> float:
-    """Processor seconds that other processes, and other guests of the host, have used; 0 where nobody tells.
+    """Processor seconds that other processes, and other guests of the host, have used; 0 if the system does not say.
 
     Source: proc(5), /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
     """
@@ -234,8 +234,8 @@ def others_seconds() -> float:
 def block(call: Callable[[], Any], count: int) -> float:
     """Seconds a call of several.
 
-    As many are made before and not counted: a library whose threads slept may have them all on one core for some
-    milliseconds, until the system moves them. What takes long is called once.
+    The same number of calls come before and are not counted: a library's sleeping threads may all wake on one core for
+    some milliseconds, until the system moves them. A long call is made once.
     """
     for _ in range(count):
         start = time.perf_counter()
@@ -261,7 +261,7 @@ def square_means(rows: list[Row]) -> dict[str, float]:
 
 
 def note(missing: Sequence[str], means: dict[str, float], rows: Sequence[Row]) -> str:
-    """What stands under the table: means, what went wrong, what is missing."""
+    """The text under the table: means, errors, missing peers."""
     said = [
         f"Geometric mean to the best peer, {dtype} squares of 256 to 2048: {mean:.2f}, bar {MEAN_BAR:g} "
         + ("met" if mean >= MEAN_BAR else "NOT MET")
@@ -291,7 +291,7 @@ def table_of(rows: list[Row], title: str, caption: str) -> Any:
 
 
 def fresh_tables(starts: list[cpu_fresh.Started], extras: list[cpu_fresh.Extra]) -> list[Any]:
-    """The tables of what was measured in fresh processes."""
+    """The tables of measurements in fresh processes."""
     started, memory = cpu_fresh.cells(starts, extras)
     tables = []
     if started:

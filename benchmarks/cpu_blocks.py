@@ -1,10 +1,10 @@
-"""Blocks of the CPU engine: the ranking by estimate beside the measured times of all.
+"""Blocks of the CPU engine: the ranking by estimate against the measured times of all.
 
 Run from the root of the repository, on an idle host::
 
     python benchmarks/cpu_blocks.py --dtype float32 1000x1000x1000
 
-For each product: how much longer the first by estimate, and the quickest of the first five, take than the best of all.
+For each product: how much longer than the best of all the first by estimate takes, and the quickest of the first five.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must be measured in a fresh process: starting, and memory beyond operands and result.
+"""Measurements that need a fresh process: the start, and memory beyond operands and result.
 
 `python benchmarks/cpu_fresh.py NAME` prints the extra bytes of one strided product, as `cpu.py` asks for it.
 """
@@ -23,12 +23,12 @@ SIZE = 2048
 
 @dataclass(frozen=True)
 class Start:
-    """A statement timed in a fresh process, and what it may cost."""
+    """A statement timed in a fresh process, and its limits."""
 
     name: str
-    before: str  # what comes first, untimed
+    before: str  # untimed statements before it
     statement: str
-    #: At most so many seconds with an empty cache of kernels, and with what that run left in it.
+    #: Most seconds with an empty cache of kernels, and with the cache that this run filled.
     empty: float | None = None
     filled: float | None = None
 
@@ -54,7 +54,7 @@ STARTS = (
 
 @dataclass(frozen=True)
 class Started:
-    """Median seconds of a start, and whether they are within what they may be."""
+    """Median seconds of a start, and whether they are within the limits."""
 
     name: str
     empty: float
@@ -76,7 +76,7 @@ def started(start: Start, repeats: int = 5) -> Started:
 
 
 def seconds(start: Start, cache: str) -> float:
-    """Seconds that a statement takes in a process of its own."""
+    """Seconds that a statement takes in its own process."""
     script = f"import time\n{start.before}\nt = time.perf_counter()\n{start.statement}\nprint(time.perf_counter() - t)"
     return float(output([sys.executable, "-c", script], cache))
 
@@ -101,7 +101,7 @@ def extras(threads: int) -> list[Extra]:
     with tempfile.TemporaryDirectory() as cache:
         found = []
         for work in strided(SIZE):
-            # Source: mallopt(3): a threshold that is set stays; else memory that one array left would hide the next.
+            # Source: mallopt(3): a set threshold stays fixed; else memory freed by one array would hide the next.
             printed = output([sys.executable, __file__, work.name], cache, MALLOC_MMAP_THRESHOLD_=str(1 << 16))
             extra, operand = map(int, printed.split())
             found.append(Extra(work.name, extra, operand, min(threads * 16 << 20, operand - 1)))
@@ -109,13 +109,13 @@ def extras(threads: int) -> list[Extra]:
 
 
 def output(command: list[str], cache: str, **environ: str) -> str:
-    """What a command prints, with a cache of its own and further variables."""
+    """A command's output, with its own cache and further variables."""
     environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache} | environ
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def measure(name: str) -> tuple[int, int]:
-    """Peak resident bytes of one product less what was there before and its result, and the larger operand's."""
+    """Peak resident bytes of one product, less those before it and its result's; and the larger operand's bytes."""
     index = [work.name for work in strided(SIZE)].index(name)
     tw.matmul(*strided(320)[index].operands())  # the kernel is loaded, with buffers of a small product
     a, b = strided(SIZE)[index].operands()

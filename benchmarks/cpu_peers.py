@@ -1,6 +1,6 @@
-"""What the CPU engine is compared with: NumPy, PyTorch, MKL, the machine's bandwidth, and the engine itself.
+"""The peers of the CPU engine: NumPy, PyTorch, MKL, the machine's bandwidth, and the engine itself.
 
-Every peer takes a work's operands and gives the call that is timed, or None where it is not installed.
+Every peer takes a work's operands and returns the call to time, or None if it is not installed.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def mkl() -> ctypes.CDLL | None:
     found = [Path(str(f.locate())) for f in files if f.name.startswith("libmkl_rt.")]
     if not found:
         return None
-    # Two OpenMP runtimes in a process fight for the cores: the GNU one is what torch has loaded.
+    # Two OpenMP runtimes in a process compete for the cores; torch has loaded the GNU one.
     os.environ.setdefault("MKL_THREADING_LAYER", "INTEL" if torch() is None else "GNU")
     library = ctypes.CDLL(str(found[0].resolve()))
     library.cblas_sgemm.restype = library.cblas_dgemm.restype = None
@@ -157,7 +157,7 @@ def mkl() -> ctypes.CDLL | None:
 
 
 def on_two_threads(function: Callable[..., Any], *halves: Array) -> Call:
-    """A function of the first halves of arrays here and of their second halves on another thread."""
+    """Call a function with the first halves of arrays here, and with their second halves on another thread."""
     other = ThreadPoolExecutor(1)
 
     def call() -> None:

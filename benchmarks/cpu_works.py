@@ -1,4 +1,4 @@
-"""The works of `cpu.py`: each row of its table as a record."""
+"""The works of `cpu.py`: one record for each row of its table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Work:
-    """One row: a product, who else does it, and how quick it must be beside them.
+    """One row: a product, its peers, and the ratios that it must reach.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def square(dtype: str, n: int, *, label: str = "", **record: Any) -> Work:
 
 
 def strided(n: int) -> list[Work]:
-    """Operands that BLAS would have copied first, beside the product of their copies."""
+    """Operands that BLAS would copy first, against the product of their copies."""
     plain, flat, wide, quarter = (n, n), (lambda x: x), (n, 2 * n), n // 4
     kinds: list[tuple[str, tuple[int, ...], tuple[int, ...], View, View]] = [
         ("A.T", plain, plain, np.transpose, flat),

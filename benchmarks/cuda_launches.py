@@ -1,10 +1,11 @@
-"""Measures what launches of a CUDA program leave behind in the process that has the simulated GPU.
+"""Measures what launches of a CUDA program leave in the process that has the simulated GPU.
 
     python benchmarks/cuda_launches.py [--launches 10000] [--warm 1000]
 
-`cuda_launches.cu` makes a stream, an event and memory for each launch, and gives them back. Printed is by how much the
-resident memory of the simulated GPU's process grows from after the first launches to after all. Then two programs run
-at once, and one is killed: nothing may be left in shared memory, nor a process. The status is 1 where something is.
+`cuda_launches.cu` makes a stream, an event and memory for each launch, and frees them. The script prints how much the
+resident memory of the simulated GPU's process grows between the first launches and the last. Then two programs run at
+the same time, and one is killed: neither a process nor anything in shared memory may be left. The status is 1 if
+something is left.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LANES = 32
 
 
 class Program:
-    """The program, waiting at its marks."""
+    """The running program, which waits at its marks."""
 
     def __init__(self, warm: int, launches: int, folder: Path) -> None:
         self.counts = warm, launches
@@ -46,7 +47,7 @@ class Program:
         return int(found[1]) << 10
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -75,7 +76,7 @@ def children(process: int) -> list[int]:
 
 
 def left_by_a_killed_program(folder: Path) -> list[str]:
-    """What is left when the program is killed: processes, shared memory, files."""
+    """Remains of a killed program: processes, shared memory, files."""
     before = _names(Path("/dev/shm"))
     program = Program(10, 10, folder)
     program.reached("warm", 10)
@@ -89,12 +90,12 @@ def left_by_a_killed_program(folder: Path) -> list[str]:
 
 
 def _names(folder: Path) -> set[str]:
-    """The files there, but for semaphores of Python's own, which other processes of the host make and take away."""
+    """The files in shared memory, except Python's semaphores, which other processes of the host make and remove."""
     return {path.name for path in folder.iterdir() if not path.name.startswith("sem.mp-")}
 
 
 def main() -> None:
-    """Measure, print, and leave with 1 where something is left."""
+    """Measure and print; 1 if something is left."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--launches", type=int, default=10_000)
     parser.add_argument("--warm", type=int, default=1000)

@@ -1,15 +1,15 @@
-"""Runs 40 public CUDA programs, unmodified, on the simulated GPU, and says which run to their own "passed".
+"""Runs 40 public CUDA programs, unmodified, on the simulated GPU, and says which run and report success.
 
     python benchmarks/cuda_programs.py FOLDER [--kept FOLDER] [--seconds 300] [--only NAME] [--skip NAME] [--gpu h100]
 
-`cuda_programs.toml` names the programs, where each lies below the folder, and what it is built and started with. The
-files are their authors': put NVIDIA's samples (Debian's package `nvidia-cuda-samples` 12.5, or release 12.5 of
-github.com/NVIDIA/cuda-samples) and Thrust's examples (Debian's source package `rocthrust` 6.4, which has them
-unchanged) into it, unpacked, however deep.
+`cuda_programs.toml` names the programs, where each is below the folder, and how it is built and started. The files
+belong to their authors: put NVIDIA's samples (Debian's package `nvidia-cuda-samples` 12.5, or release 12.5 of
+github.com/NVIDIA/cuda-samples) and Thrust's examples (Debian's source package `rocthrust` 6.4, which has
+them unchanged) into it, unpacked, at any depth.
 
-Each program is built by NVIDIA's compiler as its own makefile does, for PTX, and the binary is run; `--kept` keeps what
-is built for the next time. Seconds are of processor time. A program runs well when its status is 0 and it prints the
-words that its row expects.
+NVIDIA's compiler builds each program for PTX, as the program's makefile does, and the binary is run. `--kept` keeps the
+binaries for the next time. Seconds are of processor time. A program succeeds if its status is 0 and it prints the words
+that its row expects.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Program:
     """One row of the list."""
 
     name: str
-    place: str  #: Its folder, below the one that is given.
+    place: str  #: Its folder, below the given one.
     sources: tuple[str, ...] = ()  #: Files that are compiled together; none for all of the folder.
     flags: tuple[str, ...] = ()  #: The compiler's, beside those of all programs.
     modules: tuple[tuple[str, str], ...] = ()  #: Fat binaries that it loads, and the source of each.
     arguments: tuple[str, ...] = ()
-    says: str = ""  #: What it prints when it is content.
+    says: str = ""  #: What it prints on success.
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Program:
@@ -62,7 +62,7 @@ class Program:
         return found
 
     def built(self, top: Path, kept: Path, environment: dict[str, str]) -> Path:
-        """Its binary, in a folder of its own.
+        """Its binary, in its own folder.
 
         Raises CalledProcessError: the compiler refuses it.
         """
@@ -81,7 +81,7 @@ class Program:
         return program
 
     def ran(self, program: Path, top: Path, gpu: str, seconds: float, environment: dict[str, str]) -> str:
-        """Why it did not run well; empty where it did."""
+        """Why it failed; empty if it succeeded."""
         command = [sys.executable, "-m", "tilewright", "run", "--gpu", gpu, str(program), *self.arguments]
         place = program.parent if self.modules else self.folder(top)
         try:
@@ -101,7 +101,7 @@ class Program:
 
 
 def _limited(seconds: int) -> None:
-    """In a child: let it use so much of a processor and no more."""
+    """Limit a child's processor time."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
@@ -116,7 +116,7 @@ def _compile(words: Sequence[str | Path], environment: dict[str, str]) -> None:
     nvcc = vendor_program("nvcc", "NVIDIA's compiler", "Building programs")
     libraries = nvcc.parents[1] / "lib"
     with tempfile.TemporaryDirectory() as work:
-        for file in libraries.glob("libnv*.so.*"):  # a wheel has libraries by their versions alone
+        for file in libraries.glob("libnv*.so.*"):  # a wheel has only versioned names of libraries
             (Path(work) / f"{file.name.partition('.so')[0]}.so").symlink_to(file)
         process.library().placed(Path(work))
         command = [

@@ -1,12 +1,12 @@
-"""NVIDIA's products in CuTe DSL on the simulated GPU: what `tilewright run` or `check` of this file say.
+"""NVIDIA's products in CuTe DSL on the simulated GPU: a program for `tilewright run` and `check`.
 
     pip download --no-deps nvidia-cutlass-operators && unzip nvidia_cutlass_operators-*.whl -d operators
     tilewright check --gpu a100 benchmarks/cute_products.py operators 128 128 64
     tilewright check --gpu h100 benchmarks/cute_products.py operators 256 256 128
 
-The extents are m, n and k. On sm_80 the product is of `cp.async` and `mma.sync`; from sm_90a on a persistent one of
-copies of boxes, in clusters of two blocks with multicast, and `wgmma`. torch confirms the result. Without the calls of
-`cp_async_wait_group` or `consumer_wait` in the package's files, check finds the reads of tiles that have not come.
+The extents are m, n and k. On sm_80 the product uses `cp.async` and `mma.sync`. From sm_90a on it is persistent, with
+copies of boxes, clusters of two blocks with multicast, and `wgmma`. torch confirms the result. If the calls of
+`cp_async_wait_group` or `consumer_wait` are removed from the package's files, check finds reads of tiles in flight.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Products of Dask arrays: `tilewright.matmul` beside `dask.array.matmul`, by memory, processor time and tasks.
+"""Products of Dask arrays: `tilewright.matmul` against `dask.array.matmul`, by memory, processor time and tasks.
 
     python benchmarks/dask_arrays.py [--edge 8192] [--chunks 1024 2048] [--turns 3] [--folder FOLDER] [--json]
 
-Each product runs in a process of its own, or with a cluster of two workers of one thread; the two take turns. Operands
-are float32, in zarr or of `dask.array.random`; the product goes to zarr, nothing is compressed. "added" is the most
-that was in memory during the product beyond what was before it, of all processes together: VmHWM, which the system
-counts. BLAS has one thread, as Dask advises; the threaded scheduler has two.
+Each product runs in its own process, or with a cluster of two workers of one thread; the two take turns. Operands are
+float32, in zarr or of `dask.array.random`; the product goes to zarr, nothing is compressed. "added" is the peak of
+memory during the product, less the memory before it, of all processes together: VmHWM, which the system counts. BLAS
+has one thread, as Dask advises; the threaded scheduler has two.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def operands(source: str, chunk: int, folder: Path, edge: int) -> list[Any]:
 
 
 def product(who: str, source: str, scheduler: str, chunk: int, folder: Path, edge: int) -> dict[str, float]:
-    """What one product takes."""
+    """Time and memory of one product."""
     matmul = WHO[who]
     with scheduled(scheduler) as client:
-        for warm in range(2):  # the second is quicker than what is compiled the first time
+        for warm in range(2):  # the first call compiles, so the second is quicker
             small = [da.random.default_rng(warm).random((WARM, WARM), chunks=WARM // 2, dtype=np.float32)] * 2
             matmul(*small).compute()
         target = new(folder / "c.zarr", edge, chunk)
@@ -134,7 +134,7 @@ def product(who: str, source: str, scheduler: str, chunk: int, folder: Path, edg
 
 @contextlib.contextmanager
 def scheduled(scheduler: str) -> Iterator[Any]:
-    """What Dask computes with: a client's workers, or threads of this process, which has no client."""
+    """Dask's scheduler: a client's workers, or threads of this process, which has no client."""
     if scheduler == "threads":
         with dask.config.set(scheduler="threads", num_workers=2):
             yield None
@@ -145,18 +145,18 @@ def scheduled(scheduler: str) -> Iterator[Any]:
 
 
 def each(client: Any, ask: Any) -> list[Any]:
-    """What this process and the workers answer."""
+    """Answers of this process and of the workers."""
     return [ask(), *([] if client is None else client.run(ask).values())]
 
 
 def forget_most() -> int:
-    """Make the system count the most that was in memory from now; what is now, in bytes."""
+    """Reset the system's peak of memory; returns the bytes in memory now."""
     Path("/proc/self/clear_refs").write_text("5")
     return most_bytes()
 
 
 def most_bytes() -> int:
-    """The most that this process has had in memory."""
+    """The peak of this process's memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 

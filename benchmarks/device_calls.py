@@ -1,13 +1,13 @@
-"""What a call of `tw.matmul` costs the host beside the launch, for arrays on a GPU with layouts multiplied before.
+"""The host's cost of a `tw.matmul` call besides the launch, for arrays on a GPU whose layouts were multiplied before.
 
 Run from the root of the repository, with numba-cuda installed::
 
     python benchmarks/device_calls.py
 
-The GPU is a simulated one, whose launch and calls for memory are taken away for the measurement: what is left are the
-rules, the addresses and the parameters. The first figure is of the way past the rules, the second of that with B
-transposed, which takes memory and a copy besides, the third of that with an epilogue that reads a row, the fourth of
-every rule, the fifth of reading the interfaces of the three arrays, which is their library's.
+The GPU is simulated, and the measurement removes its launch and calls for memory: the rules, the addresses and the
+parameters remain. The first figure is of calls that skip the rules, the second of those with B transposed, which also
+take memory and a copy, the third of those with an epilogue that reads a row, the fourth of calls with all rules. The
+fifth is the time in which the arrays' library gives their three interfaces.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REPEATS, _CALLS = 200, 20
 
 
 def least_us(call: Callable[[], Any]) -> float:
-    """Microseconds of a call: of the quickest of many rounds, as others use this machine too."""
+    """Microseconds of a call, in the quickest of many rounds, because others use this machine too."""
     rounds = []
     for _ in range(_REPEATS):
         start = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Memory around what a kernel may write, filled with a pattern that every stray write changes.
+"""Guards around memory that a kernel may write: a pattern that every stray write changes.
 
 `HostArrays` guards the launch's own arguments. `watched()` guards each arena of a launch, that is global, shared and
-local memory, on the 64 KiB that lie mapped before and behind it.
+local memory, in the 64 KiB that are mapped before and after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps of a ladder of bfloat16 products on an H100, as near to published ones as they are described, and their times.
+"""A ladder of bfloat16 products on an H100, built as closely to published steps as they are described, with times.
 
 The first block of each runs at full size, checked small against NumPy, and stands for all.
 """
@@ -32,7 +32,7 @@ GPU = "h100"
 class Rung:
     """One step."""
 
-    rows: int  #: Of C, a block.
+    rows: int  #: Tile of C for a block.
     columns: int
     stages: int = 1
     consumers: int = 0  #: Warpgroups that multiply beside one that copies; 0: one does both.
@@ -40,12 +40,12 @@ class Rung:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: its stages, and two mbarriers of each."""
+        """Shared memory of a block: its stages, with two mbarriers each."""
         return self.stages * ((self.rows + self.columns) * 128 + 16)
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return 128 * (self.consumers + 1)
 
 
@@ -69,7 +69,7 @@ def program(rung: Rung) -> Program:
 
 
 def arguments(rung: Rung, a: Any, b: Any, c: Any) -> tuple[Any, ...]:
-    """Of C = A times B transposed; A, B and C are bits of bfloat16."""
+    """Arguments for C = A times B transposed; A, B and C are bits of bfloat16."""
     maps = (TensorMap(x, box=(rows, 64), swizzle=128) for x, rows in ((a, rung.rows), (b, rung.columns)))
     return *maps, c, *(np.int32(x) for x in (*c.shape, a.shape[1]))
 
@@ -92,7 +92,7 @@ def is_right(rung: Rung, size: int = 512) -> bool:
 
 
 def seconds(rung: Rung, size: int, clock_mhz: int | None = None) -> float:
-    """Predicted."""
+    """The predicted time."""
     gpu = machine.gpu(GPU)
     zeros = [np.zeros((size, size), np.uint16) for _ in range(3)]
     blocks = grid(rung, size, gpu)

@@ -1,9 +1,9 @@
-"""What instruments cost: corrected S2, or another kernel, with and without them, in pairs of launches in a row.
+"""The cost of instruments: corrected S2, or another kernel, with and without them, in pairs of launches in a row.
 
-A pair's ratio is of the host's seconds of running blocks. `whole` is what a user waits for: the whole call, with what
-is made of the counts afterwards (for a profile the cache model too), over the whole call without instruments; and the
-same of processor time, all threads together, which another load on the host disturbs less. Arrays stay in simulated
-memory, kernels are translated and optimised before, and instruments work in memory that earlier launches gave back.
+A pair's ratio is of the host's seconds of running blocks. `whole` is what a user waits for: the whole call, with the
+evaluation of the counts (for a profile the cache model too), over the whole call without instruments. A second ratio is
+of processor time of all threads, which other load on the host disturbs less. Arrays stay in simulated memory, kernels
+are translated and optimised before, and instruments reuse memory of earlier launches.
 
     python benchmarks/instruments.py [--kernel tiled] [--size 256] [--threads 2] [--rounds 15] [--json]
 """
@@ -25,7 +25,7 @@ from tilewright.simt import Run
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import Launch
 
-#: What is measured, with the instruments of a launch.
+#: The measured commands, with the instruments of a launch.
 CASES: dict[str, Callable[[], Sequence[Instrument]]] = {
     "mix": lambda: (Mix(),),
     "divergence": lambda: (Divergence(),),

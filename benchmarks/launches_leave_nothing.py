@@ -1,9 +1,9 @@
-"""Launches many times from one package, and says what the process keeps of it and what a launch takes.
+"""Launches many times from one package, and prints what the process keeps and what a launch takes.
 
     python benchmarks/launches_leave_nothing.py numba-cuda|cuda.core|cupy|cute|triton [--launches 10000]
 
-The first tenth of the launches warms caches up. What the process is larger by after the others, in KiB, must stay below
-2 MiB, and no allocation of the device may be left: the exit status is 1 otherwise.
+The first tenth of the launches warms up caches. During the others the process must grow by less than 2 MiB, and no
+allocation of the device may be left; otherwise the exit status is 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import tilewright as tw
 
 SOURCE = 'extern "C" __global__ void add(float *x, int n) { int i = threadIdx.x; if (i < n) x[i] += 1.0f; }'
-#: Kernels in Python must stand in a file, where their compilers read them.
+#: Kernels in Python must be in a file, where their compilers read them.
 KERNELS = {
     "cute": """
 import cutlass, cutlass.cute as cute

@@ -1,4 +1,4 @@
-"""What every benchmark here states, and how: the host and versions, medians with their spread, a table or JSON.
+"""Output of every benchmark here: the host and versions, medians with their spread, a table or JSON.
 
 Run by itself it prints the host's line.
 """
@@ -19,13 +19,13 @@ from rich.table import Table
 
 from tilewright.rates.conditions import conditions
 
-#: Columns of a table that goes to a file.
+#: Width of a table in a file, in columns.
 WIDTH = 120
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of repeated measurements, with the least and the most."""
+    """The median of repeated measurements, with the minimum and the maximum."""
 
     median: float
     least: float
@@ -50,7 +50,7 @@ class Spread:
 
 
 def arguments(text: str, *, optimised: bool = True) -> argparse.ArgumentParser:
-    """A parser with what every benchmark takes; simulated launches wait for optimised code, unless the user says."""
+    """A parser with every benchmark's options; by default, simulated launches wait for optimised code."""
     if optimised:
         os.environ.setdefault("TILEWRIGHT_QUICK_CODE", "0")
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -59,7 +59,7 @@ def arguments(text: str, *, optimised: bool = True) -> argparse.ArgumentParser:
 
 
 def arguments_of_speed(text: str, *, size: int, rounds: int) -> argparse.ArgumentParser:
-    """A parser with what benchmarks of the simulated GPU's speed take too."""
+    """A parser with the further options of benchmarks of the simulated GPU's speed."""
     parser = arguments(text)
     parser.add_argument("--size", type=int, default=size, help="m = n = k, a multiple of 128")
     parser.add_argument("--threads", type=int, default=2, help="host threads")

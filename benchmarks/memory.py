@@ -1,11 +1,11 @@
-"""The memory of a launch: the process's peak beside the arrays it was given.
+"""The memory of a launch: the process's peak against the size of its arrays.
 
-Each row is a process of its own, with an empty cache of translations. The peak is what the system says of the whole
-process (VmHWM, else ru_maxrss), with Python, NumPy and LLVM in it; the baseline is the same right before the arrays are
-made, after a small launch. `add` touches every byte of three arrays once. `results_8` is the ladder's, compiled
-beforehand by another process; `tiled` is compiled by Numba in the same process, and shows what that compiler keeps.
-Each kernel runs on NumPy arrays, of which the simulator holds a copy while it runs, and on arrays that live in
-simulated memory only (`simt.Memory`).
+Each row is its own process, with an empty cache of translations. The peak is the system's figure for the whole process
+(VmHWM, else ru_maxrss), with Python, NumPy and LLVM in it; the baseline is the same figure after a small launch, just
+before the arrays are made. `add` touches every byte of three arrays once. `results_8` is the ladder's, compiled
+beforehand by another process; Numba compiles `tiled` in the same process, which shows what that compiler keeps. Each
+kernel runs on NumPy arrays, of which the simulator holds a copy while it runs, and on arrays that live in simulated
+memory only (`simt.Memory`).
 
 The yardstick is 1.5 times the arrays plus 200 MB; an array that the caller keeps and the simulator copies is one array.
 
@@ -78,7 +78,7 @@ def in_a_process(kernel: str, ptx: Path, size: int, where: str) -> dict[str, Any
 
 
 def measure(kernel: str, ptx: str, size: int, where: str) -> dict[str, Any]:
-    """Launch one kernel, and say what the process's peak was before and after."""
+    """Launch one kernel, and print the process's peak before and after."""
     program = catalogue.find("tiled").program("float32") if kernel == "tiled" else Program.from_ptx(Path(ptx))
     launch(program, kernel, 32, fill(32, "numpy"))
     baseline = peak_bytes()
@@ -122,7 +122,7 @@ def launch(program: Program, kernel: str, size: int, arrays: list[Any]) -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held since it began to be this program."""
+    """The peak of the process's memory since its exec."""
     status = Path("/proc/self/status")
     if status.exists():  # ru_maxrss would begin with the parent's memory, which the child shared before its exec
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))

@@ -1,9 +1,9 @@
-"""Wild kernels cannot hurt the process: thousands of mutated PTX programs, launched one after another.
+"""Broken kernels cannot damage the process: thousands of mutated PTX programs, launched one after another.
 
 Each program is one of the kernels in `mutation_kernels`, changed by `ptx_changes` at random, by seed, and launched with
 a block, a grid and instruments by seed. For each: it ran or gave a TilewrightError, it ended within its limit, and no
-byte changed around its arguments in the host's memory, nor around its arenas. They run in one child process; should it
-die, that is counted and another goes on.
+byte changed around its arguments in the host's memory, nor around its arenas. They run in one child process; if it
+dies, that counts as a failure, and another continues.
 
     python benchmarks/mutation.py [--count 10000] [--first 0] [--show SEED] [--only SEED ...] [--kernels NAME ...]
 """
@@ -38,17 +38,17 @@ from tilewright.instruments.tensor_memory import TensorMemory
 from tilewright.simt.events import Instrument
 
 LIMIT_SECONDS = 0.5
-SLACK_SECONDS = 5.0  # of the process's own time, for what a limit does not count: translation
+SLACK_SECONDS = 5.0  # of the process's own time, because a limit does not count translation
 HANG_SECONDS = 60  # then the process is ended from inside, with every thread's position
 DIED, HUNG = "the process died", "hung"
-#: Grids and blocks of a mutated program, and numbers that it is given; the kernels are made for the first.
+#: Grids and blocks of a mutated program, and numbers passed to it; the kernels are made for the first.
 SHAPES = ((2, 64), (2, 64), (2, 64), (4, 33), (1, 128), ((2, 1), (8, 8)), ((1, 2), (4, 4, 4)), (3, 1))
 NUMBERS = (64, 64, 64, 0, 33, 1 << 20, 0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one program; `problem` is empty unless a promise was broken."""
+    """The outcome of one program; `problem` is empty unless a promise was broken."""
 
     seed: int
     kernel: str
@@ -73,7 +73,7 @@ def run(stock: Stock, arrays: HostArrays, seed: int) -> Outcome:
         except TilewrightError as error:
             name = type(error).__name__
             problem = "" if str(error) else "an error without a message"
-        except Exception as error:  # the promise is that there is no other
+        except Exception as error:  # the promise is that no other error occurs
             name = problem = f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - start
         if time.process_time() - worked > LIMIT_SECONDS + SLACK_SECONDS:  # a busy host is not the program's fault
@@ -86,7 +86,7 @@ def run(stock: Stock, arrays: HostArrays, seed: int) -> Outcome:
 
 
 def launch(text: str, arrays: HostArrays, seed: int) -> None:
-    """Launch a program, in a way that its seed says."""
+    """Launch a program, with options chosen by its seed."""
     draw = random.Random(-seed - 1)
     grid, block = draw.choice(SHAPES)
     limits = tw.simt.Limits(seconds=LIMIT_SECONDS, instructions=20_000_000)
@@ -127,7 +127,7 @@ def run_all(seeds: list[int], log: Path, kernels: list[str]) -> None:
 def run_children(seeds: list[int], folder: Path, kernels: list[str]) -> list[Outcome]:
     """Run all programs in a child process, or in several where one dies."""
     outcomes: list[Outcome] = []
-    environment = {**os.environ, "TILEWRIGHT_CACHE_DIR": str(folder / "cache")}  # programs that nobody runs again
+    environment = {**os.environ, "TILEWRIGHT_CACHE_DIR": str(folder / "cache")}  # programs that are not run again
     start = time.perf_counter()
     left = seeds
     while left:
@@ -155,7 +155,7 @@ def run_children(seeds: list[int], folder: Path, kernels: list[str]) -> list[Out
 
 
 def told(lines: list[str], before: int, count: int, start: float) -> int:
-    """Tell of broken promises and of how far it has come; returns how many outcomes are in lines of the log."""
+    """Print broken promises and progress; returns how many outcomes the lines of the log have."""
     found = 0
     for line in map(json.loads, lines):
         if not isinstance(line, dict):
@@ -171,7 +171,7 @@ def told(lines: list[str], before: int, count: int, start: float) -> int:
 
 
 def read(log: Path) -> tuple[list[Outcome], int | None]:
-    """The outcomes in a log, and the seed that was begun but not finished."""
+    """The outcomes in a log, and the seed that started but did not finish."""
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     outcomes = [Outcome(**line) for line in lines if isinstance(line, dict)]
     return outcomes, lines[-1] if lines and isinstance(lines[-1], int) else None
@@ -200,7 +200,7 @@ def report(outcomes: list[Outcome]) -> str:
 
 
 def main() -> int:
-    """Run in a process of its own, so that even its death is reported with the seed."""
+    """Run in its own process, so that even its death is reported with the seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)

@@ -1,9 +1,9 @@
-"""Where tiles of a product larger than memory are best made: what simulations say of ways to place them.
+"""Simulations of ways to place tiles of a product larger than memory on workers.
 
-A float32 product of a million cubed, workers of 16 GB, 300 GFLOPS and a link of 1.25 GB/s. C-stationary is what the
-cluster does, with four tiles a worker at least; beside it one tile a worker; 2.5-D with k in layers, whose sums are
-added in the end; and panels that workers hand to each other, for which all links together stand for the storage.
-Nothing is measured: the figures are the same everywhere.
+A float32 product of a million cubed, workers of 16 GB, 300 GFLOPS and a link of 1.25 GB/s. The cluster uses the
+C-stationary way, with at least four tiles a worker. The others are one tile a worker; 2.5-D with k in layers, whose
+sums are added in the end; and panels that workers pass to each other, with all links together as the storage. Nothing
+is measured, so the figures are the same everywhere.
 
     python benchmarks/placement.py [--edge 1000000] [--json]
 """
@@ -53,7 +53,7 @@ def told(sizes: Sizes, world: SimulatedCluster, layers: int, tiles_each: int) ->
 
 
 def text(found: SimulatedProduct) -> str:
-    """Its time and what is read."""
+    """Its time and the bytes read."""
     return f"{duration_text(found.seconds)}\n{size_text(found.read_bytes)}"
 
 

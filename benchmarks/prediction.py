@@ -1,15 +1,14 @@
-"""Predicted times of kernels of the catalogue beside published ones; nothing is measured here.
+"""Predicted times of the catalogue's kernels against published ones; nothing is measured here.
 
     python benchmarks/prediction.py [--json] [--paths] [--curves GPU]
 
 A6000: GFLOPS at 4096^3, float32, of the worklog that the SGEMM rungs follow. RTX 3090: TFLOPS at 4096^3 of another
 author's kernels of the same steps, which he states to 25 %. H100: GFLOPS of bfloat16 at 4096^3 of the fast.cu worklog,
 beside the kernels `hopper` and `hopper_multicast` and the steps of `hopper_rungs.py`, at the boost clock: each figure
-is of eight products after five seconds of rest, 2 ms in all, and clocks were seen to fall from 5 ms of such work on (of
-a B200: flashinfer, pull request 2899). S8, S10 and S12: curves of a GPU that the source does not name, compared but for
-one factor each; a V100 fits them best. No constant of the model was chosen by these figures, but all
-of them were looked at while it was built. `--paths` compares with paths that are walked in full instead, which takes
-minutes: what shortening long loops costs.
+is of eight products after five seconds of rest, 2 ms in all, and clocks fall only after 5 ms of such work (on a B200:
+flashinfer, pull request 2899). S8, S10 and S12: curves of a GPU that the source does not name, compared up to one
+factor each; a V100 fits them best. No constant of the model was chosen by these figures, but their author knew them
+all. `--paths` shows the cost of shortening long loops: it compares with full paths, which takes minutes.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ RTX3090 = {
     "uncoalesced": 278, "coalesced": 1720, "results_1": 2660, "thread_tile_1d": 8910, "thread_tile_2d": 13000,
     "vectorised": 19700, "warp_tiled": 20200,
 }  # fmt: skip
-#: The same of tensor cores: the nearest steps of others' kernels of float16, which are not the catalogue's. A100: of
+#: The same for tensor cores: the nearest steps of published float16 kernels, which are not in the catalogue. A100: of
 #: xudoong/GEMM, `mma` with three stages of copies, of 256x128 results a block, without and with double-buffered
 #: registers. RTX 3090: of the author above, `wmma` that sums in float16, without asynchronous copies.
 TENSOR = {
@@ -53,13 +52,13 @@ H100 = {
     ("128x256, registers moved", Rung(128, 256, 3, 2)): 631_000,
     ("persistent", Rung(128, 256, 3, 2, persistent=True)): 660_000,
 }  # fmt: skip
-#: The steps that kernels of the catalogue are built like.
+#: The published steps that kernels of the catalogue follow.
 HOPPER = {
     "hopper": ("PTX's mbarriers", 704_000),
     "hopper_multicast": ("multicast in clusters of two", 734_000),
     "hopper_stores": ("stores by TMA", 758_000),
 }
-#: The least width of the curves: below it a launch's own time is most of all.
+#: The least width of the curves: below it a launch's own time dominates.
 LEAST_WIDTH = 64
 
 
@@ -92,7 +91,7 @@ def published(curves: str) -> list[dict[str, Any]]:
 
 
 def shortened() -> list[dict[str, Any]]:
-    """Rows beside the same with each path in full."""
+    """Rows, against the same with each path in full."""
     records = [record for record in catalogue.records() if record.backend == "gpu" and not record.family]
     kernels = [(record, gpu) for record in records for gpu in ("a6000", "v100")]
     found = [rate(record, SIZE, gpu) for record, gpu in kernels]
@@ -108,7 +107,7 @@ def rate(record: Record, size: int, gpu: str) -> float:
 
 
 def curve(name: str, gpu: str) -> list[dict[str, Any]]:
-    """Rows of a source's table that is compared but for one factor, that of the geometric means."""
+    """Rows of a source's table, compared up to one factor, that of the geometric means."""
     cells = [point for point in points(Asked(table=name, devices=(gpu,))) if point.m >= LEAST_WIDTH]
     published = [table(name).figure(point) or 0.0 for point in cells]
     found = [rate(record_of(point) or catalogue.find(point.contender), point.m, gpu) for point in cells]

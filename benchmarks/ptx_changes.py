@@ -19,7 +19,7 @@ from tilewright.ptx.tree import Instruction
 
 KERNELS = Path(__file__).parent / "mutation_kernels"
 
-#: What changes one thing, and how often it is drawn.
+#: A function that changes one thing, and how often it is drawn.
 Change = tuple[Callable[[Place], None], int]
 
 

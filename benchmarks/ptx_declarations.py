@@ -11,7 +11,7 @@ from tilewright.ptx.tree import Label, Register, Symbol
 
 
 def labels(place: Place) -> None:
-    """Two labels take each other's place, or one moves, or a table of branches names other ones."""
+    """Two labels exchange places, one moves, or a table of branches names others."""
     draw, body, targets = place.draw, place.function.body, place.function.targets
     found = [i for i, item in enumerate(body) if isinstance(item, Label)]
     if not found:

@@ -10,11 +10,11 @@ from ptx_operands import changed_operand, operands, register_of
 
 from tilewright.ptx import tree
 
-#: Displacements at which some width of a sum or a shift is passed.
+#: Displacements that exceed some width of a sum or a shift.
 OFFSETS = (-1, 1, 3, 4, -4, 0x7F, 1 << 12, 1 << 16, -(1 << 16), 0x3FF00, (1 << 31) - 1, (1 << 31) - 16, -(1 << 31),
            1 << 31, 1 << 32, -(1 << 32), (1 << 32) - 4, 1 << 40, -(1 << 40), (1 << 63) - 1, -(1 << 63),
            (1 << 64) - 4)  # fmt: skip
-#: Modifiers that stand for each other: an exchange inside a family often gives a form that exists.
+#: Modifiers that can replace each other: an exchange inside a family often gives a form that exists.
 FAMILIES = tuple(
     tuple(f".{name}" for name in family.split())
     for family in (
@@ -39,7 +39,7 @@ BARRIER_NUMBERS = (0, 1, 2, 7, 15, 16, 31, 32, 33, 64, 96, 128, 1024, 2048, -1, 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a change is made: an instruction of a function of a module, and what may come from elsewhere."""
+    """Where a change is made: an instruction of a function of a module, and where other parts may come from."""
 
     module: tree.Module
     function: tree.Function
@@ -60,24 +60,24 @@ class Place:
 
 
 def deleted(place: Place) -> None:
-    """The instruction goes."""
+    """The instruction is removed."""
     if len(place.function.body) > 4:
         del place.function.body[place.at]
 
 
 def doubled(place: Place) -> None:
-    """It comes once more, somewhere."""
+    """It is repeated, somewhere."""
     place.function.body.insert(place.draw.randrange(len(place.function.body) + 1), place.item)
 
 
 def swapped(place: Place) -> None:
-    """It and another line, a label perhaps, take each other's place."""
+    """It and another line, perhaps a label, exchange places."""
     body, other = place.function.body, place.draw.randrange(len(place.function.body))
     body[place.at], body[other] = body[other], body[place.at]
 
 
 def adopted(place: Place) -> None:
-    """An instruction of any kernel comes before it, with this function's registers."""
+    """An instruction of any kernel is inserted before it, with this function's registers."""
     registers, draw = list(place.function.registers) or ["%r1"], place.draw
 
     def own(operand: tree.Operand) -> tree.Operand:
@@ -95,7 +95,7 @@ def adopted(place: Place) -> None:
 
 
 def guarded(place: Place) -> None:
-    """The guard goes, turns round, or is another."""
+    """The guard is removed, negated, or replaced."""
     predicates = [name for name, type_ in place.function.registers.items() if type_ == ".pred"]
     guard, draw = place.item.guard, place.draw
     if guard is not None and draw.random() < 0.6:
@@ -117,7 +117,7 @@ def renamed(place: Place) -> None:
 
 
 def exchanged_modifier(place: Place) -> None:
-    """A type, width, space, order or operation becomes another of its family, or one more is put in or left out."""
+    """A type, width, space, order or operation becomes another of its family, or a modifier is added or removed."""
     item, draw = place.item, place.draw
     if not item.modifiers:
         return
@@ -130,12 +130,12 @@ def exchanged_modifier(place: Place) -> None:
 
 
 def changed_operands(place: Place) -> None:
-    """One operand is another, or two change places, or one is dropped or doubled."""
+    """One operand is replaced, dropped or doubled, or two exchange places."""
     place.put(replace(place.item, operands=operands(place.item.operands, place.function, place.module, place.draw)))
 
 
 def exchanged_registers(place: Place) -> None:
-    """A register is another one's number wherever the instruction names it."""
+    """A register becomes another one wherever the instruction names it."""
     function, draw = place.function, place.draw
     named = [o for operand in place.item.operands for o in register_of(operand)]
     if named and function.registers:
@@ -165,7 +165,7 @@ def displaced(place: Place) -> None:
 
 
 def one_of(place: Place, opcodes: Collection[str]) -> tuple[int, tree.Instruction | None]:
-    """Any of a function's instructions with one of these opcodes, and where it stands; None where it has none."""
+    """Any of a function's instructions with one of these opcodes, and its place; None if there is none."""
     found = [
         (i, item)
         for i, item in enumerate(place.function.body)
@@ -175,7 +175,7 @@ def one_of(place: Place, opcodes: Collection[str]) -> tuple[int, tree.Instructio
 
 
 def barrier(place: Place) -> None:
-    """A barrier's number or count changes, or is left out, or comes from a register."""
+    """A barrier's number or count changes, is left out, or becomes a register."""
     draw, body = place.draw, place.function.body
     at, item = one_of(place, BARRIERS)
     if item is None:
@@ -194,7 +194,7 @@ def barrier(place: Place) -> None:
 
 
 def call(place: Place) -> None:
-    """A call passes or takes something less, more or else, or calls another function or none."""
+    """A call passes or takes one value fewer, more or other, or calls another function or none."""
     draw, body = place.draw, place.function.body
     at, item = one_of(place, ("call",))
     if item is None:

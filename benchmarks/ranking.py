@@ -1,12 +1,12 @@
-"""How good the first choice of a kernel is: the ranking by estimate beside the predicted times of all kernels.
+"""How good the first choice of a kernel is: the ranking by estimate against the predicted times of all kernels.
 
 Run from the root of the repository::
 
     python benchmarks/ranking.py --gpu h100 --dtype float32 1024x1024x1024 256x256x256
 
-For each product: the kernel that the estimate puts first, how much longer it takes by :mod:`tilewright.prediction` than
-the quickest of all, and how much longer the quickest of the first five takes. A kernel's first prediction compiles and
-translates it, which takes some ten seconds; `--keep FILE` keeps predicted times from run to run.
+For each product: the first kernel by estimate, how much longer it takes than the quickest of all, and how much longer
+the quickest of the first five takes; both by :mod:`tilewright.prediction`. A kernel's first prediction compiles and
+translates it, which takes about ten seconds; `--keep FILE` keeps predicted times from run to run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEW = 5
 
 
 def predicted(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> float | None:
-    """Microseconds, or None where the model has no time of a kernel."""
+    """Microseconds, or None if the model has no time for a kernel."""
     try:
         found = predict_product(one.record, Product(m, n, k, one.dtype), gpu, changes=False)
     except TilewrightError as error:

@@ -1,10 +1,10 @@
-"""Counts of large launches as some of their blocks tell, beside those of all blocks; predicted for an RTX A6000.
+"""Counts of large launches from some of their blocks, against those of all blocks; predicted for an RTX A6000.
 
     python benchmarks/sampling.py [--json] [--k K] [--kernels NAMES]
 
-Each kernel of the ladder multiplies matrices of about 25 x 23 tiles, of which those at two edges are cut off. Errors
-are of sums over the launch: instructions, wavefronts of shared memory, sectors asked of the first level, of the second,
-and of memory; and of the predicted time. Seconds are of one processor, for some blocks and for all.
+Each kernel of the ladder multiplies matrices of about 25 x 23 tiles, of which those at two edges are partial. Errors
+are of sums over the launch: instructions, wavefronts of shared memory, sectors requested from the first level, the
+second, and memory; and of the predicted time. Seconds are of one processor, for some blocks and for all.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def compared(record: Record, k: int) -> dict[str, Any]:
 
 
 def timed(run: Callable[[], Any]) -> tuple[Any, float]:
-    """A result, and the processor's time that it took."""
+    """A result, and its processor time."""
     start = time.process_time()
     return run(), time.process_time() - start
 

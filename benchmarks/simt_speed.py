@@ -1,4 +1,4 @@
-"""How fast the simulated GPU runs the ladder's kernels on the host; `instruments.py` tells what instruments cost.
+"""How fast the simulated GPU runs the ladder's kernels on the host; `instruments.py` measures the cost of instruments.
 
 GFLOPS here are the host's: 2 m n k divided by the host's seconds of running blocks. They say nothing of any GPU.
 Every product is compared with the record's reference first; a kernel that fails is not timed. Kernels take turns, so
@@ -81,14 +81,14 @@ def speeds(
 
 
 def _numpy_row(size: int, seconds: list[float]) -> dict[str, Any]:
-    """The row of NumPy's own product, which says how quiet the host was."""
+    """The row of NumPy's own product, which shows how quiet the host was."""
     rates = measuring.Spread.of([2e-9 * size**3 / s for s in seconds])
     row = {"name": f"NumPy {np.__version__}", "source": "", "dtype": "float32", "host": "own", "verified": True}
     return row | {"seconds": measuring.Spread.of(seconds), "host_gflops": rates}
 
 
 def _summed(row: dict[str, Any], size: int, threads: int) -> dict[str, Any]:
-    """A row with what its runs took; by processor time, as if all threads had had a core of their own all the time."""
+    """A row with the times of its runs; processor time, as if every thread always had its own core."""
     runs, processor = row.pop("runs"), row.pop("processor")
     del row["launch"]
     if runs:

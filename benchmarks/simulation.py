@@ -1,11 +1,11 @@
-"""The simulation of a cluster against clusters of 1 to 4 workers on this machine.
+"""The simulation of a cluster against real clusters of 1 to 4 workers on this machine.
 
-Workers are processes with one thread each. A turn makes the same product on a new cluster of each size: what all
-workers together multiply, read and write in a second is measured on all of them at once, before the product and after
-it, and the simulation is told the mean. It says how long the product takes, and what the workers read and write, which
-`/proc/PID/io` counts too. Where there are no more cores than workers and others want, these share them, which the rates
-say, and steps are longer by the processor's time for reads and writes, which is measured too. "processor" is what the
-product took of processors beside what steps, reads and writes took of them when they were measured.
+Workers are processes with one thread each. A turn makes the same product on a new cluster of each size. Before and
+after the product the script measures how fast all workers together multiply, read and write, and the simulation gets
+the mean. It predicts the time of the product, and the bytes that workers read and write, which `/proc/PID/io` counts
+too. If there are too few cores, processes share them: the rates show this, and steps become longer by the processor
+time of reads and writes, which is measured too. "processor" is the product's processor time, against the measured
+processor time of its steps, reads and writes.
 
     python benchmarks/simulation.py [--edge 6144] [--turns 5] [--depth 1024] [--memory 1GB] [--folder FOLDER]
 """
@@ -38,7 +38,7 @@ from tilewright.engine.request import Request
 COUNTS = (1, 2, 3, 4)
 #: Seconds in which a rate is measured.
 PHASE_S = 0.6
-#: Tasks that do nothing, by which the scheduler's seconds are measured.
+#: Empty tasks, which measure the scheduler's seconds.
 TASKS = 200
 
 
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]:
-    """One product, and what the simulation says of it."""
+    """One product, and its simulation."""
     a, b, c = (str(folder / f"full_{x}.npy") for x in "abc")
     scheduler = scheduler_s(client)
     with outside.planned(a, b, c, Request(threads=1), memory, client=client) as product:
@@ -108,7 +108,7 @@ def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]
 
 @dataclass(frozen=True)
 class Found(Rates):
-    """What a worker does in a second, and its processor's seconds for a byte read or written, and for an operation."""
+    """A worker's rates, and its processor seconds for a byte read or written and for an operation."""
 
     byte_s: float = 0.0
     flop_s: float = 0.0
@@ -117,7 +117,7 @@ class Found(Rates):
 def simulated(
     plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float, back_s: float
 ) -> SimulatedProduct:
-    """The simulation at the mean of what was measured before and after, of all workers at once."""
+    """The simulation, at the mean of the rates of all workers together before and after the product."""
     every = [rates for one in measured for rates in one]
     flops, read, write, byte_s = (
         statistics.mean(getattr(rates, name) for rates in every)
@@ -136,7 +136,7 @@ def simulated(
 
 
 def timed(act: Callable[..., None], seconds: list[float]) -> Callable[..., None]:
-    """The same, and the seconds that it takes."""
+    """A result, and the seconds that it takes."""
 
     def act_and_note(*arguments: Any) -> None:
         began = time.perf_counter()
@@ -147,15 +147,15 @@ def timed(act: Callable[..., None], seconds: list[float]) -> Callable[..., None]
 
 
 def all_rates(client: Any, folder: Path, plan: BlockPlan) -> list[Found]:
-    """What each worker does in a second while the others do the same."""
+    """Each worker's rates while the others do the same."""
     shape = plan.rows, plan.columns, plan.depth
     return list(client.run(worker_rates, str(folder), shape, time.time() + 0.2).values())
 
 
 def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Found:
-    """Runs on each worker: steps, reads and writes as a tile has them, each for a while that all begin together.
+    """Runs on each worker: steps, reads and writes as in a tile, each for a while; all workers begin together.
 
-    `blocks.probing` takes the best of three moments, which on shared cores is that in which nobody else ran.
+    `blocks.probing` takes the best of three moments; on shared cores this is one without other work.
     """
     rows, columns, depth = shape
     a, b = (stores.opened(f"{folder}/full_{x}.npy", x) for x in "ab")
@@ -175,7 +175,7 @@ def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Fou
     with ThreadPoolExecutor(2) as pool:
 
         def read() -> None:
-            """Other panels each time, as what was read before lies in the processor's caches."""
+            """Reads other panels each time, because earlier ones are in the processor's caches."""
             ks = next(parts)
             first = pool.submit(a.read, (), slice(0, rows), ks, left)
             pool.submit(b.read, (), ks, slice(0, columns), right).result()
@@ -197,7 +197,7 @@ def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Fou
 
 
 def a_while(act: Callable[[], None], from_s: float) -> tuple[float, float]:
-    """Seconds that it takes, and the processor's, once and again for the most part of a phase."""
+    """Seconds of a call, and processor seconds, repeated for most of a phase."""
     time.sleep(max(from_s - time.time(), 0.0))
     began, busy, count = time.perf_counter(), time.process_time(), 0
     while count == 0 or time.perf_counter() - began < 0.8 * PHASE_S:
@@ -207,14 +207,14 @@ def a_while(act: Callable[[], None], from_s: float) -> tuple[float, float]:
 
 
 def moved(client: Any) -> tuple[int, int]:
-    """Bytes that all workers have read and written until now, by system calls on files."""
+    """Bytes that all workers have read and written by system calls on files until now."""
     found = client.run(lambda: Path("/proc/self/io").read_text(encoding="ascii"))
     counts = [dict(line.split(": ") for line in text.splitlines()) for text in found.values()]
     return sum(int(x["rchar"]) for x in counts), sum(int(x["wchar"]) for x in counts)
 
 
 def scheduler_s(client: Any) -> tuple[float, float]:
-    """Seconds of a task that does nothing: where many wait, and there and back where it is the only one."""
+    """Seconds of an empty task: among many waiting ones, and the round trip of a single one."""
     began = time.perf_counter()
     client.gather(client.map(np.negative, range(TASKS), pure=False))
     many_s = (time.perf_counter() - began) / TASKS

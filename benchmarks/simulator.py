@@ -1,9 +1,9 @@
 """How much faster the simulated GPU is than Numba's own CUDA simulator, on the same Python kernel.
 
-The kernel is S2 corrected (`tiled`), float32, on cubes. Each pair is one run of Numba's simulator, in a process of its
-own with NUMBA_ENABLE_CUDASIM=1, and beside it twenty launches here, of which the median counts. A launch is the whole
-call: arguments copied in and out, as Numba's does. Translation is excluded and stated apart. Both products are
-compared with the canonical one: ours must be equal to it; Numba's simulator rounds each product, so it is only near.
+The kernel is S2 corrected (`tiled`), float32, on cubes. Each pair is one run of Numba's simulator, in its own process
+with NUMBA_ENABLE_CUDASIM=1, and twenty launches here, of which the median counts. A launch is the whole call: arguments
+copied in and out, as Numba's does. Translation is excluded and stated separately. Both products are compared with the
+canonical one: ours must be equal to it; Numba's simulator rounds each product, so its result is only close.
 
     python benchmarks/simulator.py [--size 64] [--pairs 3] [--json]
 """

@@ -1,12 +1,11 @@
-"""Rates at which arrays outside memory are read and written, by kind, and what that costs the processor.
+"""Rates at which arrays outside memory are read and written, by kind, and the processor time of that.
 
-Each cell moves one square float32 matrix: in panels of 1,024 whole rows, in panels of 4,096 columns, in tiles of
-4,096 x 4,096 that are written and flushed to the disk. Kinds take turns. Before each reading, all files leave the
-system's cache; a second reading finds them there. "map" is NumPy's slicing of np.memmap, the yardstick.
-
-The second table moves the .npy file's bytes in pieces of 1 MiB in ways that were tried: through the system's cache, the
-same with each piece dropped from it afterwards, and past it (O_DIRECT), with the copy to where the elements are wanted,
-which begin at no boundary of the disk's.
+Each cell moves one square float32 matrix: in panels of 1,024 whole rows, in panels of 4,096 columns, in tiles of 4,096
+x 4,096 that are written and flushed to the disk. Kinds take turns. Before each reading, the system's cache drops all
+files; a second reading finds them there. "map" is NumPy's slicing of np.memmap, the yardstick.  The second table moves
+the .npy file's bytes in pieces of 1 MiB, in three ways: through the system's cache, the same with each piece dropped
+afterwards, and without the cache (O_DIRECT). The last includes a copy of the elements, because they are not aligned to
+the disk's blocks.
 
     python benchmarks/storage.py [--megabytes 1024] [--turns 3] [--folder FOLDER] [--json]
 """
@@ -114,7 +113,7 @@ def leave_cache(path: Path) -> None:
 
 
 def read(path: Path, kind: str, edge: int, rows: int | None, columns: int | None) -> None:
-    """Read the matrix panel by panel, into one that is there."""
+    """Read the matrix panel by panel, into an existing one."""
     rows, columns = rows or edge, columns or edge
     panel = np.empty((rows, columns), np.float32)
     whole: Any = np.load(path, mmap_mode="r") if kind == "map" else opened(path, "a")
@@ -146,7 +145,7 @@ def write(path: Path, kind: str, edge: int) -> None:
 
 
 def pieces(path: Path, flags: int, drop: bool) -> None:
-    """Move a file's bytes, pieces of which lie at another distance from a page's start than in the file."""
+    """Move a file's bytes; their offsets within a page differ between memory and file."""
     file = os.open(path, os.O_RDONLY | flags)
     room, wanted = memoryview(mmap.mmap(-1, PIECE)), memoryview(bytearray(16 * PIECE))
     for i in range(os.fstat(file).st_size // PIECE):

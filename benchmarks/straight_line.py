@@ -83,7 +83,7 @@ def rows(kind: str, sizes: tuple[int, ...], command: str, features: str, rounds:
 
 
 def in_a_process(kind: str, size: int, command: str, features: str) -> dict[str, Any]:
-    """A launch with nothing kept from before."""
+    """A launch with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
         words = [sys.executable, __file__, "--launch", kind, str(size), command, features]
         environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache}

@@ -1,10 +1,10 @@
-"""What the catalogue's kernels of tensor cores keep: bounds, sectors, conflicts, spills, findings.
+"""Errors, sectors, conflicts, spills and findings of the catalogue's kernels for tensor cores.
 
-Each multiplies operands of the shapes, by rows and by columns in all four ways, on the simulated GPU; results that its
-bound or its order does not allow are counted, and the largest error is given as a part of the bound where there is one.
-Sectors that loads and stores move, beside the fewest that would do, and wavefronts in shared memory are those of a
-product of whole tiles. Bytes spilled are the vendor's assembler's, for each compute capability. `check` looks at the
-first and the last shape.
+Each multiplies operands of the shapes, by rows and by columns in all four ways, on the simulated GPU. The script counts
+results that break the kernel's bound or order, and gives the largest error as a part of the bound, if there is one. A
+product of whole tiles gives the sectors that loads and stores move, against the fewest possible, and the wavefronts in
+shared memory. Spilled bytes are those of the vendor's assembler, for each compute capability. `check` runs the first
+and the last shape.
 
     python benchmarks/tensor_core_kernels.py [--kernels hopper,split_k] [--shapes 129x257x65,1x1x4096] [--json]
 """
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def row(record: Record, dtype: str, shapes: list[tuple[int, int, int]]) -> dict[str, Any]:
-    """What is found of a kernel."""
+    """A kernel's results."""
     wrong, part = 0, 0.0
     for m, n, k in shapes:
         a, b = operands(m, n, k, dtype, seed=m + n + k)
@@ -76,7 +76,7 @@ def program(record: Record, dtype: str) -> Any:
 
 
 def launched(record: Record, dtype: str, shape: tuple[int, int, int], by: Any) -> Any:
-    """What `tw.check` or `tw.profile` says of a product."""
+    """The result of `tw.check` or `tw.profile` for a product."""
     a, b = operands(*shape, dtype)
     launch, given = record.launch_rule(*shape), record.arguments(a, b, record.blank(*shape[:2], dtype))
     return by(program(record, dtype), launch.grid, launch.block, given, shared_bytes=launch.shared_bytes, gpu=GPU)

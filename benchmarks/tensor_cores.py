@@ -1,8 +1,8 @@
-"""How fast the simulated GPU multiplies by mma.sync: a product of float16, beside the ladder's float32 kernel.
+"""How fast the simulated GPU multiplies by mma.sync: a product of float16, against the ladder's float32 kernel.
 
 GFLOPS here are the host's: 2 m n k divided by the host's seconds of running blocks. They say nothing of any GPU. Both
 kernels take turns, and their products are compared with NumPy's first. The kernel loads its fragments from global
-memory, four by four products of 16 x 8 x 16 a warp; the time of one instruction is measured by itself, in registers.
+memory, four by four products of 16 x 8 x 16 a warp; the time of one instruction is measured separately, in registers.
 
     python benchmarks/tensor_cores.py [--size 1024] [--threads 2] [--rounds 7] [--hosts own,avx2,sse] [--json]
 """
@@ -25,7 +25,7 @@ _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 #: Instructions of one form in registers that are timed: how many, and how often in a row.
 _REPEATED, _IN_A_ROW = 2000, 8
-#: Forms timed by themselves, with registers of D, A, B and C.
+#: Forms that are timed separately, with registers of D, A, B and C.
 FORMS = {
     _MMA: (4, 4, 2, 4),
     "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": (2, 4, 2, 2),

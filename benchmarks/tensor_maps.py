@@ -1,6 +1,6 @@
-"""Wild tensor maps cannot hurt the process: random fields, in 1 to 5 dimensions, boxes and pixels, copied and added.
+"""Broken tensor maps cannot damage the process: random fields, 1 to 5 dimensions, boxes and pixels, copied and added.
 
-A kernel is given 128 bytes of the machine's own layout with random addresses, strides, extents and boxes. For each: it
+A kernel gets 128 bytes in the machine's own layout, with random addresses, strides, extents and boxes. For each: it
 ran or gave a TilewrightError, and no byte changed around its arenas.
 
     python benchmarks/tensor_maps.py [--count 20000] [--seed 1] [--json]
@@ -75,7 +75,7 @@ def program(copy: str, rank: int) -> Program:
 
 
 def outcome(kernel: Program, record: Any) -> str:
-    """What became of a launch."""
+    """The outcome of a launch."""
     try:
         launch(kernel, 1, 1, (record.tobytes(), np.zeros(SHARED_BYTES, np.uint8)), limits=Limits(seconds=LIMIT_SECONDS))
     except TilewrightError as error:
@@ -84,7 +84,7 @@ def outcome(kernel: Program, record: Any) -> str:
 
 
 def record(draw: random.Random, rank: int, *, images: bool) -> Any:
-    """A tensor map of which most fields could be right."""
+    """A tensor map; most of its fields may be valid."""
     made = np.zeros((), TENSOR_MAP_RECORD)
     made["magic"], made["rank"] = TENSOR_MAGIC, rank if draw.random() < 0.95 else wild(draw, 32)
     made["element_bytes"], made["units"] = (

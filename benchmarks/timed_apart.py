@@ -1,6 +1,6 @@
-"""Rates of `tilewright bench` beside those of Python's `timeit`, which shares no code with it.
+"""Rates of `tilewright bench` against those of Python's `timeit`, which shares no code with it.
 
-Pairs of processes take turns, so that what slows the host slows both; the ratio of a pair is bench's median time over
+Pairs of processes take turns, so other load slows both; the ratio of a pair is bench's median time over
 timeit's. Cold caches have no counterpart in timeit.
 
     python benchmarks/timed_apart.py [--sizes 16,64,256,512] [--dtypes float32,int8] [--pairs 9] [--threads 1] [--json]

@@ -1,4 +1,4 @@
-"""How long a kernel takes to become machine code, phase by phase, and to come back from the disk cache.
+"""The time to translate a kernel to machine code, phase by phase, and to load it from the disk cache.
 
 Two kernels: `tiled` (S2 corrected) and `thread_tile_2d`, with 64 accumulators a thread, both float32, from their PTX
 on; `--kernels` names others of the catalogue. First translations are timed in a process that
@@ -37,7 +37,7 @@ from tilewright.simt.run import cache, compiler, kernels
 from tilewright.simt.translate import graph, translation
 
 SIZE = 64
-#: Phase -> where the function is looked up that does it. What none of them counts is "other".
+#: Phase -> the module attribute of its function. The rest of the time is "other".
 PHASES: dict[str, tuple[Any, str]] = {
     "parse": (listing, "parse"),
     "graph": (graph, "build"),
@@ -66,7 +66,7 @@ def main() -> None:
 
 @functools.cache
 def prepared(name: str) -> tuple[Program, Callable[[], tuple[simt.Run, bool]]]:
-    """A kernel's program, and a function that launches it and says whether its product is right."""
+    """A kernel's program, and a function that launches it and returns whether its product is right."""
     a, b = operands(SIZE, SIZE, SIZE, "float32")
     c = np.zeros((SIZE, SIZE), np.float32)
     record = catalogue.find(name)
@@ -117,7 +117,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
 
 @contextmanager
 def fresh_caches() -> Iterator[None]:
-    """An empty folder of kept translations, and nothing kept in this process."""
+    """Empty caches of translations, on disk and in this process."""
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TILEWRIGHT_CACHE_DIR=folder):
         kernels.kernel_store.cache_clear()
         kernels.parsed.cache_clear()

@@ -1,9 +1,9 @@
-"""Of a corpus of 96 launches of Triton's kernels, how many run, are right, and are silent under `check`.
+"""How many of a corpus of 96 launches of Triton's kernels run, are right, and have no findings under `check`.
 
 Each kernel of `speed_kernels/triton_corpus.py` is compiled for each of the compute capabilities that it is written for,
 and runs as the GPU of that capability; results are compared with NumPy's. `triton` must be importable; it compiles
-without a GPU. Findings and what went wrong are printed as they come. A kernel with a true defect, which the corpus
-names, is as it should be where `check` finds that and nothing else.
+without a GPU. Findings and errors are printed when they occur. The corpus names true defects; such a kernel
+passes if `check` finds its defects and no others.
 
     python benchmarks/triton_corpus.py [--check] [--capabilities 75,80,90,100] [--kernels matmul] [--json]
 """
@@ -30,11 +30,11 @@ SWIZZLES = (0, 32, 64, 128)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one launch: `wrong` says what failed, or nothing; `findings` are those of `check`."""
+    """The outcome of one launch: `wrong` says what failed, or is empty; `findings` are those of `check`."""
 
     kernel: str
     capability: int
-    seconds: float  #: Processor time, compilation by Triton left out.
+    seconds: float  #: Processor time, without compilation by Triton.
     wrong: str
     findings: tuple[str, ...]  #: As `CODE line: what was found`.
     expected: bool  #: Whether they are the defects that the kernel has.
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def outcome(kernel: Any, capability: int, *, check: bool) -> Outcome:
-    """Compile a kernel, run it, compare, and check it; what fails is said, and stops nothing."""
+    """Compile a kernel, run it, compare, and check it; a failure is reported, and stops nothing."""
     name, wrong, findings, seconds, program = f"{kernel.name}, sm_{capability}", "", (), 0.0, None
     codes: set[str] = set()
     try:
@@ -89,7 +89,7 @@ def outcome(kernel: Any, capability: int, *, check: bool) -> Outcome:
 
 
 def compiled(kernel: Any, capability: int) -> Any:
-    """What Triton makes of a kernel."""
+    """Triton's compiled kernel."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -121,7 +121,7 @@ def arguments(kernel: Any, given: Any, metadata: Any) -> tuple[Any, ...]:
 
 
 def difference(given: Any) -> str:
-    """How far the results are from the truth, if too far."""
+    """How far the results are from the expected ones, if too far."""
     for result, truth in zip(given.results, given.truths, strict=True):
         found, true = result.astype(np.float64), np.asarray(truth, np.float64)
         most = np.abs(found - true).max()
@@ -131,7 +131,7 @@ def difference(given: Any) -> str:
 
 
 def instructions(program: Program | None) -> frozenset[str]:
-    """What newer GPUs have, by the beginnings of names."""
+    """Instructions of newer GPUs, by the beginnings of their names."""
     words = (
         "mma.sync", "wgmma", "tcgen05", "ldmatrix", "stmatrix",
         "cp.async.bulk", "cp.async.c", "mbarrier", "tensormap",
@@ -155,7 +155,7 @@ def table(found: list[Outcome], *, checked: bool) -> Any:
 
 
 def judged(right: list[Outcome], *, checked: bool) -> tuple[object, object]:
-    """How many `check` says nothing of, and how many it says of what is true; of none where it was not asked."""
+    """How many kernels have no findings, and how many have only true ones; none without `--check`."""
     if not checked:
         return "not asked", "not asked"
     as_they_are = [one for one in right if one.expected]

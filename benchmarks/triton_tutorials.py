@@ -1,16 +1,15 @@
-"""Scripts that use Triton, each under `tilewright run`: whether it came to a good end, and in how many seconds.
+"""Scripts that use Triton, each under `tilewright run`: whether it succeeds, and in how many seconds.
 
     python benchmarks/triton_tutorials.py FOLDER [--limit SECONDS] [--check] [--asserts] [--plants] [--only 05 ...]
 
 Each line has the seconds on the clock, those of the processor, and the load of the host when the script began.
 
-FOLDER holds Triton's tutorials, or any other scripts; each runs in a folder of its own, which is deleted with what the
-script writes there. One that prints the sign by which Triton's tutorials say that results differ has failed.
-With `--asserts` a copy runs without its sweep of sizes; of 06, whose asserts are tests, some of these are called.
-With `--plants` a race is planted in a copy of each tutorial, without its sweep of sizes, and `tilewright check` must
-find it at its line, and nothing there in the copy without it.
-What a script needs beside Triton and torch (matplotlib, pandas, tabulate) must be installed. Without a folder there is
-nothing to run.
+FOLDER holds Triton's tutorials, or any other scripts; each runs in its own folder, which is deleted afterwards. A
+script fails if it prints the sign by which Triton's tutorials report different results. With `--asserts` a copy runs
+without its sweep of sizes; of 06, whose asserts are tests, some of these are called. With `--plants` a copy of each
+tutorial, without its sweep of sizes, gets a race; `tilewright check` must find it at its line, and must find nothing
+there without the race. What a script needs beside Triton and torch (matplotlib, pandas, tabulate) must be installed.
+Without a folder there is nothing to run.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What the tutorials print where their results differ from torch's.
+#: What the tutorials print if their results differ from torch's.
 _DIFFERS = "\N{CROSS MARK}"
 #: Calls that begin a sweep of sizes.
 _SWEEP = re.compile(r"^( *)\w+\.run\(.*\)$", re.MULTILINE)
-#: The end of a copy of a tutorial whose asserts stand in tests: (Z, H, N_CTX, HEAD_DIM, causal, ...).
+#: The end of a copy of a tutorial whose asserts are in tests: (Z, H, N_CTX, HEAD_DIM, causal, ...).
 _CALLS = {
     "06": (
         (1, 2, 128, 64, True, False, "bwd", "triton-fp16"), (1, 2, 128, 64, False, False, "fwd", "triton-fp8"),
         (1, 2, 1024, 64, True, False, "bwd", "triton-fp16"), (1, 2, 1024, 128, False, False, "bwd", "triton-fp16"),
     ),
 }  # fmt: skip
-#: What stands in 06, so that its tests have one configuration; and instead.
+#: Text of 06, and its replacement, which leaves its tests one configuration.
 _ONE_CONFIGURATION = ('if "PYTEST_VERSION" in os.environ:', "if True:")
 
 
@@ -48,9 +47,9 @@ class Plant:
     """A race that is planted in a tutorial."""
 
     tutorial: str  #: The beginning of its name.
-    text: str  #: What stands in it, once or more,
-    instead: str  #: what stands there instead,
-    line: str  #: and what the line has in it where the race must be found.
+    text: str  #: Text that it contains, once or more,
+    instead: str  #: its replacement,
+    line: str  #: and a part of the line at which the race must be found.
     gpu: str = "h100"
     smaller: tuple[tuple[str, str], ...] = ()  #: Other text that is replaced, so that fewer blocks run.
 
@@ -122,7 +121,7 @@ def without_sweep(script: Path, calls: int | None = None) -> str:
 
 
 def planted(script: Path, plant: Plant, limit: float) -> bool:
-    """Whether a planted race is found at its line, and not without it; says which codes stand there."""
+    """Whether a planted race is found at its line, and not without it; prints the codes found there."""
     begun = beginning()
     clean = without_sweep(script, 1)
     for before, after in plant.smaller:
@@ -150,7 +149,7 @@ def _print_end(told: str) -> None:
 
 
 def beginning() -> tuple[float, float, float]:
-    """Of a script: the clock, the processor's seconds of all that ended before, the host's load."""
+    """At a script's start: the clock, the processor seconds of all earlier children, the host's load."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.perf_counter(), used.ru_utime + used.ru_stime, os.getloadavg()[0]
 

@@ -1,11 +1,10 @@
-"""How long people wait the first time: processor time of whole programs, each a fresh process with an empty cache.
+"""How long users wait the first time: processor time of whole programs, each a fresh process with an empty cache.
 
 The programs are a first `cuda.reduce` of 10,000 numbers and two Jacobi sweeps of numba.cuda, run, checked and profiled,
-and the ladder at 64. Then what a launch of `tiled` and `results_8` at 256^3, plain and with all of check's instruments,
-and a plain one of `hopper` takes in code that was quickly made and in optimised code: the first launch, which makes it,
-and the least of the next.
-Last, three checks of `hopper_multicast` one after the other as a user runs them, with an empty cache: none of them
-waits for optimised code.
+and the ladder at 64. Then launches of `tiled` and `results_8` at 256^3, plain and with all of check's instruments, and
+plain ones of `hopper`, in quick code and in optimised code: the first launch, which makes the code, and the shortest of
+the next ones. Last, three checks of `hopper_multicast` one after the other, as a user runs them, with an empty cache;
+none waits for optimised code.
 
     python benchmarks/waiting.py [--rounds 3] [--json]
 """
@@ -109,7 +108,7 @@ def whole_programs(rounds: int) -> list[dict[str, Any]]:
 
 
 def processor_seconds(words: list[str]) -> float:
-    """Of a fresh process and its children, with nothing kept from before."""
+    """Processor seconds of a fresh process and its children, with empty caches."""
     with tempfile.TemporaryDirectory() as cache:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache}
@@ -129,7 +128,7 @@ def both_tiers(name: str, command: str) -> dict[str, Any]:
     shape = record.launch_rule(SIZE, SIZE, SIZE)
     row: dict[str, Any] = {"name": name, "command": command}
     launch = {"run": tw.simt.launch, "check": tw.check}[command]
-    host()  # what is the same for all kernels
+    host()  # warm up what all kernels share
     for kind, quick in (("quick", "1"), ("optimised", "0")):
         seconds = []
         with (
@@ -147,7 +146,7 @@ def both_tiers(name: str, command: str) -> dict[str, Any]:
 
 
 def checks_in_a_row(name: str, sizes: tuple[int, int, int]) -> list[tuple[str, ...]]:
-    """Of each of three checks: its number, processor time of all threads, and wall time."""
+    """Each of three checks: its number, processor time of all threads, and wall time."""
     record = catalogue.find(name)
     a, b = operands(*sizes, record.dtypes[0])
     shape, program = record.launch_rule(*sizes), record.program(record.dtypes[0])

@@ -1,6 +1,6 @@
-"""A corpus of kernels in Triton as people write them, for `benchmarks/triton_corpus.py`: with arguments and the truth.
+"""A corpus of typical Triton kernels for `benchmarks/triton_corpus.py`, with arguments and expected results.
 
-Truths are NumPy's, in float64 or whole numbers; that of random numbers is Philox as its authors state it
+Expected results are NumPy's, in float64 or integers; for random numbers they are Philox as its authors state it
 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 """
 
@@ -24,7 +24,7 @@ TYPES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8e4nv": "float8_e4m3fn",
     "i8": "int8", "i32": "int32", "u8": "uint8",
 }  # fmt: skip
-#: Relative to the largest value: what roundings of a type may do here.
+#: The error that a type's roundings may cause here, relative to the largest value.
 TOLERANCE = {
     "fp64": 1e-12,
     "fp32": 1e-5,
@@ -39,7 +39,7 @@ TOLERANCE = {
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments of a launch: the first of `results` is compared with the first truth, and so on."""
+    """Arguments of a launch: the first of `results` is compared with the first expected result, and so on."""
 
     grid: tuple[int, ...]
     args: tuple
@@ -50,7 +50,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One of the corpus; `least` is the first compute capability that it is compiled for."""
+    """One kernel of the corpus; `least` is the first compute capability that it is compiled for."""
 
     name: str
     function: object
@@ -61,7 +61,7 @@ class Kernel:
     aligned: tuple[str, ...] = ()
     options: dict[str, int] = field(default_factory=dict)
     boxes: tuple[str, ...] = ()  #: Arguments that are tensor descriptors.
-    defects: tuple[str, ...] = ()  #: Codes of what is truly wrong with it: `check` must find these, and nothing else.
+    defects: tuple[str, ...] = ()  #: Codes of its true defects: `check` must find these, and no others.
 
 
 def numbers(seed: int, *shape: int, of: str = "fp32") -> np.ndarray:
@@ -83,7 +83,7 @@ def product(
     a, b, c, m, n, k, am, ak, bk, bn, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr,
     PRECISION: tl.constexpr, TOTAL: tl.constexpr, LEAKY: tl.constexpr, TURN_B: tl.constexpr,
 ):  # fmt: skip
-    """Tiles of M x N in groups of rows, as Triton's tutorial has them; the last are not whole."""
+    """Tiles of M x N in groups of rows, as in Triton's tutorial; the last ones are partial."""
     at, across = tl.program_id(0), tl.cdiv(n, N)
     first = at // (GROUP * across) * GROUP
     tall = min(tl.cdiv(m, M) - first, GROUP)
@@ -177,7 +177,7 @@ def batched_given() -> Given:
 
 @triton.jit
 def described_product(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    """Tiles come and go by tensor descriptors that the kernel makes or is given."""
+    """Tiles are loaded and stored by tensor descriptors that the kernel makes or gets."""
     row, column = tl.program_id(0) * M, tl.program_id(1) * N
     x = tl.make_tensor_descriptor(a, (m, k), (k, 1), (M, K))
     y = tl.make_tensor_descriptor(b, (k, n), (n, 1), (K, N))
@@ -254,7 +254,7 @@ def attention_of(name: str, of: str, size: int, *, causal: bool, least: int = 75
 
 @triton.jit
 def staged_softmax(y, x, rows, columns, N: tl.constexpr):
-    """Rows one after another, the next ones fetched ahead."""
+    """Rows one after another, with the next ones prefetched."""
     at = tl.arange(0, N)
     for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=4):
         values = tl.load(x + row * columns + at, mask=at < columns, other=-float("inf"))
@@ -274,7 +274,7 @@ def softmax_given(columns: int, *, staged: bool) -> Given:
 
 @triton.jit
 def layer_norm(x, w, b, y, mean, rstd, columns, eps, N: tl.constexpr):
-    """Rows in parts: their means, their deviations, then what is made of them."""
+    """Rows in parts: their means, their deviations, then the results."""
     row = tl.program_id(0) * columns
     total = tl.zeros((N,), tl.float32)
     for start in range(0, columns, N):
@@ -322,7 +322,7 @@ def entropy_given() -> Given:
 
 @triton.jit
 def best(x, values, places, columns, N: tl.constexpr):
-    """The largest of each row, and where it is."""
+    """The largest of each row, and its index."""
     at, row = tl.arange(0, N), tl.program_id(0)
     found, place = tl.max(
         tl.load(x + row * columns + at, mask=at < columns, other=-float("inf")), axis=0, return_indices=True
@@ -346,7 +346,7 @@ def merged(mean_a, m2_a, count_a, mean_b, m2_b, count_b):
 
 @triton.jit
 def welford(x, mean, variance, columns, N: tl.constexpr):
-    """Means and variances by a reduction of one's own.
+    """Means and variances by a custom reduction.
 
     Lanes that exchange halves merge them in either order, whose last bits differ; then all of a warp store to one word.
     """

@@ -1,4 +1,4 @@
-"""Kernels in Triton, for `compiled_kernels.py`: matrix product, softmax and attention, as people first write them."""
+"""Kernels in Triton, for `compiled_kernels.py`: matrix product, softmax and attention in their simplest form."""
 
 # mypy: ignore-errors
 # ruff: noqa: N803 -- constants are capitals in Triton

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Ends the program with what did not hold.
+// Ends the program with the condition that failed.
 #define CHECK(condition)                                                        \
     do {                                                                        \
         if (!(condition)) {                                                     \

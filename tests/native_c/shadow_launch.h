@@ -17,7 +17,7 @@ struct shadow {
     struct tw_slot slot;
     struct tw_warp warps[WARPS];
     uint8_t shared[4 * CELLS];
-    struct tw_shadow_block *of;  // with W, R and clocks of lanes behind it
+    struct tw_shadow_block *of;  // W, R and clocks of lanes follow it
     uint64_t *reads;
     struct tw_clocks *lanes;
 };
@@ -50,7 +50,7 @@ static inline struct shadow *fresh(uint64_t number)
     return s;
 }
 
-// All warps behind a barrier of the whole block.
+// All warps after a barrier of the whole block.
 static inline void synchronise(struct shadow *s)
 {
     for (uint32_t w = 0; w < WARPS; w++) {

@@ -1,5 +1,5 @@
-// The cache model: lines that replace each other, against a list that says in which order they were used; and launches
-// whose end can be worked out by hand.
+// The cache model: lines that replace each other, against a list in the order of use; and launches
+// whose results can be calculated by hand.
 
 #include <string.h>
 
@@ -112,7 +112,7 @@ static void requests_are_linked(void)
     CHECK(tw_cache_link(&asked, words, WORDS) == TW_CACHE_WRONG);
 }
 
-// Blocks of one warp on two multiprocessors with two places each; block 1 asks nothing.
+// Blocks of one warp on two multiprocessors with two places each; block 1 makes no requests.
 static void blocks_take_places_that_become_free(void)
 {
     enum { BLOCKS = 9, MANY = 2, RESIDENT = 2 };
@@ -137,7 +137,7 @@ static void blocks_take_places_that_become_free(void)
     CHECK(seen == BLOCKS - 1);
 }
 
-// Four blocks of a warp on two multiprocessors, each loads one line twice and stores to it, and the third asks nothing.
+// Four blocks of a warp on two multiprocessors, each loads one line twice and stores to it; the third makes no requests.
 static void a_launch_ends(bool roomy)
 {
     enum { BLOCKS = 4, REQUESTS = 3 * BLOCKS, LINES_ASKED = 10 };

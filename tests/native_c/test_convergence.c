@@ -1,4 +1,4 @@
-// Barriers and warp operations that lanes do not come to together.
+// Barriers and warp operations at which lanes do not arrive together.
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ static void some_leave(void)
         come(1, 20 + n % 2, 0xff);
     }
     for (uint32_t w = 0; w < 2; w++) {
-        tw_convergence_exit(&slot, &warps[w].head, &found, &own, 0, 30, 1);  // others go on
+        tw_convergence_exit(&slot, &warps[w].head, &found, &own, 0, 30, 1);  // others continue
         warps[w].head.live = 0;
         CHECK(seen(TW_LEFT, 20, &thread) == 0);
         tw_convergence_exit(&slot, &warps[w].head, &found, &own, 0, 30, 1);
@@ -86,7 +86,7 @@ static void members(void)
     for (uint32_t i = 0; i < TW_LANES; i++)
         values[1][i] = 0xffffffff;
     tw_convergence_members(&slot, &warps[0].head, &found, &own, 0, 40, UINT32_MAX, (char *)values, 1);
-    tw_convergence_members(&slot, &warps[1].head, &found, &own, 0, 40, 0xff, (char *)values, 1);  // all it ever had
+    tw_convergence_members(&slot, &warps[1].head, &found, &own, 0, 40, 0xff, (char *)values, 1);  // all lanes it ever had
     CHECK(seen(TW_NOT_NAMED, 40, &thread) == 0 && seen(TW_NOT_THERE, 40, &thread) == 0);
     values[1][5] = 0xff0f;
     tw_convergence_members(&slot, &warps[0].head, &found, &own, 0, 41, 1 << 5 | 1 << 9, (char *)values, 1);
@@ -94,7 +94,7 @@ static void members(void)
     CHECK(seen(TW_NOT_THERE, 41, &thread) == 1 && thread == 5);
 }
 
-// Eight warps, and two instructions: the first group executes one alike, the second another, but for its third warp.
+// Eight warps, and two instructions: the first group executes one uniformly, the second another, except its third warp.
 static void products(void)
 {
     uint64_t thread;

@@ -1,4 +1,4 @@
-// Instruments that count accesses, against counting lane by lane and byte by byte; and what they write down.
+// Instruments that count accesses, against counts by lane and by byte; and the requests that they record.
 
 #include <string.h>
 
@@ -74,7 +74,7 @@ static struct {
     uint64_t chunks[CHUNKS + 1][TW_CHUNK_WORDS];
 } memory;
 
-// Checks the counters and the request that was written down last against the bytes that lanes touch.
+// Checks the counters and the last recorded request against the bytes that lanes access.
 static void check_request(uint32_t local, uint32_t mask, const tw_addresses *addresses, uint32_t bytes,
                           const uint64_t *request)
 {
@@ -139,7 +139,7 @@ static void what_finds_no_chunk_is_lost(void)
     for (int i = 0; i < CHUNKS + 2; i++) {
         uint64_t *room = tw_room(&memory.head, &state, TW_CHUNK_WORDS - 1);
         CHECK(room == memory.chunks[i < CHUNKS ? i + 1 : 0] + 1 && memory.head.lost == (i >= CHUNKS));
-        tw_keep(0, 0, &state, room, TW_CHUNK_WORDS);  // more words than a header can say
+        tw_keep(0, 0, &state, room, TW_CHUNK_WORDS);  // more words than a header can count
         CHECK(*state == 1 + 1 + TW_REQUEST_WORDS);
         *state = TW_CHUNK_WORDS;
     }

@@ -16,7 +16,7 @@ static void move(uint32_t bytes, uint32_t count, uint32_t lanes)
 {
     __builtin_memset(memory, 0, sizeof memory);
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
-        // off by one, and in another order than the lanes'; those of lanes that are off are no places at all
+        // unaligned by one, and in another order than the lanes'; inactive lanes have invalid places
         places[lane] = lanes >> lane & 1 ? memory + 1 + (31 - lane) * count * bytes : NULL;
         for (uint32_t e = 0; e < count; e++)
             for (uint32_t i = 0; i < bytes; i++)
@@ -38,7 +38,7 @@ static void move(uint32_t bytes, uint32_t count, uint32_t lanes)
         CHECK(values[count * TW_LANES * bytes] == 1);
 }
 
-// Each lane reads as many bytes as its number says, or all.
+// Each lane reads as many bytes as its number, or all.
 static void copy(uint32_t bytes, uint32_t lanes, int all)
 {
     static char *to[TW_LANES];
@@ -60,7 +60,7 @@ static void copy(uint32_t bytes, uint32_t lanes, int all)
     CHECK(memory[0] == 1 && memory[1 + TW_LANES * bytes] == 1);
 }
 
-// Registers take their elements from anywhere in a matrix, and give them back.
+// Registers load their elements from anywhere in a matrix, and store them back.
 static void exchange_elements(uint32_t bytes, uint32_t each)
 {
     static char registers[2 * TW_LANES * 8], matrix[2 * TW_LANES * 8];

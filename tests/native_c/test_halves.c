@@ -57,7 +57,7 @@ static void halves_agree(void)
 
 #endif
 
-// The nearest of the two neighbours, of two the even one.
+// The nearer of the two neighbours, ties to even.
 static uint16_t nearest_bfloat(float x)
 {
     uint32_t bits = float_bits(x), low = bits & 0xffff0000u;
@@ -79,7 +79,7 @@ static void bfloats_agree(void)
         CHECK(tw_double_to_bfloat(x) == ours);
     }
     CHECK(tw_double_to_bfloat(1 + 0x1p-8) == 0x3f80);
-    CHECK(tw_double_to_bfloat(1 + 0x1p-8 + 0x1p-40) == 0x3f81);  // lost if it were a float first
+    CHECK(tw_double_to_bfloat(1 + 0x1p-8 + 0x1p-40) == 0x3f81);  // lost if rounded to a float first
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-// Products of matrices: the quick form gives the bits of the plain one, and that knows the special values.
+// Products of matrices: the quick form gives the bits of the plain one, and the plain one treats special values rightly.
 
 #include "check.h"
 
@@ -17,7 +17,7 @@ static uint32_t drawn(void)
 
 enum { NEAR, ANY, SPECIAL, SMALL, STYLES };
 
-// A number of a format: near others, or of any exponent, now and then a special one, or with small products.
+// A number of a format: near others, of any exponent, sometimes special, or with small products.
 static uint32_t element_drawn(uint32_t number, uint32_t style)
 {
     const struct format format = format_of(number);
@@ -112,10 +112,10 @@ static void test_special_values(void)
     CHECK(sum_of_one(INFINITE, ONE, 0xff800000, false) == NO_NUMBER);
     CHECK(sum_of_one(NAN_BITS, 0, 0, true) == 0x7fff);
     CHECK(sum_of_one(ONE, ONE, 0xff800001, false) == NO_NUMBER);
-    CHECK(sum_of_one(0x7bff, 0x7bff, 0, true) == INFINITE);            // 65504^2 has no float16
+    CHECK(sum_of_one(0x7bff, 0x7bff, 0, true) == INFINITE);            // 65504^2 overflows float16
     CHECK(sum_of_one(MINUS, ONE, 0x80000000, false) == 0);             // zeros have no sign
     CHECK(sum_of_one(ONE, 0x0001, 0, true) == 1);                      // subnormal numbers are kept
-    CHECK(sum_of_one(ONE, ONE, 0x7f7fffff, false) == 0x7f7fffff);      // cut off, not rounded up to infinity
+    CHECK(sum_of_one(ONE, ONE, 0x7f7fffff, false) == 0x7f7fffff);      // truncated, not rounded up to infinity
     CHECK(sum_of_one(ONE, ONE | MINUS, 0x3f800000, false) == 0);
 }
 

@@ -9,7 +9,7 @@ enum { THREADS = 4, BLOCKS = 500 };
 
 static uint64_t table[TW_PLACES_ROWS];
 
-// Thread t notes every fourth block from t, the last first.
+// Thread t notes every fourth block from t, in descending order.
 static void *note(void *number)
 {
     uint64_t counter = 0;

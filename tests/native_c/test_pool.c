@@ -1,4 +1,4 @@
-// The pool under many callers and workers: every record is run once, and no job is touched after its caller went on.
+// The pool under many callers and workers: every record is run once, and no job is accessed after its caller has returned.
 
 #include <pthread.h>
 #include <sched.h>
@@ -66,7 +66,7 @@ static void *serve(void *box)
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
         tw_pool_serve(mine);
         CHECK(__atomic_load_n(&mine->job, __ATOMIC_ACQUIRE) == (struct tw_job *)(intptr_t)TW_POOL_ASLEEP);
-        __atomic_store_n(&mine->job, 0, __ATOMIC_RELEASE);  // woken at once
+        __atomic_store_n(&mine->job, 0, __ATOMIC_RELEASE);  // woken immediately
     }
     return 0;
 }

@@ -75,7 +75,7 @@ static struct launch *prepared(warp_function *function, uint64_t blocks, uint64_
     return launch;
 }
 
-// A launch of one block that has run, and ended so.
+// A launch of one block that has run, and its status.
 static struct launch *launch_ended(warp_function *function, uint64_t points, int32_t end)
 {
     struct launch *launch = prepared(function, 1, points);
@@ -157,7 +157,7 @@ static void limits_end_a_spinning_block_and_say_where(void)
     free(launch);
 }
 
-// Warp 0 waits at barrier 1 for 64 threads, warp 1 arrives there and goes on, warp 2 ends.
+// Warp 0 waits at barrier 1 for 64 threads, warp 1 arrives there and continues, warp 2 ends.
 static int32_t counted(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     struct launch *launch = launch_of(slot);
@@ -295,7 +295,7 @@ static void rechecks_forgive_lanes_that_are_off(void)
     free(launch);
 }
 
-// Each warp arrives at its cluster's barrier, is visited again, and waits; that of the last block comes late.
+// Each warp arrives at its cluster's barrier, is visited again, and waits; the last block's warp arrives late.
 static int32_t meets_its_cluster(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     uint64_t rank = slot->shared_start >> TW_RANK_SHIFT, *visit = (uint64_t *)(void *)slot->local + warp->index;
@@ -304,7 +304,7 @@ static int32_t meets_its_cluster(struct tw_context *context, struct tw_slot *slo
     switch ((*visit)++ % 3) {
     case 0:
         if (rank == 3 && warp->index == 1)
-            return (*visit = 3), TW_DONE;  // nobody waits for those that have ended
+            return (*visit = 3), TW_DONE;  // no warp waits for those that have ended
         CHECK(!tw_cluster_arrive(context, slot, warp, 1, warp->live));
         return TW_YIELDED;
     case 1:

@@ -1,5 +1,5 @@
-// Which judgement affine accesses get: the quick test of all lanes at once, or one access after the other, lane by lane.
-// What judges is replaced by functions that write down how they are called.
+// How affine accesses are judged: by the quick test of all lanes together, or one access after the other, lane by lane.
+// Functions that record their calls replace both.
 
 #include <string.h>
 
@@ -88,7 +88,7 @@ void tw_shadow_turns_global(TW_ACCESSES)
 
 typedef void handler(TW_AFFINE);
 
-// Two accesses at once, where the quick test passes or not.
+// Two accesses together, where the quick test passes or fails.
 static void access_affine(handler *handle, uint32_t mask, uint32_t how, bool passes)
 {
     memset(&quick, 0, sizeof quick);
@@ -112,7 +112,7 @@ static void test_what_the_quick_test_passes_is_done(void)
     CHECK(quick.warp == 3 && quick.base == 4096 && quick.rows == steps_of && quick.count == 5);
 }
 
-// Each member lane by lane, at its own distance from the base, as an instruction of its own.
+// Each member lane by lane, at its own distance from the base, as its own instruction.
 static void check_turns(int judge, uint32_t mask, uint32_t how)
 {
     CHECK(turns_made == 2);

@@ -34,7 +34,7 @@ static void test_behind_a_barrier_of_all_clocks_are_the_same(void)
 static void test_a_barrier_of_two_orders_these_alone(void)
 {
     struct shadow *s = fresh(0);
-    arrive(s, 0, 3, 0);  // only arrives, and goes on
+    arrive(s, 0, 3, 0);  // only arrives, and continues
     arrive(s, 1, 3, 1);
     go_on(s, 0);
     go_on(s, 1);
@@ -49,7 +49,7 @@ static void test_a_warp_that_runs_ahead_adds_nothing_to_a_round_that_is_over(voi
     arrive(s, 0, 1, 1);
     arrive(s, 1, 1, 1);
     go_on(s, 0);
-    arrive(s, 0, 1, 1);  // the next round, before the other has gone on from the first
+    arrive(s, 0, 1, 1);  // the next round, before the other has left the first
     go_on(s, 1);
     CHECK(s->of->known[1].of[0] == 2 && s->of->clocks[0].now == 3);
     free(s);

@@ -85,7 +85,7 @@ static void test_lanes_have_groups_of_their_own(void)
     copy(s, 0, UINT32_MAX, 0, 0);
     commit(s, 0, UINT32_MAX);
     commit(s, 0, 0xff);
-    wait_for(s, 0, UINT32_MAX, 1);  // of 3, 2 and 1 groups, the copy in the last but one, the last and the last
+    wait_for(s, 0, UINT32_MAX, 1);  // of 3, 2 and 1 groups; the copy is in the second-last, the last and the last
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
         CHECK(found(s, 0, 1u << lane, 0, TW_READS) == (lane >= 8));
     wait_for(s, 0, 0xff00, 0);

@@ -1,4 +1,4 @@
-// Shadow memory of global memory, driven access by access, and from several threads at once.
+// Shadow memory of global memory, driven access by access, and from several threads at the same time.
 
 #define _POSIX_C_SOURCE 200809L  // barriers of threads
 
@@ -116,7 +116,7 @@ static void test_the_quick_test_passes_what_other_blocks_have_read(void)
     }
 }
 
-// What several blocks have read is quiet until somebody writes it; where fences order accesses nothing is.
+// Cells that several blocks have read are quiet until a write; where fences order accesses, none is quiet.
 static void test_cells_are_quiet_until_they_are_written(void)
 {
     for (uint32_t turn = 0; turn < 2; turn++) {
@@ -136,7 +136,7 @@ static void test_cells_are_quiet_until_they_are_written(void)
     }
 }
 
-// Two blocks that meet at the same cells: one stores, the other reads, by the quick test where that passes.
+// Two blocks that access the same cells: one stores, the other reads, by the quick test if it passes.
 struct meeting {
     struct shadow *reader;
     struct shadow *writer;

@@ -98,7 +98,7 @@ static void test_a_settled_read_is_remembered_until_a_cell_changes(void)
     for (uint32_t i = 0; i < CELLS; i++)
         s->of->writes[i] = 1 << TW_CLOCK_SHIFT;
     synchronise(s);
-    for (uint32_t turn = 0; turn < 4; turn++)  // of them the last two find what the second left
+    for (uint32_t turn = 0; turn < 4; turn++)  // the last two find the second one's state
         CHECK(tw_shadow_reads_shared(&s->launch, s->of, 5, turn % WARPS, 0, rows, count));
     CHECK(s->of->settled[5].row == 6 && s->of->settled[5].version == s->of->version);
     access_shared(s, 0, 1, 0, 4, TW_READS);
@@ -107,7 +107,7 @@ static void test_a_settled_read_is_remembered_until_a_cell_changes(void)
     free(s);
 }
 
-// The exact judgement, of which the quick test must be a part: nothing is wrong where that passes.
+// The exact judgement, of which the quick test must be a part: if the quick test passes, nothing is wrong.
 static void judge_exactly(struct shadow *s, uint32_t w, uint32_t tile, uint32_t how)
 {
     uint64_t addresses[TW_LANES];

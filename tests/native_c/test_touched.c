@@ -1,4 +1,4 @@
-// Maps of the bytes that accesses touch, against setting them byte by byte.
+// Maps of the bytes that accesses touch, against maps that are set byte by byte.
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void want(const uint64_t *addresses, uint32_t mask, uint32_t bytes)
                 wanted[addresses[lane] - BASE + i] = 1;
 }
 
-// Lanes in a row, rows of some lanes each, or anywhere, and some of them before or behind the memory, or across its end.
+// Lanes in a row, in rows of some lanes each, or anywhere; some are before or after the memory, or across its end.
 // Some of the bytes were touched before.
 static void free_addresses(void)
 {
@@ -43,7 +43,7 @@ static void free_addresses(void)
         uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
             addresses[lane] = kind ? start + lane * bytes + lane / row * 64 : BASE - 64 + bytes * chance(2176 / bytes);
-        if (chance(2)) {  // else what was touched before stays
+        if (chance(2)) {  // else the touched bytes stay
             uint32_t lane = chance(TW_LANES);
             clear();
             addresses[lane] = BASE + BYTES - bytes / 2;
@@ -54,7 +54,7 @@ static void free_addresses(void)
     }
 }
 
-// Rows of lanes so many strides from the base, which may lie before it, or one in the other.
+// Rows of lanes at this many strides from the base, which may be before it, or overlap.
 static void offsets_and_strides(void)
 {
     static const struct tw_touched_run runs[] = {{0, (uint64_t)0 - 8, 12}, {2, 0, 92}, {2, 160, 4}};
