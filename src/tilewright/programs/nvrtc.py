@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.native import store
 from tilewright.native.once import once
 from tilewright.programs import nvrtc_cache
 from tilewright.programs.optional import missing, require
@@ -48,7 +49,7 @@ def compile_cuda(
     """
     flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *options, *["-lineinfo"] * lineinfo]
     folders = _folders()
-    facts = (entry, path, _version(), *_HEADERS.values())
+    facts = (entry, path, _version(), store.fingerprint("programs"))
     return nvrtc_cache.kept(source, path, flags, folders, facts, lambda: _compiled(source, entry, flags, folders, path))
 
 
@@ -93,13 +94,16 @@ def _folders() -> list[str]:
 
 @once
 def _version() -> str:
-    """Which NVRTC it is: the versions of its wheels, which are found first, or the library's path, size and time."""
-    wheels = []
-    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+    """Which NVRTC it is: the versions of its wheels, which are found first, or the library's path, size and time.
+
+    The bindings choose between the wheels.
+    """
+    wheels = {}
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "cuda-bindings"):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            wheels.append(metadata.version(name))
-    if wheels:
-        return " ".join(wheels)
+            wheels[name] = metadata.version(name)
+    if wheels.keys() - {"cuda-bindings"}:
+        return str(wheels)
     try:
         path = require("cuda.pathfinder", _PURPOSE).load_nvidia_dynamic_lib("nvrtc").abs_path
     except RuntimeError as cause:

@@ -93,7 +93,11 @@ def test_every_input_counts(made: list[str], tmp_path: Path, change: str) -> Non
         ("#\\\ninclude <cuda_fp16.h>\n", ()),
         ("%:include <cuda_fp16.h>\n", ()),
         ("// __TIME__\n", ()),
+        ("#in\\\nclude <cuda_fp16.h>\n", ()),
+        ("#include_next <cuda_fp16.h>\n", ()),
         ("", ("--pre-include=cuda_fp16.h",)),
+        ("", ("-I .",)),
+        ("", ("-I=.",)),
     ],
 )
 def test_a_program_with_unknown_inputs_is_compiled_each_time(
@@ -103,6 +107,48 @@ def test_a_program_with_unknown_inputs_is_compiled_each_time(
     for _ in range(2):
         compiled(tmp_path, *options, source=source)
     assert made == ["k", "k"]
+
+
+@pytest.mark.parametrize("ahead", ["/**/ ", "\f"])
+def test_a_header_counts_whatever_is_before_its_include(made: list[str], tmp_path: Path, ahead: str) -> None:
+    for value in (10, 20):
+        (tmp_path / "first.h").write_text(f"#define VALUE {value}.0f\n")
+        text = compiled(tmp_path, source=ahead + SOURCE)
+    assert "1101004800" in text  # the bits of 20
+    assert made == ["k", "k"]
+
+
+def test_headers_may_include_each_other_through_other_folders(made: list[str], tmp_path: Path) -> None:
+    for folder, other in (("a", "b"), ("b", "a")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.h").write_text(f'#pragma once\n#include "../{other}/{other}.h"\n')
+    (tmp_path / "first.h").write_text('#include "a/a.h"\n#define VALUE 1.0f\n')
+    compiled(tmp_path)
+    compiled(tmp_path)
+    assert made == ["k"]
+
+
+def test_nvrtc_says_that_a_header_s_name_is_too_long(made: list[str], tmp_path: Path) -> None:
+    with pytest.raises(nvrtc.CompileError, match="cannot open source file"):
+        compiled(tmp_path, source=SOURCE.replace("first", "x" * 300))
+
+
+def test_a_header_that_changes_during_the_making_makes_no_entry(
+    made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = tmp_path / "first.h"
+    header.write_text("#define VALUE 1.0f\n")
+    compile_ = nvrtc._compiled
+
+    def changed(*arguments: object) -> tuple[str, str]:
+        header.write_text("#define VALUE 10.0f\n")
+        return compile_(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as context:
+        context.setattr(nvrtc, "_compiled", changed)
+        compiled(tmp_path)
+    header.write_text("#define VALUE 1.0f\n")
+    assert "1065353216" in compiled(tmp_path)  # the bits of 1
 
 
 def test_a_header_of_cuda_counts_by_its_folder(
