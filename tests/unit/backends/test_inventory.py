@@ -1,4 +1,4 @@
-"""What this machine multiplies on, and how that is told."""
+"""The list of devices that multiply on this machine, and its report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_opencl_devices_are_listed_with_what_they_can_do(monkeypatch: pytest.Mon
     assert {"float64", "shares the host's memory", "Portable"} <= set(processor.features)
 
 
-def test_what_is_missing_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch, tilewright: Run) -> None:
+def test_a_missing_device_has_a_reason_and_advice(monkeypatch: pytest.MonkeyPatch, tilewright: Run) -> None:
     def none() -> Any:
         raise DeviceError("there must be an OpenCL driver with a device (got none); install one")
 
@@ -83,7 +83,7 @@ def test_a_device_is_chosen_by_number_or_a_part_of_its_name(name: str, which: in
 
 
 @pytest.mark.parametrize("name", ["opencl:2", "opencl:arc", "cuda", "opencl-1"])
-def test_a_name_that_means_none_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match=r"0 AMD APP: Radeon; 1 Portable: Xeon|must be named"):
         choose(name, FOUND)
 

@@ -1,5 +1,5 @@
-"""Products by the catalogue's kernels: the CPU engine's bits for whatever they take, on the simulated GPU and through
-the launcher of a real one, whose driver the simulated driver plays.
+"""Products by the catalogue's kernels: the CPU engine's bits for all operands, on the simulated GPU and
+through the launcher of a real one, with the simulated driver.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def test_sums_of_64_bits_wrap() -> None:
 
 
 def scaled(total: Any, row: Any, column: Any, mask: Any) -> Any:
-    """Operands along each axis, of other dtypes, and functions whose rounding would show if any step were fused."""
+    """Operands along each axis, of other dtypes, and functions whose bits would differ if any step were fused."""
     return tw.astype(tw.where(mask, tw.sigmoid(total * row + column), total - row), "bfloat16")
 
 
@@ -197,7 +197,7 @@ def test_epilogues_have_the_bits_of_the_processor() -> None:
     assert same(tw.matmul(a[..., :0], b[:0], device="simulated", **asked), tw.matmul(a[..., :0], b[:0], **asked))
 
 
-def test_an_epilogue_may_tell_truth_values() -> None:
+def test_an_epilogue_may_return_booleans() -> None:
     a, b = drawn((3, 5), "float32"), drawn((5, 70), "float32", 1)
     wanted, out = tw.matmul(a, b) < 0.5, np.ones((3, 140), np.bool_)[:, ::2]
     found = tw.matmul(a, b, device="simulated", epilogue=lambda total: total < 0.5)
@@ -209,7 +209,7 @@ def test_an_epilogue_may_tell_truth_values() -> None:
     assert not wanted.all()
 
 
-def test_tensor_cores_have_epilogues_where_the_order_allows_them() -> None:
+def test_tensor_cores_have_epilogues_if_the_order_allows_them() -> None:
     a, b, row = drawn((33, 40), "float16"), drawn((40, 50), "float16", 1), drawn((50,), "float32", 2)
     asked: dict[str, Any] = {"order": "fast", "device": "simulated:a100"}
     assert tw.plan(a.shape, b.shape, "float16", epilogue=tw.relu, **asked).kernel.source == "TC"
@@ -219,7 +219,7 @@ def test_tensor_cores_have_epilogues_where_the_order_allows_them() -> None:
 
 
 @pytest.mark.parametrize("spaced", [False, True])
-def test_what_c_holds_is_scaled_and_added(spaced: bool) -> None:
+def test_earlier_values_of_c_are_scaled_and_added(spaced: bool) -> None:
     a, b, held = drawn((40, 19), "int32"), drawn((19, 67), "int32", 1), drawn((40, 134), "int32", 2)
     outs = [np.array(held)[:, ::2] if spaced else np.array(held[:, :67]) for _ in range(2)]
     for out, device in zip(outs, (None, "simulated"), strict=True):
@@ -227,7 +227,7 @@ def test_what_c_holds_is_scaled_and_added(spaced: bool) -> None:
     assert same(outs[1], outs[0])
 
 
-def test_what_no_kernel_does_is_refused() -> None:
+def test_products_without_a_kernel_are_refused() -> None:
     one = np.ones((2, 2), np.complex64)
     with pytest.raises(DeviceError, match=r"NVIDIA A100.*, simulated: .*not in complex64; convert the operands"):
         tw.matmul(one, one, device="simulated:a100")
@@ -235,7 +235,7 @@ def test_what_no_kernel_does_is_refused() -> None:
         tw.plan((2, 2), (2, 2), "complex64", device="simulated:a100")
 
 
-def test_large_products_of_booleans_are_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_products_of_booleans_use_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.engine.lowering._WORDS_WORK", 1)
     p, q = drawn((70, 80), "bool"), drawn((80, 66), "bool", 1)
     assert same(tw.matmul(p, q, device="simulated"), p @ q)
@@ -274,7 +274,7 @@ def test_without_a_gpu_cuda_says_so() -> None:
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The simulated driver in the place of cuda.core and of the driver's bindings: no cuda.core goes without a driver.
+    """The simulated driver in place of cuda.core, which needs a driver, and of the driver's bindings.
 
     Its own classes stand for cuda.core's in numba-cuda too; what they lack is made of the driver's calls here.
     """
@@ -303,7 +303,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
                 driver.cuMemFree(self.handle)
 
             def __del__(self) -> None:
-                """Nothing is given back by itself."""
+                """Nothing is freed automatically."""
 
         class Device(host_side.Device):
             def create_stream(self) -> Stream:
@@ -340,7 +340,7 @@ def test_the_launcher_of_a_real_gpu_gives_the_same_bits(gpu: Any, case: str, dty
     assert same(found, expected)
     matrices = int(np.prod(np.shape(expected)[:-2])) if case != "no sums" else 0
     assert gpu.launches - before == matrices, "on the driver, and one launch a matrix"
-    assert gpu.memory.allocated_bytes == held, "all memory is given back"
+    assert gpu.memory.allocated_bytes == held, "all memory is freed"
 
 
 def test_a_real_gpu_has_a_plan_and_its_name_in_refusals(gpu: Any) -> None:

@@ -1,5 +1,5 @@
-"""The choice of a kernel: which ones an order of sums allows, in which order they come, and that bits stay as they are
-whatever the shape.
+"""The choice of a kernel: which ones an order of sums allows, their ranking, and that bits do not depend on
+the shape.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def names(found: Choice) -> list[str]:
     return [one.record.name for one in found.candidates]
 
 
-def test_the_kernel_goes_by_the_shape() -> None:
+def test_the_kernel_depends_on_the_shape() -> None:
     assert names(choice("float32", 16, 16, 512))[0] == "shared_memory_16"
     assert names(choice("float32", 1500, 1500, 500))[0] in {"warp_tiled", "double_buffered"}
     assert names(choice("float64", 4096, 4096, 4096))[0] == "tensor_core_f64"
@@ -48,7 +48,7 @@ def test_the_kernel_goes_by_the_shape() -> None:
     assert set(names(choice("float64", 2**16, 16, 2**16))) == {"tiled", "naive"}
 
 
-def test_a_kernel_takes_the_epilogue_and_the_algebra_that_are_asked_for() -> None:
+def test_a_kernel_takes_the_requested_epilogue_and_algebra() -> None:
     h100, large = machine.gpu("h100"), (4096, 4096, 4096)
     for name, total, order in (
         ("float16", "float32", "fast"), ("float64", "float64", "canonical"), ("int8", "int8", "fast"),
@@ -61,7 +61,7 @@ def test_a_kernel_takes_the_epilogue_and_the_algebra_that_are_asked_for() -> Non
     assert names(chosen(least, *large, h100, (9, 0))) == ["semiring"]
 
 
-def test_nothing_is_left_of_what_no_kernel_takes() -> None:
+def test_a_problem_that_no_kernel_takes_has_no_choice() -> None:
     with pytest.raises(DeviceError, match=r"must fit its grid \(got 65536, 16, 65536 in float32\)"):
         choice("float16", 2**16, 16, 2**16, order="fast")
 
@@ -89,7 +89,7 @@ def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) ->
 @pytest.mark.parametrize(("columns", "first"), [
     ((False, False), "hopper"), ((True, False), "hopper_tn"), ((False, True), "hopper_nt"), ((True, True), "hopper_tt"),
 ])  # fmt: skip
-def test_operands_are_read_as_they_lie(columns: tuple[bool, bool], first: str) -> None:
+def test_operands_are_read_in_their_layout(columns: tuple[bool, bool], first: str) -> None:
     gpu, kind = machine.gpu("h100"), Kind("float16", "float16", "float16", "float32", order="fast")
     found = chosen(kind, 4096, 4096, 4096, gpu, (9, 0), columns)
     several = {"hopper", "hopper_multicast", "hopper_tn", "hopper_nt", "hopper_tt"} & set(names(found))
@@ -98,7 +98,7 @@ def test_operands_are_read_as_they_lie(columns: tuple[bool, bool], first: str) -
 
 
 @pytest.mark.volume
-def test_a_plan_and_a_product_go_by_how_operands_lie() -> None:
+def test_a_plan_and_a_product_depend_on_the_layout_of_operands() -> None:
     a, b = operands(66, 40, 72, "float16")
     asked: Any = {"device": "simulated:h100", "order": "fast"}
     whole = tw.matmul(a, b, **asked)
@@ -134,7 +134,7 @@ def test_the_estimate_of_a_semiring_is_near_its_predicted_time(name: str) -> Non
     assert 0.7 < semiring_seconds(name) / found.seconds < 1.4
 
 
-def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
+def test_a_kernel_is_chosen_for_its_rate_and_its_bound() -> None:
     large = (4096, 4096, 4096)
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
     assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
@@ -232,7 +232,7 @@ def test_a_plan_says_why() -> None:
     assert "float32, fast order, within (k + 16) 2^-23 |A| |B| of the exact ones" in str(fast)
 
 
-def test_a_gpu_that_is_not_there_has_plans_alone() -> None:
+def test_a_missing_gpu_has_only_plans() -> None:
     plan = tw.plan((30, 40), (40, 50), "float32", device="t4")
     assert plan.ranking == tw.plan((30, 40), (40, 50), "float32", device="simulated:t4").ranking
     one = np.ones((30, 40), np.float32)
@@ -245,7 +245,7 @@ def test_a_gpu_that_is_not_there_has_plans_alone() -> None:
 
 @pytest.mark.parametrize("order", ["tf32x3", "fast"])
 @pytest.mark.parametrize("device", [None, "opencl"])
-def test_what_has_no_other_kernel_multiplies_canonically(
+def test_a_problem_without_another_kernel_multiplies_canonically(
     device: str | None, order: Any, request: pytest.FixtureRequest
 ) -> None:
     if device:
@@ -255,7 +255,7 @@ def test_what_has_no_other_kernel_multiplies_canonically(
     assert same_bits(tw.matmul(a, b, device=device, order=order), tw.matmul(a, b))
 
 
-def test_the_record_of_a_real_gpu_is_that_which_is_most_like_it() -> None:
+def test_the_record_of_a_real_gpu_is_the_most_similar_one() -> None:
     for record in GPUS:
         assert machine.nearest(record.name, record.compute_capability, record.multiprocessors) is record
     assert machine.nearest("NVIDIA H100 80GB HBM3", (9, 0), 132).key in {"h100", "h200"}

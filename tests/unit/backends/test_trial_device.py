@@ -1,4 +1,4 @@
-"""A device added in a test: one module with what the protocol asks for, and one row of the table."""
+"""A device added in a test: one module that implements the protocol, and one row of the table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Slow:
 
 
 class SlowArrays:
-    """Lists of rows as arrays that lie on the abacus."""
+    """Lists of rows as arrays on the abacus."""
 
     def seen(self, name: str, value: Any) -> Any:
         return value
@@ -68,7 +68,7 @@ class SlowArrays:
 
 
 class Beads:
-    """An array that lies on the abacus."""
+    """An array on the abacus."""
 
     def __init__(self, values: Array) -> None:
         self.values, self.shape, self.dtype, self.size = values, values.shape, values.dtype, values.size
@@ -89,7 +89,7 @@ def abacus(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_it_multiplies_what_the_processor_does(abacus: Any) -> None:
+def test_it_multiplies_all_that_the_processor_does(abacus: Any) -> None:
     random = np.random.default_rng(1)
     a, b = random.integers(-9, 9, (2, 5, 7)).astype(np.float32), random.integers(-9, 9, (7, 3)).astype(np.float32)
     bias = np.float32([1, -100, 3])
@@ -107,7 +107,7 @@ def test_complex_numbers_and_booleans_are_lowered_for_it(abacus: Any) -> None:
     assert (tw.matmul(p, p, device="abacus") == p @ p).all()
 
 
-def test_a_plan_and_the_list_of_devices_ask_it(abacus: Any, tilewright: Callable[..., Any]) -> None:
+def test_a_plan_and_the_list_of_devices_use_it(abacus: Any, tilewright: Callable[..., Any]) -> None:
     plan = tw.plan((4, 5), (5, 6), "float32", device="abacus")
     assert (plan.path, plan.flops) == ("by hand", 240)
     assert "one bead at a time" in str(plan)
@@ -117,7 +117,7 @@ def test_a_plan_and_the_list_of_devices_ask_it(abacus: Any, tilewright: Callable
     assert listed["abacus"] == "An abacus"
 
 
-def test_what_it_cannot_is_refused_before_it_is_asked_for_it(abacus: Any) -> None:
+def test_unsupported_products_are_refused_before_it_is_called(abacus: Any) -> None:
     one = np.ones((2, 2), np.float32)
     for call in (tw.matmul, lambda a, b, **asked: tw.plan(a.shape, b.shape, a.dtype, **asked)):
         with pytest.raises(DeviceError, match="An abacus: an abacus has plus and times alone"):
@@ -134,7 +134,7 @@ def test_the_ladder_has_no_rungs_there(abacus: Any, tilewright: Callable[..., An
     assert "--device must be one of simulated, cpu, cuda, opencl" in done.err
 
 
-def test_arrays_that_lie_on_it_are_multiplied_there(abacus: Any) -> None:
+def test_arrays_on_it_are_multiplied_there(abacus: Any) -> None:
     a, b = Beads(np.full((2, 3), 2, np.int8)), Beads(np.full((3, 4), 5, np.int8))
     found = tw.matmul(a, b, dtype="int32")
     assert isinstance(found, Beads)
@@ -144,7 +144,7 @@ def test_arrays_that_lie_on_it_are_multiplied_there(abacus: Any) -> None:
         tw.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)])
 
 
-def test_a_device_that_is_none_is_refused_with_those_there_are(abacus: Any) -> None:
+def test_an_unknown_device_is_refused_with_the_known_ones(abacus: Any) -> None:
     with pytest.raises(ValueError, match=r"`device` must be cpu, cuda, .*, simulated:NAME or abacus \(got 'loom'\)"):
         tw.matmul([[1]], [[1]], device="loom")
     with pytest.raises(ValueError, match="must be cpu, cuda"):

@@ -1,4 +1,4 @@
-"""What a tuner keeps: it changes the order of a ranking alone, and survives whatever ends or disturbs who writes it."""
+"""Times that a tuner keeps: they change only the order of a ranking, and survive the end of their writer."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def chosen() -> ranking.Choice:
     return ranking.chosen(SINGLE, *SHAPE, GPU, GPU.compute_capability)
 
 
-def test_what_may_not_multiply_is_not_taken() -> None:
+def test_kernels_that_may_not_multiply_are_not_taken() -> None:
     before = plan()
-    for name in ("tensor_core_tf32", "no_such_kernel"):  # one of another chain, and one that is gone
+    for name in ("tensor_core_tf32", "no_such_kernel"):  # one of another chain, and one that no longer exists
         winners.keep(key(), Timed(name, 1e-9, "memory", SHAPE))
     assert plan().ranking == before.ranking
 
@@ -139,7 +139,7 @@ def linked(path: Path) -> None:
     spoiled(lambda found: found["times"][0].update(extents=[8, 8])),
     spoiled(lambda found: found["times"][0].update(kernel=["warp_tiled"])),
 ])  # fmt: skip
-def test_an_entry_that_is_not_sound_is_ignored_with_one_warning(cache: Path, spoil: Callable[[Path], object]) -> None:
+def test_an_invalid_entry_is_ignored_with_one_warning(cache: Path, spoil: Callable[[Path], object]) -> None:
     before = plan().ranking
     winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))
     assert plan().ranking != before, "the clean twin is read"
@@ -154,7 +154,7 @@ def test_an_entry_that_is_not_sound_is_ignored_with_one_warning(cache: Path, spo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         winners.keep(key(), Timed(before[-1].name, 1e-9, "memory", SHAPE))
-    assert plan().ranking != before, "a tuner writes it anew"
+    assert plan().ranking != before, "a tuner writes it again"
 
 
 def test_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         winners.keep(key(), Timed("warp_tiled", 1e-4, "memory", SHAPE))
 
 
-#: Functions for the programs below, which fork: a test's own process has threads.
+#: Functions for the programs below, which fork; a test's own process cannot, because it has threads.
 _PRELUDE = """
 import itertools, os, resource, signal, sys, warnings
 from pathlib import Path
@@ -278,7 +278,7 @@ print("after" in kept())
     assert shown == "True"
 
 
-def test_tuners_at_once_lose_none_of_each_others_times(tmp_path: Path) -> None:
+def test_parallel_tuners_lose_no_times(tmp_path: Path) -> None:
     shown = program(
         """
 def tuner(number):
@@ -318,7 +318,7 @@ print(*kept(), len(list((root / "winners").iterdir())))
     assert shown.split() == ["OSError", "old", "1"]
 
 
-def test_an_entry_says_what_it_is_of(cache: Path) -> None:
+def test_an_entry_names_its_problem(cache: Path) -> None:
     one = Timed("warp_tiled", 1e-4, "memory", SHAPE)
     winners.keep(key(), one)
     found = json.loads(entry(cache).read_text())
@@ -332,7 +332,7 @@ def test_an_entry_says_what_it_is_of(cache: Path) -> None:
     [("kernels/warp_tiled.cu", True), ("kernels/tiles.cuh", True), ("prediction/opcodes.toml", True),
      ("prediction/multiprocessor.bc", True), ("kernels/notes.txt", False)],
 )  # fmt: skip
-def test_times_are_of_the_sources_that_made_them(
+def test_times_belong_to_the_sources_that_made_them(
     name: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for room in winners._SOURCES:

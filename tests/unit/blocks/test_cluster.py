@@ -1,4 +1,4 @@
-"""Tiles made by the workers of a Dask cluster: what dies, joins or fails changes no bit, and the journal stays true."""
+"""Tiles made by a Dask cluster: workers that die, join or fail change no bit, and the journal stays correct."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def client(local_cluster: Any) -> Iterator[Any]:
 
 
 def shared(folder: Path, kind: Any = cluster_works.Recorded) -> tuple[TileMaker, np.ndarray[Any, Any]]:
-    """A product of 16 tiles, and what it is in memory; the processes that make tiles leave their names in `made`."""
+    """A product of 16 tiles, and the same in memory; processes that make tiles leave their names in `made`."""
     a, b = cluster_works.saved(folder)
     (folder / "made").mkdir()
     found = plan(Sizes((400, 300, 90), (8, 8), 8, 8), 1 << 22, least_tiles=TILES)
@@ -109,7 +109,7 @@ def test_a_worker_that_joins_gets_tiles(client: Any, tmp_path: Path, monkeypatch
     class Joined(Notes):
         def add(self, tile: int, crc32: int) -> None:
             super().add(tile, crc32)
-            gone.clear()  # the second worker is there from now on
+            gone.clear()  # from now on there is a second worker
 
     everyone = client.nthreads
     monkeypatch.setattr(client, "nthreads", lambda: {x: n for x, n in everyone().items() if x not in gone})
@@ -120,14 +120,14 @@ def test_a_worker_that_joins_gets_tiles(client: Any, tmp_path: Path, monkeypatch
     assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
 
 
-def test_what_a_worker_raises_comes_back(client: Any, tmp_path: Path) -> None:
+def test_an_error_of_a_worker_is_raised(client: Any, tmp_path: Path) -> None:
     share, _ = shared(tmp_path, cluster_works.Failing)
     with pytest.raises(StorageError, match="make room") as raised:
         Cluster(client).make(share, Notes())
     assert raised.value.errno == 28 and not client.futures
 
 
-def test_ctrl_c_leaves_what_was_noted(client: Any, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_the_journal(client: Any, tmp_path: Path) -> None:
     share, expected = shared(tmp_path)
 
     class Interrupted(Notes):
@@ -176,12 +176,12 @@ def test_a_worker_makes_one_tile_at_a_time(tmp_path: Path) -> None:
     assert at_once and set(at_once) == {1}
 
 
-def test_a_tile_asked_for_when_the_last_is_done_finds_one_thread(tmp_path: Path) -> None:
+def test_a_tile_requested_at_the_end_of_the_last_finds_one_thread(tmp_path: Path) -> None:
     share, expected = shared(tmp_path)
     ended, lock = threading.Event(), threading.Lock()
 
     class Suspended:
-        """A lock whose holder stops a moment after it gave it back, as the interpreter may let it."""
+        """A lock whose holder pauses after the release, as the interpreter may make it."""
 
         def __enter__(self) -> None:
             lock.acquire()
@@ -203,16 +203,16 @@ def test_a_tile_asked_for_when_the_last_is_done_finds_one_thread(tmp_path: Path)
         assert made.result(10) == zlib.crc32(np.ascontiguousarray(expected[rows, columns]))
 
 
-def test_a_worker_keeps_nothing_of_a_product_that_is_over(tmp_path: Path) -> None:
+def test_a_worker_keeps_nothing_of_a_finished_product(tmp_path: Path) -> None:
     share, _ = shared(tmp_path)
     share.asked(0, 1).result(10)
     kept = weakref.ref(share)
-    gc.disable()  # which runs when it likes: tiles would be held until then
+    gc.disable()  # it runs at any time, and tiles would be kept until then
     try:
         del share
         until = time.monotonic() + 10
         while kept() is not None and time.monotonic() < until:
-            time.sleep(0.01)  # the thread that made tiles ends
+            time.sleep(0.01)  # the thread that makes tiles ends
         assert kept() is None
     finally:
         gc.enable()
@@ -239,25 +239,25 @@ def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
     opened = Told(a), Told(b), CountingStore(np.zeros((300, 300), np.int64))
 
     def stores() -> Any:
-        assert asked.wait(10)  # a tile that nobody has asked for yet cannot be read ahead
+        assert asked.wait(10)  # a tile that is not requested yet cannot be read ahead
         return opened
 
     share = TileMaker(found, stores, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
     diagonal = (0, 4, 8)  # no two have a panel in common
     promised = [share.asked(tile, 1) for tile in diagonal]
-    assert share.asked(8, 1) is promised[2]  # Dask may ask again for what it took for lost
+    assert share.asked(8, 1) is promised[2]  # Dask may request a tile again that it believed lost
     asked.set()
     for made, i in zip(promised, range(0, 300, 100), strict=True):
         assert made.result() == zlib.crc32(np.ascontiguousarray((a @ b)[i : i + 100, i : i + 100]))
     assert all(summed) and not read.acquire(blocking=False)
 
 
-def test_only_clients_that_wait_are_taken() -> None:
+def test_only_synchronous_clients_are_accepted() -> None:
     with pytest.raises(ArgumentTypeError, match=r"`client` must be a distributed\.Client .*got str"):
         Cluster("tcp://127.0.0.1:8786")
 
 
-def test_a_scheduler_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.2)
     with (
         pytest.raises(DeviceError, match=r"tcp://127\.0\.0\.1:1: must be the address of a Dask scheduler"),
@@ -289,7 +289,7 @@ for address in ("nonsense", f"tcp://127.0.0.1:{server.getsockname()[1]}"):
 """
 
 
-def test_addresses_of_nobody_and_of_other_servers_are_reported_and_nothing_else_is() -> None:
+def test_only_addresses_without_a_scheduler_are_reported() -> None:
     done = subprocess.run([sys.executable, "-c", WRONG_ADDRESSES], capture_output=True, text=True, check=False)
     assert done.stderr == "" and done.stdout.count(": must be the address of a Dask scheduler") == 2
 
@@ -306,7 +306,7 @@ def test_two_workers_never_write_one_chunk() -> None:
         check_writers(found, Chunked())  # type: ignore[arg-type]
 
 
-def test_memory_is_that_of_the_worker_with_least() -> None:
+def test_memory_is_the_least_of_all_workers() -> None:
     found = object.__new__(Cluster)
     seen = functools.partial(cluster.Seen, "1", 1)
     found.workers = {

@@ -1,4 +1,4 @@
-"""Who gets which tile: every tile once, neighbours to the same worker, two for each at a time."""
+"""Assignment of tiles to workers: every tile once, neighbours to the same worker, two for each at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.blocks.dealing import AHEAD, Deal
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7, 200])
-def test_each_tile_is_dealt_once_and_no_worker_has_more_than_it_may(parts: int) -> None:
+def test_each_tile_is_assigned_once_and_no_worker_has_more_than_it_may(parts: int) -> None:
     pick, deal = random.Random(parts), Deal(range(100, 200), parts)
     held: dict[int, list[int]] = {worker: [] for worker in range(7)}
     seen: dict[int, list[int]] = {worker: [] for worker in held}
@@ -26,7 +26,7 @@ def test_each_tile_is_dealt_once_and_no_worker_has_more_than_it_may(parts: int) 
     assert sorted(itertools.chain(*seen.values())) == list(range(100, 200)) and not any(held.values())
 
 
-def test_workers_that_are_alike_go_through_their_own_part() -> None:
+def test_equal_workers_make_their_own_part() -> None:
     deal, turns = Deal(range(40), parts=4), 10
     seen: dict[int, list[int]] = {worker: list(deal.to(worker)) for worker in range(4)}
     for turn in range(turns):
@@ -38,7 +38,7 @@ def test_workers_that_are_alike_go_through_their_own_part() -> None:
     assert not deal.goes_on
 
 
-def test_who_has_nothing_left_takes_the_later_half_of_the_longest_part() -> None:
+def test_an_idle_worker_takes_the_later_half_of_the_longest_part() -> None:
     deal = Deal(range(24), parts=2)
     assert [*deal.to("slow"), *deal.to("quick")] == [0, 1, 12, 13]
     for tile in range(12, 24):
@@ -49,7 +49,7 @@ def test_who_has_nothing_left_takes_the_later_half_of_the_longest_part() -> None
     assert list(deal.to("joins")) == [4, 5]  # of 2 to 6, and 9 to 11
 
 
-def test_tiles_of_the_dead_stay_their_load_until_others_made_them() -> None:
+def test_tiles_of_dead_workers_stay_their_load_until_others_have_made_them() -> None:
     deal = Deal(range(5))
     assert list(deal.to("dead")) == [0, 1] and list(deal.to("alive")) == [3, 4]
     deal.ended(3)

@@ -1,4 +1,4 @@
-"""The journal of a product larger than memory: what a crash leaves of it is read, another product's is refused."""
+"""The journal of a product larger than memory: it can be read after a crash, and another product's is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRODUCT = {"a": {"path": "a.npy", "shape": (3, 4)}, "dtype": "float32"}
 
 
 def started(path: Path, **more: object) -> Journal:
-    """The journal as it is after a process that only opened it."""
+    """A journal that a process only opened."""
     with Journal.opened(path, {**PRODUCT, **more}) as journal:
         return journal
 
@@ -48,7 +48,7 @@ def test_another_product_is_refused_by_what_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b'{"tile": 1}\n', b"\xff\xfe\n"])
-def test_lines_of_others_end_what_is_believed(tmp_path: Path, line: bytes) -> None:
+def test_reading_stops_at_foreign_lines(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "c.journal"
     started(path).add(0, 1)
     path.write_bytes(path.read_bytes() + line + b'{"crc32": 9, "tile": 9}\n')
@@ -59,7 +59,7 @@ def test_lines_of_others_end_what_is_believed(tmp_path: Path, line: bytes) -> No
 
 
 @pytest.mark.parametrize("tile", [4, -1, 10**30])
-def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) -> None:
+def test_reading_stops_at_a_tile_out_of_range(tmp_path: Path, tile: int) -> None:
     path = tmp_path / "c.journal"
     journal = started(path)
     for done in (3, tile, 0):
@@ -75,7 +75,7 @@ def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) ->
         assert journal.done == {3: 1, 2: 3}
 
 
-def test_force_drops_what_another_product_began(tmp_path: Path) -> None:
+def test_force_drops_another_product_s_journal(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     started(path).add(0, 1)
     with Journal.opened(path, {"a": 2}, force=True) as journal:
@@ -94,7 +94,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     started(path)
 
 
-def test_the_tile_of_what_was_begun(tmp_path: Path) -> None:
+def test_the_tile_of_an_unfinished_product(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     assert Journal.tile_of(path) is None
     started(path, tile=(3, 4))

@@ -1,4 +1,4 @@
-"""Plans of products larger than memory: they fit, read what they say, and come near the least."""
+"""Plans of products larger than memory: they fit in memory, state what they read, and come near the lower bound."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_plan_fits_and_covers_c_once(
         assert places == list(range(extent))
 
 
-def test_the_memory_that_is_reported_is_enough_where_larger_steps_take_more() -> None:
+def test_the_reported_memory_is_enough_if_larger_steps_take_more() -> None:
     sizes = Sizes((4000, 4000, 4000), (4, 4), 4, 4, extra_bytes=lambda *extents: 1000 * max(extents))
     with pytest.raises(ArgumentValueError, match=r"must be at least 4 MB: 3\.101 MB for one tile"):
         plan(sizes, 3_100_000)
@@ -58,7 +58,7 @@ def test_tiles_follow_each_other_side_by_side() -> None:
         assert abs(row - next_row) + abs(column - next_column) == 1
 
 
-def test_tiles_go_down_columns_where_that_reads_less() -> None:
+def test_tiles_go_down_columns_if_that_reads_less() -> None:
     found = plan(Sizes((3000, 3000, 900), (4, 4), 4, 4), 16 << 20)
     row_by_row = dataclasses.replace(found, by_columns=False)
     assert found.by_columns and sum(read_by_parts(found, 1)) == found.read_bytes < sum(read_by_parts(row_by_row, 1))
@@ -77,12 +77,12 @@ def test_panels_and_tiles_are_whole_chunks() -> None:
     assert found.strip_rows % 128 == 0
 
 
-def test_what_lies_in_memory_takes_none_and_is_not_read() -> None:
+def test_operands_in_memory_take_none_and_are_not_read() -> None:
     sizes = Sizes((2000, 2000, 2000), (8, 8), 8, 8, resident=(True, True))
     assert plan(sizes, 32 << 20).read_bytes == 0
 
 
-def test_the_tile_of_what_was_begun_is_kept() -> None:
+def test_the_tile_of_an_unfinished_product_is_kept() -> None:
     sizes = Sizes((2000, 2000, 2000), (8, 8), 8, 8)
     found = plan(sizes, 64 << 20, tile=(100, 300))
     assert (found.rows, found.columns) == (100, 300)
@@ -90,12 +90,12 @@ def test_the_tile_of_what_was_begun_is_kept() -> None:
         plan(sizes, 1 << 18, tile=(1000, 1000))
 
 
-def test_a_slow_disk_writes_beside_the_sums() -> None:
+def test_a_slow_disk_writes_during_the_sums() -> None:
     sizes = Sizes((20_000, 20_000, 200), (4, 4), 4, 4)
     assert plan(sizes, 256 << 20, Rates(1e11, 1e9, 2e8)).tiles_held == 2
 
 
-def test_the_plan_says_what_it_does() -> None:
+def test_the_plan_reports_its_steps() -> None:
     found: BlockPlan = plan(Sizes((4096,) * 3, (4, 4), 4, 4, batch=3), 64 << 20)
     text = str(found)
     assert text.startswith("product  3 of 4,096 x 4,096 by 4,096 x 4,096\ntiles    ")
@@ -104,7 +104,7 @@ def test_the_plan_says_what_it_does() -> None:
 
 
 def read_by_parts(found: BlockPlan, workers: int) -> list[int]:
-    """Bytes of A's and of B's panels where each worker goes through its part of the tiles and keeps the last ones."""
+    """Bytes of A's and of B's panels if each worker makes its part of the tiles and keeps the last panels."""
     order, panels, read = list(found.order()), found.grid[2], [0, 0]
     ends = [len(order) * i // workers for i in range(workers + 1)]
     for i, j in itertools.pairwise(ends):
@@ -137,7 +137,7 @@ def test_workers_read_the_panels_of_their_part(workers: int, tile: tuple[int, in
 
 @pytest.mark.parametrize("off", [1 / 3, 1, 3])
 @pytest.mark.parametrize(("flops", "storage"), [(3e11, 1e9), (3e11, 3e8), (1e12, 1e9)])
-def test_storage_that_is_not_as_quick_as_it_seemed_costs_little(flops: float, storage: float, off: float) -> None:
+def test_storage_that_is_slower_than_measured_costs_little(flops: float, storage: float, off: float) -> None:
     sizes = Sizes((4096,) * 3, (4, 4), 4, 4)
 
     def planned(read: float) -> BlockPlan:
@@ -170,7 +170,7 @@ def test_no_worker_makes_a_tile_more_than_others(workers: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_there_are_as_many_tiles_as_asked_for_where_c_has_room(batch: int) -> None:
+def test_there_are_as_many_tiles_as_requested_if_c_has_room(batch: int) -> None:
     for least in (1, 2, 7, 40):
         assert plan(Sizes((3000, 2000, 500), (4, 4), 4, 4, batch=batch), 1 << 30, least_tiles=least).tiles >= least
     assert plan(Sizes((3, 5, 500), (4, 4), 4, 4), 1 << 30, least_tiles=40).tiles == 1

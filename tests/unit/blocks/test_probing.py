@@ -1,4 +1,4 @@
-"""Rates of storage that are measured in a moment."""
+"""Short measurements of the storage's rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.blocks.stores import MemoryStore
 
 
 class _Slow(MemoryStore):
-    """Reads so many bytes a second, whole chunks, but for one read that the system was busy in."""
+    """Reads whole chunks at this many bytes a second, except for one slow read."""
 
     def __init__(self, shape: tuple[int, ...], chunks: tuple[int, int], rate: float) -> None:
         super().__init__(np.zeros(shape, np.float32), "slow")
@@ -33,7 +33,7 @@ class _Slow(MemoryStore):
 
 @pytest.mark.parametrize("shape", [(3000, 3000), (2, 5, 900_000), (900_000, 5), (4_000_000,)], ids=str)
 @pytest.mark.parametrize("chunks", [(1, 1), (700, 900)], ids=str)
-def test_a_read_that_waited_does_not_count(
+def test_a_slow_read_does_not_count(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], chunks: tuple[int, int]
 ) -> None:
     store = _Slow(shape, chunks if len(shape) > 1 else (1, 1), 1e8)

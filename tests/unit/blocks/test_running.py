@@ -1,4 +1,4 @@
-"""Plans carried out: every element once, as much read as planned, resumed tile by tile."""
+"""Execution of plans: every element once, as many bytes read as planned, resumed tile by tile."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_batch_whose_operands_broadcast() -> None:
     assert np.array_equal(c.array, a.array @ b.array)
 
 
-def test_the_result_as_it_was_is_an_operand() -> None:
+def test_the_earlier_result_is_an_operand() -> None:
     found, (a, b, c) = case((50, 60, 70), 1 << 20)
     Run(found, (a, b, c), Sums(), reads_out=True)()
     assert np.array_equal(c.array, a.array @ b.array + 990)
@@ -118,7 +118,7 @@ def test_a_tile_with_other_bytes_is_made_again(tmp_path: Path) -> None:
     assert np.array_equal(c.array, a.array @ b.array)
 
 
-def test_a_tile_that_the_system_does_not_read_stays_done(tmp_path: Path) -> None:
+def test_a_tile_that_cannot_be_read_stays_done(tmp_path: Path) -> None:
     found, (a, b, c) = case((300, 300, 1100), 1 << 21)
     with Journal.opened(tmp_path / "j", {}) as journal:
         run = Run(found, (a, b, c), Sums(), journal=journal)
@@ -143,7 +143,7 @@ def test_an_operand_that_changes_is_reported() -> None:
         Run(found, (a, b, c), Changing())()
 
 
-def test_errors_of_reads_and_writes_come_out() -> None:
+def test_errors_of_reads_and_writes_are_raised() -> None:
     found, (a, b, c) = case((300, 300, 1100), 1 << 21)
 
     def fail(*given: Any) -> None:

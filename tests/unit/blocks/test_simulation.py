@@ -1,4 +1,4 @@
-"""A cluster's simulation: closed forms, every step reckoned by another mechanism, failures, layers of k."""
+"""A cluster's simulation: closed forms, a second simulation step by step, failures, layers of k."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 
-#: What costs nothing where it is not asked for.
+#: Costs that are zero by default.
 FREE: dict[str, Any] = {
     "flops_per_s": 1e30, "storage_bytes_per_s": 1e30, "link_bytes_per_s": 1e30, "task_s": 0.0, "step_s": 0.0,
     "flush_s": 0.0,
@@ -33,7 +33,7 @@ def product(*extents: int, workers: int = 1) -> Sizes:
 
 
 def tiles(workers: int, *, extents: tuple[int, int, int] = (3000, 2500, 2100), memory: int = 8 << 20) -> BlockPlan:
-    """A plan of so many panels that none is in memory still when a neighbour of its tile needs it."""
+    """A plan of so many panels that none is still in memory when a neighbouring tile needs it."""
     found = plan(product(*extents, workers=workers), memory, least_tiles=4 * workers)
     return replace(found, depth=min(found.depth, extents[2] // 3))
 
@@ -46,8 +46,8 @@ def edges(found: BlockPlan, tile: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("held", [1, 2])
-def test_one_worker_whose_steps_limit(held: int) -> None:
-    """It waits for its first panels and its last write; for each write where it has memory for the sums of one tile."""
+def test_one_worker_limited_by_its_steps(held: int) -> None:
+    """It waits for its first panels and its last write; with memory for the sums of one tile, for each write."""
     found = replace(tiles(1), tiles_held=held)
     assert found.grid[2] > 2 and found.tiles > 4
     world = SimulatedCluster(1, flops_per_s=1e9, link_bytes_per_s=2e9, task_s=0.05, step_s=1e-3, flush_s=0.1)
@@ -69,14 +69,14 @@ def test_storage_that_limits_is_never_idle(workers: int) -> None:
     assert shown.limit == "storage" and shown.busy > 0.75
 
 
-def test_a_scheduler_that_limits_gives_tiles_out_one_by_one() -> None:
+def test_a_slow_scheduler_assigns_tiles_one_by_one() -> None:
     found = tiles(50)
     shown = simulate(found, SimulatedCluster(50, **FREE | {"task_s": 0.02}))
     assert shown.seconds == pytest.approx(found.tiles * 0.02, rel=1e-9) and shown.limit == "scheduler"
 
 
-def test_links_that_limit_are_each_workers_own() -> None:
-    """Even tiles, a whole number a worker: all reads at its link's rate, and the last write, as the others overlap."""
+def test_slow_links_are_each_workers_own() -> None:
+    """Equal tiles, a whole number a worker: all reads at its link's rate, and the last write; others overlap."""
     found = tiles(4, extents=(2048, 2048, 2048), memory=64 << 20)
     assert found.grid[:2] == (4, 4) and 2048 % found.rows == 0
     shown = simulate(found, SimulatedCluster(4, **FREE | {"link_bytes_per_s": 1e8}))
@@ -99,14 +99,14 @@ def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, SimulatedClu
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rates_that_stay_give_what_every_step_gives(seed: int) -> None:
+def test_constant_rates_agree_with_every_step(seed: int) -> None:
     found, world, layers = small(random.Random(seed), shared=False)
     each = StepByStep(found, world, layers)
     assert simulate(found, world, layers).seconds == pytest.approx(each.seconds(), rel=1e-9)
 
 
-def test_shared_storage_gives_nearly_what_every_step_gives() -> None:
-    """Steps read in bursts, the simulation at once: as much in all, at slightly other moments."""
+def test_shared_storage_nearly_agrees_with_every_step() -> None:
+    """Steps read in bursts, the simulation continuously: the same bytes, at slightly other times."""
     apart = []
     for seed in range(40):
         found, world, layers = small(random.Random(1000 + seed), shared=True)
@@ -144,7 +144,7 @@ def test_workers_that_die_leave_no_tile_out(layers: int, seed: int) -> None:
     )
 
 
-def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
+def test_a_worker_that_adds_layers_does_not_wait_for_one_that_waits_for_it() -> None:
     """The layer of a worker that dies while it writes may be sent to the one that waits to add it."""
     rates = {"flops_per_s": 1e9, "storage_bytes_per_s": 1e7, "write_cost": 8.0}
     for seed in (145, 157, 269, 736, *range(100)):
@@ -154,7 +154,7 @@ def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
         assert shown.tiles_made == found.tiles and shown.seconds < 9 + 3 * shown.deaths
 
 
-def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
+def test_a_lone_worker_continues_when_it_is_back() -> None:
     found = tiles(1)
     seconds = {
         after: SimulatedCluster(1, flops_per_s=1e9, failure_s=8.0, return_s=after, seed=1) for after in (1.0, 5.0)
@@ -164,7 +164,7 @@ def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
     assert long.seconds - short.seconds == pytest.approx(4.0 * short.deaths)
 
 
-def test_a_tile_that_dies_with_every_worker_is_given_up() -> None:
+def test_a_tile_that_ends_every_worker_is_given_up() -> None:
     world = SimulatedCluster(3, 4 << 20, flops_per_s=1e6, failure_s=1.0, return_s=0.1)
     with pytest.raises(DeviceError, match="one was lost with 4"):
         simulate(tiles(3), world)
@@ -182,7 +182,7 @@ def test_layers_read_less_and_pass_their_sums_on() -> None:
 
 @pytest.mark.parametrize("panels", [1, 2, 3])
 def test_panels_that_a_neighbour_left_in_memory_are_not_read_again(panels: int) -> None:
-    """Of two, as a process alone has it, which goes through the same serpentine; of one that before last too."""
+    """With two panels kept, as in a single process, which takes the same path; with one panel also the second-last."""
     alone, shape = (plan(product(3000, 2500, 2100, workers=x), 64 << 20, tile=(500, 500)) for x in (0, 1))
     assert alone.grid == (6, 5, 1) and alone.read_bytes < 0.8 * shape.read_bytes
     found = replace(alone, depth=-(-2100 // panels))
@@ -194,7 +194,7 @@ def test_panels_that_a_neighbour_left_in_memory_are_not_read_again(panels: int) 
 
 
 def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
-    """Of several, one that ends sooner may take the tile that another would have ended before."""
+    """With several workers, a quicker one may take a tile that another would have finished earlier."""
     found, seconds = tiles(1), []
     for rate in (1e6, 1e7, 3e7, 1e8, 1e9):
         seconds.append(simulate(found, SimulatedCluster(1, flops_per_s=3e9, link_bytes_per_s=rate)).seconds)
@@ -210,8 +210,8 @@ def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
     assert shown.read_bytes + shown.written_bytes > shown.least_bytes
 
 
-def test_a_cluster_that_is_there_is_reported_at_the_rates_that_were_measured() -> None:
-    """Of one process; all workers together get no more of the storage."""
+def test_an_existing_cluster_is_reported_at_its_measured_rates() -> None:
+    """Rates of one process; all workers together get no more of the storage."""
     rates = Rates(flops=1e9, read_bytes=2e8, write_bytes=1e8)
     found = plan(product(3000, 2500, 2100, workers=4), 8 << 20, rates, least_tiles=16)
     one = simulated_time(found, 4)
@@ -234,7 +234,7 @@ def test_the_sums_of_a_dtype_are_kept_as_wide_as_products_keep_them() -> None:
         assert (sizes.sum_bytes, sizes.out_bytes) == (partial.sums.itemsize, partial.out.itemsize)
 
 
-def test_what_it_says_is_readable() -> None:
+def test_its_report_is_readable() -> None:
     text = str(simulated_cluster((10**5,) * 3, 16, failure_s=3e3, seed=3))
     lines = {words[:16].strip(): words[16:] for words in text.splitlines()}
     assert lines["workers"] == "16 of 300 GFLOPS" and lines["limit"].startswith(
@@ -265,13 +265,13 @@ def test_what_it_says_is_readable() -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_what_does_not_fit_is_refused(wrong: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_products_that_do_not_fit_are_refused(wrong: dict[str, Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         simulated_cluster(**{"extents": (100, 100, 100), **wrong})
 
 
-def test_transfers_share_what_none_of_them_takes_alone() -> None:
-    """Three at once, one dropped, one that comes later: against rates that are added up by hand."""
+def test_transfers_share_a_link() -> None:
+    """Three at the same time, one dropped, one later: against rates that are calculated by hand."""
     disk, ended = SharedBandwidth(90.0, 60.0), []
     disk.begin(0.0, 90.0, lambda: ended.append("a"))
     dropped = disk.begin(0.0, 900.0, lambda: ended.append("never"))

@@ -25,7 +25,7 @@ DTYPES = ("float32", ">f4", "float16", "float64", "complex64", ">c16", "bool", "
 
 
 class Duck:
-    """The least that a store needs of an array."""
+    """An array with the least that a store needs."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
@@ -110,9 +110,9 @@ def rectangle(data: st.DataObject, shape: tuple[int, ...]) -> tuple[tuple[int, .
 
 
 def memory_of(data: st.DataObject, shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """Room for a rectangle, in one of the ways that a caller may have it."""
+    """Memory for a rectangle, in one of the layouts that a caller may use."""
     order = data.draw(st.sampled_from("CFP"))
-    if order == "P":  # rows with something behind them
+    if order == "P":  # rows with a gap after them
         return np.zeros((shape[0], shape[1] + 3), dtype)[:, : shape[1]]
     return np.zeros(shape, dtype, order)
 
@@ -129,7 +129,7 @@ extents = st.lists(st.integers(1, 3), max_size=2).flatmap(
 
 
 def of_every_kind(test: Callable[..., None], examples: int) -> Any:
-    """A property of stores of each kind, shape and dtype."""
+    """A property test over stores of each kind, shape and dtype."""
     drawn = given(data=st.data(), shape=extents, dtype=st.sampled_from(DTYPES))
     return pytest.mark.parametrize("kind", KINDS)(settings(max_examples=examples)(drawn(test)))
 
@@ -143,7 +143,7 @@ def check_reading(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype:
         into = memory_of(data, wanted.shape, data.draw(st.sampled_from([dtype, array.dtype.newbyteorder("=")])))
         store.read(at, rows, columns, into)
         store.close()
-    if kind == "zarr, path":  # whose codec alone knows of the order of bytes
+    if kind == "zarr, path":  # only its codec knows the order of bytes
         array = array.astype(array.dtype.newbyteorder("="))
     assert (store.shape, store.dtype, store.resident) == (shape, array.dtype, kind == "ndarray")
     np.testing.assert_array_equal(into, wanted)
@@ -188,7 +188,7 @@ def test_pieces_of_long_lines_fit_together(tmp_path: Path, columns: int, into: s
     store.close()
 
 
-def test_elements_of_which_a_file_says_only_the_width(tmp_path: Path) -> None:
+def test_elements_whose_file_states_only_their_width(tmp_path: Path) -> None:
     array = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
     path = saved(array, tmp_path)
     with pytest.raises(ArgumentTypeError, match=r"must hold numbers \(got elements of \|V2\); if they are bfloat16 "):
@@ -204,7 +204,7 @@ def test_elements_of_which_a_file_says_only_the_width(tmp_path: Path) -> None:
     ("dtype", "says"),
     [("f4,i4", "elements of"), ("M8[s]", "elements of"), ("S3", "elements of"), ("V3", "convert them")],
 )
-def test_what_is_no_number_is_refused(tmp_path: Path, dtype: str, says: str) -> None:
+def test_elements_that_are_no_numbers_are_refused(tmp_path: Path, dtype: str, says: str) -> None:
     with pytest.raises(ArgumentTypeError, match=says):
         opened(saved(np.zeros((2, 2), dtype), tmp_path), "a")
     with pytest.raises(ArgumentTypeError, match=says):
@@ -223,7 +223,7 @@ def test_a_cast_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["npy", "memmap", "sliced", "npy, Fortran", "zarr", "zarr, plain", "hdf5, chunks"])
-def test_threads_read_at_once(tmp_path: Path, kind: str) -> None:
+def test_threads_read_in_parallel(tmp_path: Path, kind: str) -> None:
     array = random((300, 200), "float32")
     store = opened(KINDS[kind](array, tmp_path), "a")
 
@@ -268,7 +268,7 @@ def test_another_process_opens_the_file_itself(tmp_path: Path) -> None:
 
 
 class TestMaps:
-    """A map's file is read, so that its pages are not this process's memory."""
+    """The store reads a map's file, so the pages do not count as this process's memory."""
 
     def test_the_file_is_read_and_not_the_map(self, tmp_path: Path) -> None:
         array = mapped(random((20, 30), "float32"), tmp_path)
@@ -285,7 +285,7 @@ class TestMaps:
         store.read((), slice(7, 9), slice(0, 100), found)
         assert (store.identity()["kind"], found.ravel().tolist()) == ("memmap", list(range(700, 900)))
 
-    def test_what_was_written_to_a_map_is_read(self, tmp_path: Path) -> None:
+    def test_writes_to_a_map_are_read(self, tmp_path: Path) -> None:
         array = mapped(np.zeros((4, 5)), tmp_path)
         array[2, 3] = 7
         found = np.zeros((4, 5))
@@ -324,7 +324,7 @@ def change_a_byte(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["npy", "memmap", "memmap, steps", "zarr", "hdf5", "hdf5, chunks"])
-def test_identity_tells_of_a_change_and_not_of_reading(tmp_path: Path, kind: str) -> None:
+def test_identity_changes_by_a_write_and_not_by_a_read(tmp_path: Path, kind: str) -> None:
     value = KINDS[kind](random((8, 9), "float32"), tmp_path)
     store = opened(value, "a")
     before = json.loads(json.dumps(store.identity()))
@@ -345,7 +345,7 @@ def test_identity_of_memory_is_its_content() -> None:
     assert opened(array, "a").identity() != before
 
 
-def test_identity_of_what_only_slices_is_its_own() -> None:
+def test_identity_of_an_array_with_only_slices_is_its_own() -> None:
     duck = Duck(np.zeros((2, 2)))
     store = opened(duck, "a")
     assert store.identity() == store.identity() != opened(duck, "a").identity()
@@ -369,7 +369,7 @@ class TestNewFiles:
         assert found.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(found, array)
 
-    def test_room_is_taken_at_once(self, tmp_path: Path) -> None:
+    def test_room_is_reserved_at_the_start(self, tmp_path: Path) -> None:
         created(tmp_path / "c.npy.part", (1000, 1000), "float64", chunks_hint=(100, 100)).close()
         found = (tmp_path / "c.npy.part").stat()
         assert found.st_blocks * 512 >= found.st_size == 8_000_128
@@ -387,13 +387,13 @@ class TestNewFiles:
             created(path, (2, 2), "float32", chunks_hint=(1, 1))
         assert np.load(path).tolist() == [1, 1, 1]
 
-    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_missing_folder(self, tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="No such file or directory"):
             created(tmp_path / "none" / "c.npy", (2, 2), "float32", chunks_hint=(1, 1))
 
 
 class TestWhatIsOutside:
-    """Which operands are stores at all."""
+    """Which operands are stores."""
 
     @pytest.mark.parametrize(
         ("value", "outside"),
@@ -403,14 +403,14 @@ class TestWhatIsOutside:
     def test_paths_are(self, value: Any, outside: bool) -> None:
         assert is_outside(value) is outside
 
-    def test_a_suffix_that_nobody_knows(self) -> None:
+    def test_an_unknown_suffix(self) -> None:
         with pytest.raises(
             ArgumentValueError, match=r"`a` must name a file .*\.npy, \.h5, \.hdf5, \.zarr \(got 'x\.csv'\)"
         ):
             opened("x.csv", "a")
 
     @pytest.mark.parametrize("value", [3, [1, 2], None], ids=str)
-    def test_what_is_no_array(self, value: Any) -> None:
+    def test_an_operand_that_is_no_array(self, value: Any) -> None:
         with pytest.raises(ArgumentTypeError, match="`b` must be a path, or an array"):
             opened(value, "b")
 

@@ -1,4 +1,4 @@
-"""Arrays of Dask and xarray, which are computed as they are read."""
+"""Arrays of Dask and xarray, which are computed when they are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def block(block_info: dict[int, dict[str, list[tuple[int, int]]]]) -> np.ndarray
 
 
 def computed() -> da.Array:
-    """64 MiB that nobody holds, in blocks of 512 KiB."""
+    """64 MiB that are not in memory, in blocks of 512 KiB."""
     whole = da.empty((ROWS, COLUMNS), chunks=(256, 256))
     return da.map_blocks(lambda _, block_info=None: block(block_info), whole, dtype="f8", meta=np.empty((0, 0)))
 
@@ -33,7 +33,7 @@ def test_a_panel_is_computed_and_nothing_else(library: str) -> None:
     store = opened(array, "a")
     assert (store.shape, store.chunks) == ((ROWS, COLUMNS), (256, 256))
     panel = np.zeros((ROWS - 100, 300))
-    store.read((), slice(0, 1), slice(0, 1), np.zeros((1, 1)))  # Dask imports what it computes with
+    store.read((), slice(0, 1), slice(0, 1), np.zeros((1, 1)))  # Dask imports modules for the computation
     tracemalloc.start()
     store.read((), slice(50, ROWS - 50), slice(200, 500), panel)
     peak = tracemalloc.get_traced_memory()[1]
@@ -43,7 +43,7 @@ def test_a_panel_is_computed_and_nothing_else(library: str) -> None:
     assert peak < 8 << 20  # the panel has 9 MiB, the array 64
 
 
-def test_a_graph_is_known_by_what_it_was_made_of() -> None:
+def test_a_graph_is_identified_by_its_inputs() -> None:
     array = np.arange(12.0).reshape(3, 4)
     one, same = (opened(da.from_array(array, chunks=2) + 1, "a").identity() for _ in range(2))
     other = opened(da.from_array(array + 1, chunks=2) + 1, "a").identity()

@@ -1,4 +1,4 @@
-"""Arrays of zarr and HDF5: what is made, what paths name, what is refused."""
+"""Arrays of zarr and HDF5: new arrays, paths, and refused ones."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ def test_a_new_array_is_zero_and_has_batches(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS[:2])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
-def test_dtypes_that_a_format_has_not(tmp_path: Path, path: str, dtype: str) -> None:
+def test_dtypes_that_a_format_lacks(tmp_path: Path, path: str, dtype: str) -> None:
     with pytest.raises(ArgumentTypeError, match=f"must have a dtype of (zarr|HDF5)'s .*got {dtype}"):
         created(tmp_path / path, (2, 2), getattr(ml_dtypes, dtype), chunks_hint=(1, 1))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", PATHS[:3])
-def test_what_exists_is_left_alone(tmp_path: Path, path: str) -> None:
+def test_existing_arrays_are_left_alone(tmp_path: Path, path: str) -> None:
     created(f"{tmp_path}/{path}", (2, 2), "float32", chunks_hint=(1, 1)).close()
     with pytest.raises(ArgumentValueError, match="must be a new file"):
         created(f"{tmp_path}/{path}", (2, 2), "float32", chunks_hint=(1, 1))
 
 
 @pytest.mark.parametrize("path", PATHS[:2])
-def test_room_is_asked_for_at_the_start(tmp_path: Path, path: str) -> None:
+def test_room_is_reserved_at_the_start(tmp_path: Path, path: str) -> None:
     with pytest.raises(StorageError, match=r"4 PiB must find room .*free"):
         created(tmp_path / path, (1 << 25, 1 << 25), "float32", chunks_hint=(4096, 4096))
     assert list(tmp_path.iterdir()) == []
@@ -115,13 +115,13 @@ def test_threads_may_write_parts_of_one_chunk(tmp_path: Path, shards: tuple[int,
 
 
 @pytest.mark.parametrize("how", [{"compressors": None}, {}], ids=["plain", "compressed"])
-def test_chunks_that_are_not_there_are_the_fill(tmp_path: Path, how: dict[str, Any]) -> None:
+def test_missing_chunks_have_the_fill_value(tmp_path: Path, how: dict[str, Any]) -> None:
     array = zarr.create_array(tmp_path / "a.zarr", shape=(4, 4), dtype="f4", chunks=(2, 2), fill_value=3, **how)
     array[2:, :2] = 1
     np.testing.assert_array_equal(whole(opened(array, "a")), [[3] * 4] * 2 + [[1, 1, 3, 3]] * 2)
 
 
-def test_plain_chunks_are_read_past_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_chunks_are_read_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = zarr.create_array(tmp_path / "a.zarr", data=np.arange(12.0).reshape(3, 4), chunks=(2, 2), compressors=None)
     monkeypatch.setattr(zarr.Array, "get_basic_selection", None)
     np.testing.assert_array_equal(whole(opened(array, "a")), np.arange(12.0).reshape(3, 4))
@@ -131,13 +131,13 @@ def test_plain_chunks_are_read_past_the_library(tmp_path: Path, monkeypatch: pyt
 
 
 def test_chunks_of_zeros_are_written_too(tmp_path: Path) -> None:
-    """So that a result that was finished has every file."""
+    """A finished result then has every file."""
     store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
     store.write((), slice(0, 2), slice(0, 4), np.zeros((2, 4), np.float32))
     assert sorted(path.name for path in (tmp_path / "c.zarr" / "c" / "0").iterdir()) == ["0", "1"]
 
 
-def test_flush_syncs_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_syncs_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
     store.write((), slice(2, 4), slice(0, 4), np.ones((2, 4), np.float32))
     seen: list[str] = []
@@ -156,7 +156,7 @@ def test_flush_syncs_what_was_written(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class TestPaths:
-    """What a path names."""
+    """Paths to arrays."""
 
     def test_an_array_in_a_group(self, tmp_path: Path) -> None:
         group = zarr.create_group(tmp_path / "x.zarr")
@@ -199,7 +199,7 @@ class TestPaths:
             opened(tmp_path / "x.h5", "a")
 
     @pytest.mark.parametrize("dtype", ["S3", [("x", "f4")]], ids=str)
-    def test_what_holds_no_numbers(self, tmp_path: Path, dtype: Any) -> None:
+    def test_arrays_without_numbers(self, tmp_path: Path, dtype: Any) -> None:
         with h5py.File(tmp_path / "x.h5", "w") as file:
             file["a"] = np.zeros((2, 2), dtype)
         with pytest.raises(ArgumentTypeError, match="must hold numbers"):
@@ -212,7 +212,7 @@ class TestPaths:
         np.testing.assert_array_equal(whole(opened(tmp_path / "x.h5", "a", ml_dtypes.bfloat16)), array)
 
 
-def test_a_dataset_without_chunks_is_read_past_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_without_chunks_is_read_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.arange(6.0).reshape(2, 3)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a"] = array
@@ -222,7 +222,7 @@ def test_a_dataset_without_chunks_is_read_past_the_library(tmp_path: Path, monke
         np.testing.assert_array_equal(whole(opened(file["a"], "a")), array)
 
 
-def test_a_dataset_behind_a_block_of_the_users(tmp_path: Path) -> None:
+def test_a_dataset_after_a_user_block(tmp_path: Path) -> None:
     array = np.arange(6.0).reshape(2, 3)
     with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
         file["a"] = array
@@ -255,7 +255,7 @@ def test_files_that_are_cut_short(tmp_path: Path) -> None:
         whole(opened(tmp_path / "x.zarr", "a"))
 
 
-def test_what_is_outside(tmp_path: Path) -> None:
+def test_which_arrays_are_stores(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         assert is_outside(file.create_dataset("a", data=np.ones((2, 2))))
     assert is_outside(zarr.zeros((2, 2)))

@@ -1,4 +1,4 @@
-"""What a store says when its file is cut short, cannot be read, or finds no room; and that it needs little memory."""
+"""Stores whose file is truncated, unreadable or without room report it; and stores need little memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_file_that_becomes_too_short(tmp_path: Path, columns: slice) -> None:
     ],
     ids=["empty", "text", "version", "header"],
 )
-def test_what_is_no_such_file(tmp_path: Path, content: bytes, says: str) -> None:
+def test_files_of_another_format(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(StorageError, match=f"must be a file of NumPy's format .*({says})"):
         opened(tmp_path / "x.npy", "a")
@@ -64,7 +64,7 @@ def test_an_archive_and_objects_are_no_arrays_of_numbers(tmp_path: Path) -> None
         opened(tmp_path / "o.npy", "a")
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"none\.npy: must be readable \(got: No such file") as caught:
         opened(tmp_path / "none.npy", "a")
     assert caught.value.errno == errno.ENOENT
@@ -80,7 +80,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written before stays, and what had no room can be written again."""
+    """Earlier writes stay, and a write that found no room can be repeated."""
     store = created(tmp_path / "c.npy", (4, 1000), "float64", chunks_hint=(1, 1))
     store.write((), slice(0, 1), slice(0, 1000), np.ones((1, 1000)))
     write = os.pwrite
@@ -103,7 +103,9 @@ def test_a_full_disk_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("columns", [slice(0, 3000), slice(7, 2900)], ids=["whole", "part"])
-def test_a_system_that_moves_less_than_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: slice) -> None:
+def test_a_system_that_moves_less_than_requested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: slice
+) -> None:
     read, write = os.preadv, os.pwrite
     monkeypatch.setattr(os, "preadv", lambda file, rooms, place: read(file, [memoryview(rooms[0])[:1000]], place))
     monkeypatch.setattr(os, "pwrite", lambda file, values, place: write(file, memoryview(values)[:1000], place))
@@ -130,7 +132,7 @@ def test_a_broken_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: st
 
 
 def test_a_result_without_room_is_refused_at_the_start(tmp_path: Path) -> None:
-    """A limit on the size of files is hit as a full disk is; nothing is left behind."""
+    """A limit on the size of files acts like a full disk; nothing is left behind."""
     said = child(
         f"""
 import resource
@@ -148,7 +150,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("opens", ["{path!r}", "np.load({path!r}, mmap_mode='r')"], ids=["path", "map"])
 def test_a_panel_needs_the_memory_of_a_panel(tmp_path: Path, opens: str) -> None:
-    """Of a file of 1 GiB, 64 MiB above what the process has; a map's addresses are the caller's."""
+    """A file of 1 GiB is read with 64 MiB above the process's memory; the caller owns a map's addresses."""
     path = tmp_path / "x.npy"
     created(path, (16384, 16384), "float32", chunks_hint=(1, 1)).close()
     store = existing(path)
@@ -186,7 +188,7 @@ def child(code: str) -> str:
     return done.stdout
 
 
-def test_an_error_is_the_systems_too() -> None:
+def test_an_error_is_also_an_oserror() -> None:
     error = StorageError("x: must be", errno.ENOSPC)
     assert isinstance(error, OSError) and isinstance(error, TilewrightError)
     assert (str(error), error.errno) == ("x: must be", errno.ENOSPC)

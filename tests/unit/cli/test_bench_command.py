@@ -1,4 +1,4 @@
-"""`tilewright bench`: a real tiny sweep, the sources' tables, files, Ctrl-C at any point, wrong use."""
+"""`tilewright bench`: a tiny real sweep, the sources' tables, files, Ctrl-C at any point, wrong use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREDICTED = ("bench", "--kernels", "results_8,results_16", "--sizes", "32,64", "
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short samples, no rest between them, none taken again: nothing here is about the times."""
+    """Short samples without rest or repetition, because these tests do not depend on the times."""
     for seconds in ("WARM_SECONDS", "BEFORE_SECONDS", "SAMPLE_SECONDS"):
         monkeypatch.setattr(turns, seconds, 0.0001)
     monkeypatch.setattr(turns, "Host", lambda: fakes.IDLE)
@@ -81,7 +81,7 @@ def test_every_host_kernel_and_no_peer(tilewright: Run) -> None:
 
 
 @pytest.mark.usefixtures("opencl_device")
-def test_opencl_kernels_beside_the_processor(tilewright: Run) -> None:
+def test_opencl_kernels_and_the_processor(tilewright: Run) -> None:
     done = tilewright(*TINY, "--kernels", "matmul,opencl_*", "--device", "cpu,opencl", "--dtypes", "int32", "--json")
     found = json.loads(done.out)["rates"]
     names = ["matmul", "matmul", "opencl_naive", "opencl_tiled", "opencl_register_tiled", "numpy"]
@@ -90,7 +90,7 @@ def test_opencl_kernels_beside_the_processor(tilewright: Run) -> None:
 
 
 @pytest.mark.usefixtures("compilers", "wide")
-def test_measured_and_predicted_stand_in_one_table(tilewright: Run) -> None:
+def test_one_table_has_measured_and_predicted_rates(tilewright: Run) -> None:
     done = tilewright(*TINY, "--kernels", "matmul,results_8", "--device", "cpu,NVIDIA RTX A6000")
     assert done.status == 0
     assert "a6000: NVIDIA RTX A6000: predicted by a model, not measured" in done.out
@@ -100,7 +100,7 @@ def test_measured_and_predicted_stand_in_one_table(tilewright: Run) -> None:
 
 
 @pytest.mark.usefixtures("compilers")
-def test_predictions_have_a_colour_of_their_own() -> None:
+def test_predictions_have_their_own_colour() -> None:
     import io
 
     from rich.console import Console
@@ -117,7 +117,7 @@ def test_predictions_have_a_colour_of_their_own() -> None:
 
 
 @pytest.mark.usefixtures("compilers")
-def test_a_source_s_table_stands_beside_its_figures(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_s_table_has_its_figures_beside_ours(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     from tilewright.rates import tables
@@ -143,7 +143,7 @@ def test_a_finished_file_is_shown_again_and_not_measured(tilewright: Run, tmp_pa
     before = path.read_bytes()
     again = tilewright(*TINY, "--output", path, "--json")
     assert path.read_bytes() == before
-    assert json.loads(again.out) == json.loads(first.out)  # with the conditions of when it was measured
+    assert json.loads(again.out) == json.loads(first.out)  # with the conditions of its measurement
 
 
 def test_a_page_of_the_sweep_is_that_of_its_file(tilewright: Run, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_page_that_exists_is_left_and_nothing_measured(
     assert "must be another file than --output" in tilewright(*TINY, "--output", rates, "--html", rates).err
 
 
-def test_a_stopped_sweep_has_no_page_that_the_same_command_would_refuse(
+def test_a_stopped_sweep_leaves_no_page_that_the_same_command_would_refuse(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (*TINY, "--output", tmp_path / "a.jsonl", "--html", tmp_path / "a.html")
@@ -181,7 +181,7 @@ def test_a_stopped_sweep_has_no_page_that_the_same_command_would_refuse(
     assert (tmp_path / "a.html").exists()
 
 
-def test_what_was_named_and_has_no_row_is_said(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_kernel_without_a_row_is_reported(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_at(monkeypatch, 0)  # notes come before the first rate
     words = ("bench", "--sizes", "32", "--device", "cpu,a6000")
     assert tilewright(*words, "--kernels", "S9", "--against", "numpy").err.splitlines()[:-1] == [
@@ -234,7 +234,7 @@ def test_interrupted_and_resumed_gives_the_same_rates(
     assert len(lines(whole)) == 5
 
 
-def test_those_that_take_turns_are_kept_together(
+def test_contenders_that_take_turns_are_kept_together(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -242,7 +242,7 @@ def test_those_that_take_turns_are_kept_together(
         interrupt_at(patch, 1)
         assert tilewright(*TINY, "--output", path).status == 130
     first = path.read_text()
-    path.write_text(first.rstrip("\n").rpartition("\n")[0] + "\n")  # as if the host had died within a line's writing
+    path.write_text(first.rstrip("\n").rpartition("\n")[0] + "\n")  # as if the host had died in the middle of a line
     done = tilewright(*TINY, "--output", path)
     assert done.status == 0
     assert [(r["contender"], r["m"]) for r in lines(path)[1:]] == [
@@ -250,7 +250,7 @@ def test_those_that_take_turns_are_kept_together(
     ]  # fmt: skip
 
 
-def test_a_torn_line_is_warned_of_and_measured_again(tilewright: Run, tmp_path: Path) -> None:
+def test_a_torn_line_gives_a_warning_and_is_measured_again(tilewright: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     tilewright(*TINY, "--output", path)
     path.write_bytes(path.read_bytes()[:-5])
@@ -261,11 +261,11 @@ def test_a_torn_line_is_warned_of_and_measured_again(tilewright: Run, tmp_path: 
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_ctrl_c_without_a_file_shows_what_is_known(
+def test_ctrl_c_without_a_file_shows_the_rates_so_far(
     tilewright: Run, monkeypatch: pytest.MonkeyPatch, hidden: bool
 ) -> None:
     error: BaseException = KeyboardInterrupt()
-    if hidden:  # as Python 3.11 has it where a class is in the making
+    if hidden:  # as Python 3.11 raises it while a class is created
         error = RuntimeError("Error calling __set_name__ on 'x'")
         error.__cause__ = KeyboardInterrupt()
     interrupt_at(monkeypatch, 1, error)
@@ -293,7 +293,7 @@ def test_a_real_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     assert kept % 2 == 0
 
 
-def test_a_wrong_product_is_said_and_status_1(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_product_is_reported_with_status_1(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "matmul", lambda a, b: np.full((len(a), b.shape[1]), 3, a.dtype))
     done = tilewright("bench", "--sizes", "8", "--samples", 1)
     assert done.status == 1
@@ -337,8 +337,8 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.usefixtures("compilers", "wide")
-def test_a_kernel_that_fails_is_a_row_and_the_sweep_goes_on(tilewright: Run, tmp_path: Path) -> None:
-    """The published specimen writes out of bounds where 16 does not divide the size; the kernel made of it does not."""
+def test_a_kernel_that_fails_is_a_row_and_the_sweep_continues(tilewright: Run, tmp_path: Path) -> None:
+    """The published specimen writes out of bounds if 16 does not divide the size; the corrected kernel does not."""
     path, page = tmp_path / "a.jsonl", tmp_path / "a.html"
     words = ("bench", "--kernels", "tiled*", "--sizes", "32,33", "--device", "a6000", "--output", path)
     done = tilewright(*words, "--html", page)
@@ -370,7 +370,7 @@ def test_a_kernel_that_fails_is_a_row_and_the_sweep_goes_on(tilewright: Run, tmp
 
 
 @pytest.mark.usefixtures("compilers", "wide")
-def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_left_out_are_reported_once_below_the_table(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sweeping, "_predicted", lambda self, point: Rate(point, "predicted", 1.0, 1.0, 1.0))
     words = ("bench", "--kernels", "tiled*,uncoalesced", "--sizes", "32", "--device", "a6000,v100", "--dtypes")
     done = tilewright(*words, "int32,float32")
@@ -384,7 +384,7 @@ def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run, monkeypa
     assert "left out" not in tilewright(*words, "float32").out
 
 
-def test_left_out_sizes_are_named_where_not_all_of_a_kernel_are() -> None:
+def test_left_out_sizes_are_named_if_a_kernel_has_others() -> None:
     from tilewright.report import rates
 
     some, others = (Point(name, "a6000", "int32", n, n, n) for name, n in (("tiled", 64), ("naive", 32)))

@@ -1,4 +1,4 @@
-"""`tilewright check`: programs run to their end, and what is wrong with their kernels is told."""
+"""`tilewright check`: programs run to their end, and findings in their kernels are reported."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
     numbers = iter(range(99))
 
     def write(rest: str = "", comment: str = "") -> str:
-        name = f"program{next(numbers)}.py"  # lines of files are kept by their names
+        name = f"program{next(numbers)}.py"  # Python caches lines of files by name
         (tmp_path / name).write_text(PROGRAM.format(rest=rest, comment=comment))
         return name
 
@@ -65,7 +65,7 @@ def test_findings_are_reported_after_what_the_program_prints(tilewright: Run, pr
     assert lines[-1] == "1 finding (1 warning) in 1 launch of 1 kernel"
 
 
-def test_a_program_that_fails_without_findings_has_a_status_of_its_own(tilewright: Run, program: Any) -> None:
+def test_a_program_that_fails_without_findings_has_its_own_status(tilewright: Run, program: Any) -> None:
     done = tilewright("check", "--ignore", "TW601", program("sys.exit(7)"))
     assert done.status == 3
     assert done.err.splitlines()[-1] == "note: the program itself ended with status 7"
@@ -77,7 +77,7 @@ def test_a_program_that_fails_without_findings_has_a_status_of_its_own(tilewrigh
     assert "suppression without use: --ignore TW301" in done.out
 
 
-#: A program that looks for the largest block that a kernel can have, and takes what it found.
+#: A program that searches for the largest block of a kernel, and uses it.
 PROBING = """
 from numba.cuda.cudadrv.driver import CudaAPIError
 for threads in (2048, 1024):
@@ -116,7 +116,7 @@ def test_a_program_ends_where_it_does_without_check(
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: past_the_end: out of bounds global store of 4 bytes" in without
 
 
-def test_what_ends_the_program_is_reported_after_the_findings(
+def test_the_error_that_ends_the_program_is_reported_after_the_findings(
     tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[Any] = []
@@ -129,7 +129,7 @@ def test_what_ends_the_program_is_reported_after_the_findings(
     assert (done.status, len(shown)) == (3, 2)
 
 
-def test_json_stands_alone(tilewright: Run, program: Any) -> None:
+def test_json_is_the_only_output(tilewright: Run, program: Any) -> None:
     name = program()
     done = tilewright("check", "--json", name)
     document = json.loads(done.out)
@@ -140,7 +140,9 @@ def test_json_stands_alone(tilewright: Run, program: Any) -> None:
     assert document["program"] == {"status": 0, "interrupted": False, "children_launched": False, "exception": None}
 
 
-def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_has_the_error_that_ended_the_program(
+    tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "__excepthook__", lambda *_: None)
     name = program("raise KeyError('mine')")
     done = tilewright("check", "--json", "--ignore", "TW601", name)
@@ -183,7 +185,7 @@ def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: A
 
 
 def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # narrower, a row takes two lines that begin alike
+    monkeypatch.setenv("COLUMNS", "200")  # in fewer columns a row takes two lines with the same beginning
     done = tilewright("check", "--codes")
     assert done.status == 0
     assert [line[:5] for line in done.out.splitlines() if line[:2] == "TW"] == list(codes())
@@ -214,7 +216,7 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
     assert said in done.err
 
 
-def test_a_comment_with_an_unknown_code_is_reported_and_the_check_goes_on(tilewright: Run, program: Any) -> None:
+def test_a_comment_with_an_unknown_code_is_reported_and_the_check_continues(tilewright: Run, program: Any) -> None:
     name = program(comment="  # tilewright: ignore[TW6]")
     done = tilewright("check", "--json", name)
     (warning,) = [line for line in done.err.splitlines() if line.startswith("warning: ")]

@@ -1,4 +1,4 @@
-"""What CI needs: exit statuses that say what happened, forms of the report, and a project's own settings."""
+"""Support for CI: exit statuses, forms of the report, and a project's own settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ sys.exit(int(sys.argv[2]))
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the program, where one is."""
+    """The current folder, with the program."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
@@ -61,7 +61,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-#: Options, what is found, the program's own status, and that of `check`.
+#: Options, findings, the program's own status, and that of `check`.
 STATUSES = [
     ("", "none", 0, 0), ("", "none", 1, 3), ("", "none", 2, 3), ("", "doubles", 0, 1), ("", "outside", 7, 1),
     ("--fail-on warning", "doubles", 0, 1), ("--fail-on error", "doubles", 0, 0),
@@ -92,7 +92,7 @@ def test_check_leaves_with_this_status(
     assert ("no findings" in done.out) == (found == "none")
 
 
-def test_several_forms_of_the_report_come_of_one_run(tilewright: Run, here: Path) -> None:
+def test_one_run_gives_several_forms_of_the_report(tilewright: Run, here: Path) -> None:
     words = ["--format", "github", "--format=sarif=a.sarif", "--format=json=a.json", "--format=text=a.txt"]
     done = tilewright("check", *words, "program.py", "outside", 0)
     (line,) = done.out.splitlines()
@@ -113,7 +113,7 @@ def test_several_forms_of_the_report_come_of_one_run(tilewright: Run, here: Path
         (["sarif=closed/a.sarif"], "--format sarif=closed/a.sarif: its folder must be one you may write in"),
     ],
 )
-def test_a_file_that_a_report_cannot_go_to_is_refused_before_the_program_runs(
+def test_an_unwritable_report_file_is_refused_before_the_program_runs(
     tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch, forms: list[str], said: str
 ) -> None:
     (here / "link").symlink_to("/proc/self/fd/1")
@@ -126,7 +126,7 @@ def test_a_file_that_a_report_cannot_go_to_is_refused_before_the_program_runs(
 
 
 @pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 4), (errno.EACCES, 2)])
-def test_what_goes_wrong_with_a_file_loses_no_finding(
+def test_an_error_with_a_file_loses_no_finding(
     tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int
 ) -> None:
     opened = Path.open
@@ -144,7 +144,7 @@ def test_what_goes_wrong_with_a_file_loses_no_finding(
     assert json.loads((here / "a.json").read_text())["findings"][0]["code"] == "TW101"
 
 
-def test_both_reports_for_code_hosts_name_files_as_the_repository_has_them(
+def test_both_reports_for_code_hosts_name_files_relative_to_the_repository(
     tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step of GitHub Actions may have a working directory below the repository's root."""
@@ -172,7 +172,7 @@ for form in ("text", "brief", "github", "json"):
 """
 
 
-def test_letters_that_the_output_has_not_end_no_report(here: Path) -> None:
+def test_letters_that_the_output_cannot_encode_end_no_report(here: Path) -> None:
     (here / "\u00fc.py").write_text(PROGRAM)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     line = [sys.executable, "-c", EACH_FORM]
@@ -187,7 +187,7 @@ def test_letters_that_the_output_has_not_end_no_report(here: Path) -> None:
     ("value", "status", "shown"),
     [("256", 0, ""), ("-1", 3, "255"), ("True", 3, "1"), ("3", 3, "3"), ("2**70", 3, "255")],
 )
-def test_the_program_s_own_status_is_what_the_interpreter_would_leave_with(
+def test_the_program_s_own_status_is_the_interpreter_s(
     tilewright: Run, here: Path, value: str, status: int, shown: str
 ) -> None:
     done = tilewright("check", "-c", f"import sys; sys.exit({value})")
@@ -198,7 +198,7 @@ def test_the_program_s_own_status_is_what_the_interpreter_would_leave_with(
     assert never.status == int(shown or 0)
 
 
-def test_where_all_forms_are_files_the_text_is_printed() -> None:
+def test_if_all_forms_are_files_the_text_is_printed() -> None:
     assert formats.chosen(["json=a.json"], json=False) == {"json": Path("a.json"), "text": None}
     assert formats.chosen([], json=False) == {"text": None}
     assert formats.chosen([], json=True) == {"json": None}
@@ -206,7 +206,7 @@ def test_where_all_forms_are_files_the_text_is_printed() -> None:
 
 
 def test_github_s_lines_come_in_order_and_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Errors first; the file as the repository has it."""
+    """Errors first; the file relative to the repository."""
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
     came = {"instructions": 50, "opcodes": [" % slower\nhere"], "dtypes": []}
     rows = [
@@ -229,7 +229,7 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_project_s_settings_hold_for_its_programs(
+def test_a_project_s_settings_apply_to_its_programs(
     tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(here, '[tool.tilewright]\nfail-on = "error"\nformat = ["json"]\nignore = "TW604"\ngpu = "t4"\nlimit = 50\n')
@@ -241,7 +241,7 @@ def test_a_project_s_settings_hold_for_its_programs(
     assert (done.status, [row["code"] for row in json.loads(done.out)["findings"]]) == (0, ["TW601"])
     done = tilewright(
         "check", "--fail-on", "warning", "--format", "brief", program, "doubles", 0
-    )  # an option says more
+    )  # an option takes precedence
     assert (done.status, done.out[-34:]) == (1, "(1 warning) in 1 launch of 1 kernel\n"[-34:])
     telling = here / "deep" / "gpu.py"
     telling.write_text("from numba import cuda\nprint(cuda.get_current_device().name)")
@@ -260,8 +260,10 @@ def test_the_nearest_file_with_a_table_is_taken(tmp_path: Path) -> None:
     assert configuration.of(Path("/"), tmp_path / "c").seed == 2
 
 
-def test_what_another_user_put_into_a_folder_above_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As all may in /tmp: `format` names files that are written over. A checkout may belong to another as a whole."""
+def test_settings_of_another_user_in_a_folder_above_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All may write to /tmp, and `format` names files to overwrite. But a whole checkout may belong to another user."""
     write(tmp_path, "[tool.tilewright]\nseed = 1\nformat = 'sarif=/elsewhere/kept'\n")
     write(tmp_path / "mine", "[tool.other]\nkey = 1\n")
     owners = {tmp_path / "pyproject.toml": 54321}
@@ -306,9 +308,7 @@ def test_a_table_that_is_wrong_is_wrong_use(tilewright: Run, here: Path, text: s
         ('format = "xml"', "pyproject.toml: format must be one of text, brief"),
     ],
 )
-def test_values_that_other_parts_know_are_reported_with_their_file(
-    tilewright: Run, here: Path, line: str, said: str
-) -> None:
+def test_errors_in_values_are_reported_with_their_file(tilewright: Run, here: Path, line: str, said: str) -> None:
     write(here, f"[tool.tilewright]\n{line}\n")
     done = tilewright("check", "program.py", "none", 0)
     assert done.status == 2
@@ -323,7 +323,7 @@ def commands() -> dict[str, Any]:
     return found
 
 
-def test_every_example_of_help_is_one_that_parses(commands: dict[str, Any]) -> None:
+def test_every_example_of_help_parses(commands: dict[str, Any]) -> None:
     import shlex
 
     from tilewright.cli.app import COMMANDS
@@ -363,7 +363,7 @@ def test_shells_can_complete(tilewright: Run, monkeypatch: pytest.MonkeyPatch, s
         ("matmul a b --kernel til", {"tiled", "tiled_published"}),
     ],
 )  # fmt: skip
-def test_what_a_shell_is_offered(
+def test_completions_for_a_shell(
     tilewright: Run, monkeypatch: pytest.MonkeyPatch, typed: str, offered: set[str]
 ) -> None:
     monkeypatch.setenv("_TILEWRIGHT_COMPLETE", "complete_bash")

@@ -1,4 +1,4 @@
-"""`tilewright cluster`: one cluster at length, several as rows, both as JSON; wrong words are told."""
+"""`tilewright cluster`: one cluster in detail, several as rows, both as JSON; wrong words are reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_several_clusters_are_rows(tilewright: Run) -> None:
     assert all(row[-1] == "arithmetic" for row in rows[1:]) and "of the least: bytes over" in done.out
 
 
-def test_one_cluster_is_reported_as_python_tells_it(tilewright: Run) -> None:
+def test_one_cluster_is_reported_as_in_python(tilewright: Run) -> None:
     done = tilewright("cluster", *SMALL, "--workers", 4, "--gflops", 100, "--link", "100MB/s", "--spread", "5%")
     shown = tw.simulated_cluster(
         (20000, 30000, 10000), 4, "1GB", flops_per_s=1e11, link_bytes_per_s=1e8, spread=0.05

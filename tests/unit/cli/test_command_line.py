@@ -1,4 +1,4 @@
-"""What every subcommand shares."""
+"""Features of every subcommand: help, errors, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_gpus_lists_the_machines(tilewright: Run) -> None:
 
 
 def test_gpus_prints_records_that_gpu_takes(tilewright: Run, tmp_path: Path) -> None:
-    """One, as a file of it is read; and all, each with its name."""
+    """One in the form of a record's file, and all, each with its name."""
     from tilewright import machine
 
     mine = tmp_path / "mine.json"

@@ -1,4 +1,4 @@
-"""`tilewright compare`: its table, JSON, exit status, and what it refuses."""
+"""`tilewright compare`: its table, JSON, exit status, and refusals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_threshold_is_a_percentage(tilewright: Run, files: Run, text: str) -> 
     assert "--threshold must be a percentage" in done.err
 
 
-def test_files_that_are_none(tilewright: Run, files: Run, tmp_path: Path) -> None:
+def test_files_that_are_no_sweeps(tilewright: Run, files: Run, tmp_path: Path) -> None:
     (path,) = files([rate()])
     done = tilewright("compare", path, tmp_path / "no.jsonl")
     assert (done.status, "No such file" in done.err) == (2, True)

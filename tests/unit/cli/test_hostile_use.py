@@ -1,4 +1,4 @@
-"""Every option with what it was not made for: one message, with the rule, what came and what to do; no traceback."""
+"""Every option with wrong values: one message, with the rule, the value and what to do; no traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fakes import FakeRecord
 Run = Callable[..., Any]
 LONG = "n" * 300
 
-#: Subcommand and options -> what the message says of the rule, of what came, and of what to do.
+#: Subcommand and options -> what the message says of the rule, the value, and what to do.
 WRONG = [
     ("ladder --size 0", "--size must be a whole number of at least 1", "(got '0')", "try 256"),
     ("ladder --size -4", "--size must be a whole number of at least 1", "(got '-4')", "try 256"),
@@ -150,7 +150,7 @@ def words(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("option", ["--size", "--seed", "--output", "--nothing", "extra"])
-def test_what_is_missing_or_unknown_is_named(tilewright: Run, option: str) -> None:
+def test_missing_or_unknown_words_are_named(tilewright: Run, option: str) -> None:
     done = tilewright(*(["matmul", option] if option in ("--output", "extra") else ["ladder", option]))
     assert (done.status, done.out) == (2, "")
     named = {"--output": "--output", "extra": "'B'"}.get(option, option)
@@ -163,7 +163,7 @@ def test_wrong_use_prints_no_half_json(tilewright: Run, folder: Path, line: str)
     assert (done.status, done.out) == (2, "")
 
 
-def test_json_is_whole_where_a_kernel_is_wrong(tilewright: Run, catalogue_of: Run) -> None:
+def test_json_is_complete_if_a_kernel_is_wrong(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("wrong", wrong=3, title="über"), FakeRecord("bad", fails=ValueError("no\nline")))
     done = tilewright("ladder", "--size", 8, "--json", "--kernels", "wrong")
     assert done.status == 1
@@ -211,7 +211,7 @@ def test_a_reader_that_leaves_is_no_error(line: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_standard_output_that_is_full_is_the_hosts_refusal() -> None:
+def test_full_standard_output_is_an_error_of_the_host() -> None:
     with Path("/dev/full").open("w") as full:
         child = command("ptx-support", stdout=full, stderr=subprocess.PIPE)
         errors = child.communicate(timeout=60)[1]
@@ -220,7 +220,7 @@ def test_standard_output_that_is_full_is_the_hosts_refusal() -> None:
     assert len(errors.splitlines()) == 1
 
 
-def test_ctrl_c_ends_a_climb_at_once() -> None:
+def test_ctrl_c_ends_a_climb_immediately() -> None:
     child = command("ladder --size 3000 --kernels three_loops", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(3)
     start = time.monotonic()

@@ -44,7 +44,7 @@ def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -
     assert done.err == ""
 
 
-def test_each_dtype_is_the_sources_own_unless_one_is_asked_for(tilewright: Run, catalogue_of: Run) -> None:
+def test_each_dtype_is_the_sources_own_unless_one_is_requested(tilewright: Run, catalogue_of: Run) -> None:
     integers = FakeRecord("integers", dtypes=("int32", "float32"))
     catalogue_of(LOOPS, integers)
     own = json.loads(tilewright("ladder", "--size", 4, "--json").out)
@@ -137,7 +137,7 @@ def test_a_specimen_is_shown_off_its_multiples(
     )
 
 
-def test_an_order_of_its_own_is_not_called_exact(tilewright: Run, catalogue_of: Run) -> None:
+def test_a_kernel_with_another_order_is_not_called_exact(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("other", order="rounded-product", published=True))
     out = tilewright("ladder", "--size", 8).out
     assert "✓ own order" in out
@@ -200,7 +200,7 @@ def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_o
     catalogue_of(*edges(0))
     assert "do not support S10's claim" in tilewright("ladder", "--size", 32).out
     catalogue_of(*edges(77))
-    shown = " ".join(tilewright("ladder", "--size", 32).out.split())  # however the terminal wraps it
+    shown = " ".join(tilewright("ladder", "--size", 32).out.split())  # for any wrapping by the terminal
     assert "support S10's claim: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
 
 

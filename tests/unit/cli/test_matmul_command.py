@@ -157,7 +157,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_one_kernel_refuses_all_dtypes_and_shapes_take(tilewright: Run, folder: Path, case: str) -> None:
+def test_operands_that_one_kernel_refuses_are_taken_without_a_kernel(tilewright: Run, folder: Path, case: str) -> None:
     operand, words = REFUSED[case]
     np.save(folder / "x.npy", operand)
     files = (folder / "x.npy", folder / "b.npy", "-o", folder / "c.npy")
@@ -202,7 +202,7 @@ def test_other_byte_orders_are_read(tilewright: Run, folder: Path, kernel: str |
     assert np.array_equal(np.load(folder / "c.npy"), expected)
 
 
-def test_the_products_dtype_can_be_asked_for(tilewright: Run, folder: Path) -> None:
+def test_the_products_dtype_can_be_chosen(tilewright: Run, folder: Path) -> None:
     x = np.full((2, 3), 100, np.int8)
     np.save(folder / "x.npy", x)
     np.save(folder / "y.npy", x.T)
@@ -243,7 +243,7 @@ def test_wrong_options_are_one_message(tilewright: Run, folder: Path, option: st
     assert done.err.startswith("error: ") and not (folder / "c.npy").exists()
 
 
-def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: Path) -> None:
+def test_after_a_real_ctrl_c_the_same_command_continues_from_the_kept_tiles(tmp_path: Path) -> None:
     a = np.random.default_rng(5).integers(-4, 5, (2000, 2000)).astype(np.float64)
     np.save(tmp_path / "a.npy", a)
     said = (
@@ -251,7 +251,7 @@ def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: 
         "algebra='max-plus'); print(outside.host_memory.resident_bytes())"
     )
     alone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=60, check=True).stdout
-    # So little beside the process that there are dozens of tiles; the arithmetic is exact and takes a second or two.
+    # So little besides the process's own memory makes dozens of tiles; the arithmetic is exact and takes seconds.
     words = [sys.executable, "-m", "tilewright", "matmul", "a.npy", "a.npy", "-o", "c.npy", "--algebra", "max-plus"]
     words += ["--memory", str(int(alone) + (40 << 20))]
     journal, pipe = tmp_path / "c.npy.part.journal", subprocess.PIPE
@@ -282,7 +282,7 @@ def test_help_shows_products_larger_than_memory(tilewright: Run) -> None:
     assert "Multiply two arrays on disk" in tilewright("--help").out
 
 
-def test_a_write_that_numpy_gives_no_reason_for_is_reported(
+def test_a_failed_write_without_a_reason_from_numpy_is_reported(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*given: Any, **named: Any) -> None:

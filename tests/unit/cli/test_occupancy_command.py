@@ -26,7 +26,7 @@ def test_text(tilewright: Run) -> None:
     assert "other shared memory, the rest as it is" in lines
 
 
-def test_json_is_what_the_function_says(tilewright: Run) -> None:
+def test_json_is_the_function_s_result(tilewright: Run) -> None:
     from tilewright import machine
     from tilewright.machine.occupancy import occupancy
 

@@ -1,4 +1,4 @@
-"""`tilewright predict`: times of kernels of the catalogue as a table, alone, and as JSON."""
+"""`tilewright predict`: times of the catalogue's kernels as a table, for one kernel, and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_table_of_kernels(tilewright: Run) -> None:
     assert (done.status, done.err) == (0, "")
     assert "predicted, nothing was measured" in done.out
     names = [line.split()[0] for line in done.out.splitlines() if line.startswith("results")]
-    assert names[:2] == ["results_4", "results_8"]  # where the table is cut in two, they stand twice
+    assert names[:2] == ["results_4", "results_8"]  # if the table is split in two, they appear twice
     assert max(map(len, done.out.splitlines())) <= 100
 
 
@@ -33,7 +33,7 @@ def test_one_kernel_with_its_shares(tilewright: Run) -> None:
 @pytest.mark.parametrize(
     ("shape", "said"), [("33,33,33", "out of bounds global store"), ("33,5,7", "is predicted where k equals m")]
 )
-def test_a_specimen_that_fails_leaves_the_others_their_times(tilewright: Run, shape: str, said: str) -> None:
+def test_after_a_failed_specimen_the_others_have_times(tilewright: Run, shape: str, said: str) -> None:
     done = tilewright("predict", "--kernels", "tiled*", "--shape", shape, "--json")
     assert done.status == 0
     assert done.err.startswith("note: tiled_published has no prediction: ") and said in done.err
@@ -103,8 +103,8 @@ def test_a_program_s_predictions_as_json(tilewright: Run, tmp_path: Path) -> Non
     assert document["program"]["status"] == 4
 
 
-def test_launches_with_other_numbers_are_counted_themselves(tilewright: Run, tmp_path: Path) -> None:
-    """Of one kernel and grid, but more turns."""
+def test_launches_with_other_numbers_are_counted_separately(tilewright: Run, tmp_path: Path) -> None:
+    """One kernel and grid, but more rounds of the loop."""
     text = PROGRAM.replace("def double(x):", "def double(x, turns=1):").replace(
         "x[i] *= 2", "for _ in range(turns):\n            x[i] *= 2"
     )
@@ -176,7 +176,7 @@ print(x.sum(), device.compute_capability, device.COMPUTE_CAPABILITY_MAJOR)
 
 
 def test_a_program_on_a_gpu_older_than_the_compilers_know(tilewright: Run, tmp_path: Path) -> None:
-    """Its kernels are compiled and linked for the oldest that they make code for."""
+    """Its kernels are compiled and linked for the oldest GPU that the compilers support."""
     (tmp_path / "old.py").write_text(OLD)
     for command in ("predict", "profile", "check", "run"):
         done = tilewright(command, "--gpu", "v100", tmp_path / "old.py")

@@ -1,4 +1,4 @@
-"""`tilewright profile`, on a program as a user writes one."""
+"""`tilewright profile`, on a typical program of a user."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
         (("--launch", "x"), "--launch must be a whole number"),
     ],
 )
-def test_what_is_not_there_is_refused(tilewright: Run, program: str, options: tuple[str, ...], words: str) -> None:
+def test_unknown_launches_and_gpus_are_refused(
+    tilewright: Run, program: str, options: tuple[str, ...], words: str
+) -> None:
     done = tilewright("profile", *options, program, "2")
     assert done.status == 2
     assert words in " ".join(done.err.split())
@@ -172,7 +174,7 @@ def test_a_program_that_raises_before_it_launches(
 
 
 def values_of(page: Path) -> Any:
-    """What the page's script draws of lanes."""
+    """The lanes that the page's script draws."""
     (found,) = re.findall(r'id="values-lanes">(.*?)</script>', page.read_text(encoding="utf-8"))
     return json.loads(found)
 
@@ -190,7 +192,7 @@ def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, 
         ("b", [32, 32], [128, 4]),
     ]
     (load,) = [site for site in values["sites"] if site["access"] == "load"]
-    # A warp has 16 threads in i and 2 in j; the index of rows follows x, so each lane has a sector, two lanes one.
+    # A warp has 16 threads in i and 2 in j; x is the index of rows, so each row has a sector, which two lanes share.
     assert load["all"] == [32, 32 * 16, 32 * 4]
     a = values["operands"][0]
     warps = {run[0]: run[1] - a[1] for run in load["runs"]}

@@ -1,4 +1,4 @@
-"""What `tilewright run`, `check` and `profile` share: programs that never end, raise, or are interrupted."""
+"""`tilewright run`, `check` and `profile` with programs that never end, raise, or are interrupted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
 Run = Callable[..., Any]
 
-#: Two kernels: one with a race, and one that waits for a value that nobody writes.
+#: Two kernels: one with a race, and one that waits for a value that is never written.
 KERNELS = """\
 import sys
 import numpy as np
@@ -48,7 +48,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     numbers = iter(range(99))
 
     def write(rest: str, kernels: str = KERNELS) -> str:
-        name = f"program{next(numbers)}.py"  # lines of files are kept by their names
+        name = f"program{next(numbers)}.py"  # Python caches lines of files by name
         (tmp_path / name).write_text(kernels + rest)
         return name
 
@@ -80,13 +80,13 @@ def test_a_launch_that_never_ends_is_given_up(
         assert "endless: its launch has no profile" in done.err
 
 
-def test_a_launch_within_the_limit_is_as_without(tilewright: Run, program: Any) -> None:
+def test_a_launch_within_the_limit_is_not_changed(tilewright: Run, program: Any) -> None:
     done = tilewright("run", "--limit", "60", program("race[1, 64](x)\nprint('done')\nsys.exit(3)\n"))
     assert (done.status, done.out) == (3, "done\n")
 
 
-#: What is interrupted below: the options, and what else is written. The compiler takes the endless kernel's store out,
-#: which is a finding besides.
+#: Interrupted commands: the options, and further output. The compiler removes the endless kernel's store, which
+#: is a further finding.
 INTERRUPTED = ("check --ignore TW501 --format sarif=found.sarif", "profile --json")
 
 
@@ -97,7 +97,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pat
     environment = {**os.environ, "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
     for command in INTERRUPTED:
         folder = tmp_path_factory.mktemp("interrupted")
-        first = "race[1, 64](x); endless[1, 32](cuda.to_device(np.ones(64, np.float32)))"  # which is compiled so
+        first = "race[1, 64](x); endless[1, 32](cuda.to_device(np.ones(64, np.float32)))"  # this compiles it
         ready = f"{first}\nopen('ready', 'w')\nendless[1, 32](y)\nprint('never')\n"
         (folder / "program.py").write_text(KERNELS + ready)
         line = [sys.executable, "-m", "tilewright", *command.split(), "program.py"]
@@ -168,15 +168,13 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
         (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --force, --gpu, --html,"),
     ],
 )
-def test_an_option_that_there_is_not_is_reported_with_those_there_are(
-    tilewright: Run, words: tuple[str, ...], said: str
-) -> None:
+def test_an_unknown_option_is_reported_with_the_known_ones(tilewright: Run, words: tuple[str, ...], said: str) -> None:
     done = tilewright(*words)
     assert (done.status, done.out) == (2, "")
     assert said in " ".join(done.err.replace("│", " ").split())
 
 
-def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright: Run, program: Any) -> None:
+def test_options_after_the_program_s_name_are_its_own(tilewright: Run, program: Any) -> None:
     name = program("import sys\nprint(sys.argv[1:])\n", kernels="")
     words = ["--gpu", "x", "-h", "--", "--limit=0", "--nothing", "-", ""]
     for command in ("run", "check", "profile", "predict"):
@@ -232,7 +230,7 @@ def test_processes_of_the_program_have_a_gpu_and_are_checked(
         "warning: kernels were launched by child processes of the program, which run on simulated GPUs of their own"
     )
     assert (f"{warned} and are not profiled" in said) is (command == "profile")
-    assert done.returncode == (3 if command == "check" else 0)  # one of each was ended, and the program goes on
+    assert done.returncode == (3 if command == "check" else 0)  # one of each was ended, and the program continues
     if command == "check":
         assert (document["launches"], document["unchecked"]) == (4, {"count": 2})
 
@@ -261,7 +259,7 @@ sys.exit(ended[0])
 """
 
 
-def test_programs_of_another_package_that_the_program_starts_are_checked(program: Any) -> None:
+def test_children_that_use_another_package_are_checked(program: Any) -> None:
     line = [sys.executable, "-m", "tilewright", "check", "--json", program("", CHILD)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     found = {one["code"] for one in json.loads(done.stdout)["findings"]}
@@ -269,8 +267,8 @@ def test_programs_of_another_package_that_the_program_starts_are_checked(program
 
 
 @pytest.mark.volume
-def test_two_programs_at_once_of_which_one_is_killed_leave_nothing(program: Any, tmp_path: Path) -> None:
-    """What the killed one launched is told of too; no file is left, nor shared memory."""
+def test_two_parallel_programs_of_which_one_is_killed_leave_nothing(program: Any, tmp_path: Path) -> None:
+    """Launches of the killed one are reported too; no file is left, nor shared memory."""
     room = tmp_path / "room"
     room.mkdir()
     shared = {*Path("/dev/shm").iterdir()}
@@ -288,7 +286,9 @@ def test_two_programs_at_once_of_which_one_is_killed_leave_nothing(program: Any,
     ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory without __main__.py); name a file in it")]
 )
 @pytest.mark.parametrize("command", ["run", "check", "profile", "predict"])
-def test_what_is_no_file_is_reported(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:
+def test_a_program_that_is_no_file_is_reported(
+    tilewright: Run, program: Any, command: str, name: str, said: str
+) -> None:
     program("")
     done = tilewright(command, name)
     assert (done.status, done.out) == (2, "")
@@ -303,7 +303,7 @@ def test_a_program_comes_through_a_pipe(program: Any) -> None:
     assert done.stdout == "3\nno findings: no kernel was launched\n"
 
 
-#: Launches on no device: one with an array of the host's, two with one that stays in a memory.
+#: Launches without a device: one with an array of the host, two with one that stays in simulated memory.
 OWN = """
 import tilewright as tw
 host = np.arange(64, dtype=np.float32)
@@ -317,19 +317,19 @@ print(host[1], kept.to_host()[1], *run.results)
 ADD = "\n@cuda.jit\ndef add(x):\n    x[cuda.threadIdx.x] += 1\n"
 
 
-def test_launches_on_no_device_are_checked(tilewright: Run, program: Any) -> None:
+def test_launches_without_a_device_are_checked(tilewright: Run, program: Any) -> None:
     done = tilewright("check", "--json", program(OWN.format(kernel="race")))
     seen = json.loads(done.out)
     assert (done.status, seen["launches"], seen["kernels"]) == (1, 3, ["race"])
     assert [(one["code"], one["line"]) for one in seen["findings"]] == [("TW301", 9)]
 
 
-def test_launches_on_no_device_do_under_a_check_what_they_do_without(tilewright: Run, program: Any) -> None:
+def test_a_check_does_not_change_launches_without_a_device(tilewright: Run, program: Any) -> None:
     done = tilewright("check", program(ADD + OWN.format(kernel="add")))
     assert (done.status, done.out) == (0, "2.0 3.0 mix\nno findings in 3 launches of 1 kernel\n")
 
 
-def test_launches_on_no_device_are_profiled(tilewright: Run, program: Any) -> None:
+def test_launches_without_a_device_are_profiled(tilewright: Run, program: Any) -> None:
     name = program(ADD + OWN.format(kernel="add"))
     seen = json.loads(tilewright("profile", "--json", name).out)
     assert [one["launch"] for one in seen["profiles"]] == [0, 1, 2]
@@ -339,7 +339,7 @@ def test_launches_on_no_device_are_profiled(tilewright: Run, program: Any) -> No
 
 @pytest.mark.parametrize("command", ["run", "check", "profile"])
 @pytest.mark.parametrize("own", ["", ", limits=tw.simt.Limits(seconds=99, instructions=2**60)"])
-def test_launches_on_no_device_have_the_limit(
+def test_launches_without_a_device_have_the_limit(
     tilewright: Run, program: Any, shown: list[BaseException], command: str, own: str
 ) -> None:
     name = program(f"import tilewright as tw\ntw.simt.launch(endless, 1, 1, (np.zeros(2, np.float32),){own})")

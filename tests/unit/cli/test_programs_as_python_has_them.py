@@ -1,4 +1,4 @@
-"""What may stand for a program, as Python's own command line has it; the truth is what Python does with it."""
+"""Forms of programs that Python's own command line accepts; Python itself is the oracle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 Run = Callable[..., Any]
 
-#: Says what a program can see of how it was started.
+#: Prints what a program can see of how it was started.
 TELLING = """\
 import sys
 main = sys.modules["__main__"]
@@ -74,7 +74,7 @@ def test_a_program_sees_what_it_sees_under_python(
         ("", "SCRIPT must name a Python program (got none); name a file, or -m MODULE, or -c CODE"),
     ],
 )
-def test_what_is_no_program_is_wrong_use(
+def test_a_path_that_is_no_program_is_wrong_use(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
     monkeypatch.chdir(folder)
@@ -84,7 +84,7 @@ def test_what_is_no_program_is_wrong_use(
 
 
 @pytest.mark.parametrize(("line", "kind"), [("-m fails.part", ModuleNotFoundError), ("wrong.py", SyntaxError)])
-def test_what_fails_before_its_first_line_is_the_program_s_failure(
+def test_a_failure_before_the_first_line_is_the_program_s(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, kind: type[Exception]
 ) -> None:
     shown: list[BaseException] = []
@@ -117,6 +117,6 @@ def test_an_option_of_ours_after_the_program_is_pointed_out(
         assert said[0].endswith(f"tilewright run {option} ... {file}")
 
 
-def test_of_a_module_only_a_failure_tells_that_an_option_was_not_for_it(tilewright: Run) -> None:
+def test_an_option_after_a_module_is_pointed_out_only_if_it_fails(tilewright: Run) -> None:
     assert "after the program" not in tilewright("run", "-m", "platform", "--limit", "3").err
     assert "note: --limit is after the program" in tilewright("run", "-m", "json.tool", "--limit", "3").err

@@ -1,4 +1,4 @@
-"""`tilewright report`: a page from a sweep, charts as files and in the terminal, and files that are left alone."""
+"""`tilewright report`: a page from a sweep, charts as files and in the terminal, and existing files that stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.rates.store import kept
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
 Run = Callable[..., Any]
-#: A page that is made soon.
+#: Options for a page that is quick to make.
 SOON = ("--kernel", "shared_memory_8", "--shape", "16,24,16", "--gpu", "a6000", "--ladder", "none")
 
 
@@ -147,7 +147,7 @@ def test_wrong_use(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sweep_whose_conditions_are_not_known(tilewright: Run, tmp_path: Path) -> None:
+def test_a_sweep_with_unknown_conditions(tilewright: Run, tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     with kept(path, {}, {}) as file:
         file.add(

@@ -1,4 +1,4 @@
-"""`matmul` of Dask's arrays: lazy, the bits of NumPy's arrays for every chunking, few tasks, little in memory."""
+"""`matmul` of Dask's arrays: lazy, with the bits of NumPy's arrays for every chunking, few tasks and little memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RANDOM = np.random.default_rng(23)
 X, Y = RANDOM.random((30, 20), np.float32), RANDOM.random((20, 25), np.float32)
 BATCH, OTHERS = RANDOM.random((4, 1, 30, 20)), RANDOM.random((3, 20, 5))
 BIAS, EACH = np.arange(25, dtype=np.float32), RANDOM.random((4, 3, 30, 1))
-#: Where chunks come from: in memory as they are, computed for each task that needs one, computed before.
+#: Sources of chunks: in memory, computed for each task that needs one, computed before.
 SOURCES: dict[str, Callable[[Any], Any]] = {
     "memory": lambda x: x,
     "blocks": lambda x: x.map_blocks(np.copy, dtype=x.dtype),
@@ -34,7 +34,7 @@ SOURCES: dict[str, Callable[[Any], Any]] = {
 
 
 def check(a: Array, b: Array, a_chunks: Any, b_chunks: Any, source: str = "memory", **options: Any) -> None:
-    """The lazy product has the dtype, the shape and the bits of that of NumPy's arrays."""
+    """Assert that the lazy product has the dtype, shape and bits of the product of NumPy's arrays."""
     expected = tw.matmul(a, b, **options)
     lazy = (SOURCES[source](da.from_array(x, chunks=n)) for x, n in ((a, a_chunks), (b, b_chunks)))
     found = tw.matmul(*lazy, **options)
@@ -136,7 +136,7 @@ def test_the_other_operand_may_be_numpys(tmp_path: Path) -> None:
     assert np.array_equal(tw.matmul(X.tolist(), lazy[1]).compute(), tw.matmul(X.tolist(), Y))
     np.save(tmp_path / "y.npy", Y)
     found = tw.matmul(da.ones((3, 20), chunks=3), np.load(tmp_path / "y.npy", mmap_mode="r"))
-    assert len(tasks(found)) == 3  # the file, what is shared, and the one chunk, which reads it
+    assert len(tasks(found)) == 3  # the file, shared data, and the one chunk, which reads it
     assert np.array_equal(found.compute(), tw.matmul(np.ones((3, 20)), Y))
 
 
@@ -145,10 +145,10 @@ def tasks(x: Any) -> dict[Any, Any]:
     return dict(optimised.__dask_graph__())
 
 
-def test_what_is_computed_block_by_block_has_a_task_a_chunk_of_c() -> None:
+def test_block_by_block_computation_has_a_task_for_each_chunk_of_c() -> None:
     x = da.ones((1000, 1000), chunks=100)
     found = tasks(tw.matmul(x, x.T + 1))
-    assert len(found) == 101  # and one that has what they share
+    assert len(found) == 101  # and one with their shared data
 
 
 def test_other_chunks_make_chains_along_k_as_long_as_memory_demands() -> None:
@@ -160,10 +160,10 @@ def test_other_chunks_make_chains_along_k_as_long_as_memory_demands() -> None:
     assert lengths == {"1B": 4, "2600kB": 2, "40MB": 1}
 
 
-def test_steps_of_a_chain_have_work_enough_and_no_more() -> None:
+def test_steps_of_a_chain_have_enough_work_and_no_more() -> None:
     x = da.from_array(np.ones((1 << 10, 1 << 10), np.int8), chunks=(1 << 10, 1 << 8))
     found = tw.matmul(x, x.T)
-    assert len(found.dask) == 4 + 1 + 2  # chunks, what is shared, two steps of 2**29 multiply-adds
+    assert len(found.dask) == 4 + 1 + 2  # chunks, shared data, two steps of 2**29 multiply-adds
 
 
 def test_chunks_that_one_task_needs_are_computed_in_it_and_once() -> None:
@@ -181,11 +181,11 @@ def test_chunks_that_one_task_needs_are_computed_in_it_and_once() -> None:
     assert np.array_equal(tw.matmul(x.T, y).compute(scheduler="threads"), expected)
     assert sorted(made) == list(range(6))
     assert len(tasks(tw.matmul(y.T, y))) == 2  # nothing of y is computed before
-    square = da.random.default_rng(4).random((60, 60), chunks=(10, 60))  # as B each chunk has six tasks
+    square = da.random.default_rng(4).random((60, 60), chunks=(10, 60))  # as B, each chunk has six tasks
     assert len(tasks(tw.matmul(square, square))) == 1 + 6 + 6
 
 
-def test_no_more_chunks_are_in_memory_than_are_multiplied() -> None:
+def test_only_chunks_that_are_multiplied_are_in_memory() -> None:
     lock = threading.Lock()
     alive = most = 0
 
@@ -214,7 +214,7 @@ def test_no_more_chunks_are_in_memory_than_are_multiplied() -> None:
     assert alive == 0 and 2 <= most <= 4  # of A and of B, in two tasks
 
 
-def test_a_task_changes_nothing_that_it_is_given() -> None:
+def test_a_task_does_not_change_its_inputs() -> None:
     with dask.config.set({"array.chunk-size": "1B"}):
         found = tw.matmul(da.from_array(X, chunks=(30, 7)), da.from_array(Y, chunks=(7, 25)))
     graph = found.__dask_graph__()
@@ -229,14 +229,14 @@ def test_a_task_changes_nothing_that_it_is_given() -> None:
     for key, task in chain:
         values[key] = task({x: values[x] for x in task.dependencies})
         if isinstance(values[key], np.ndarray):
-            values[key].flags.writeable = False  # as what was spilled, or came from another worker
-    for key, task in chain:  # each is tried again
+            values[key].flags.writeable = False  # like chunks that were spilled, or came from another worker
+    for key, task in chain:  # each is run again
         again = task({x: values[x] for x in task.dependencies})
         assert not isinstance(again, np.ndarray) or np.array_equal(again, values[key])
     assert np.array_equal(values[(found.name, 0, 0)], tw.matmul(X, Y))
 
 
-def test_names_follow_from_what_is_multiplied() -> None:
+def test_names_depend_on_the_operands() -> None:
     x, y = da.from_array(X, chunks=7), da.from_array(Y, chunks=7)
     name = tw.matmul(x, y).name
     assert tw.matmul(x, y).name == name
@@ -248,7 +248,7 @@ def test_graphs_can_be_sent() -> None:
     found = tw.matmul(da.from_array(X, chunks=7), da.ones((20, 9), chunks=4), threads=2)
     values = found.compute(scheduler="synchronous")
     sent = pickle.dumps(found)
-    assert b"Product" in sent and b"Partial" not in sent  # what a process made for itself stays there
+    assert b"Product" in sent and b"Partial" not in sent  # objects that a process made for itself stay there
     assert np.array_equal(pickle.loads(sent).compute(), values)
 
 
@@ -267,7 +267,7 @@ def test_graphs_can_be_sent() -> None:
     ],
     ids=["out", "beta", "unknown", "extents", "scalar", "object", "masked", "operand", "device"],
 )
-def test_what_has_no_lazy_product_is_refused_at_once(call: Callable[[Any], Any], said: str) -> None:
+def test_arguments_without_a_lazy_product_are_refused_immediately(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError, tw.errors.DeviceError), match=said):
         call(da.from_array(X, chunks=7))
 

@@ -1,4 +1,4 @@
-"""`matmul` of Dask's arrays that are computed from one another: the bits of NumPy's arrays, and no task too many."""
+"""`matmul` of Dask's arrays that are computed from one another: the bits of NumPy's arrays, and no needless task."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
 Array = np.ndarray[Any, Any]
-#: What no product here takes; one that waits for itself ends the process with the stacks of all threads.
+#: More seconds than any product here takes; a deadlock ends the process with the stacks of all threads.
 _HANGS_S = 120
 VALUES = np.random.default_rng(29).random((40, 40))
-#: Arrays of some chunks that a graph begins with, by where these come from.
+#: Arrays of some chunks at the start of a graph, by the source of the chunks.
 BASES: dict[str, Callable[[Array, Any], Any]] = {
     "memory": lambda x, chunks: da.from_array(x, chunks=chunks),
     "blocks": lambda x, chunks: da.from_array(x, chunks=chunks).map_blocks(np.copy, dtype=x.dtype),
@@ -37,7 +37,7 @@ BASES: dict[str, Callable[[Array, Any], Any]] = {
         ]
     ),
 }
-#: Arrays of the same shape made of two.
+#: Arrays made of two arrays, of the same shape.
 STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "scaled": lambda x, y: 2 * x + 1,
     "added": lambda x, y: x - y,
@@ -70,7 +70,7 @@ def _block(block_info: Any = None) -> Array:
 
 
 def check(a: Any, b: Any, threads: int | None = None, workers: int = 3) -> None:
-    """The lazy product has the bits of that of the operands' values."""
+    """Assert that the lazy product has the bits of the product of the operands' values."""
     expected = tw.matmul(*dask.compute(a, b, scheduler="synchronous"))
     found = tw.matmul(a, b, threads=threads)
     assert np.array_equal(found.compute(scheduler="threads", num_workers=workers), expected)

@@ -1,4 +1,4 @@
-"""tw.matmul's edges: outputs, errors, other people's arrays, threads, forks, plans and memory."""
+"""tw.matmul at its edges: outputs, errors, arrays of other libraries, threads, forks, plans and memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_outputs_that_numpy_takes() -> None:
 @pytest.mark.parametrize(
     "shapes", [((5, 7), (7, 9)), ((7,), (7, 9)), ((5, 7), (7,)), ((3, 5, 7), (7, 9)), ((1, 7), (7, 1))]
 )
-def test_an_output_of_any_strides_is_written_and_nothing_beside_it(dtype: str, shapes: tuple[Any, Any]) -> None:
+def test_an_output_of_any_strides_is_written_and_nothing_else(dtype: str, shapes: tuple[Any, Any]) -> None:
     random = np.random.default_rng(3)
     a, b = (random.integers(-3, 4, shape).astype(dtype) for shape in shapes)
     truth = np.matmul(a, b)
@@ -80,7 +80,7 @@ def test_an_output_of_any_strides_is_written_and_nothing_beside_it(dtype: str, s
         marked = inside[tuple(slice(1, 1 + 2 * n) for n in truth.shape)][(spread,) * truth.ndim]
         marked[tuple(slice(n) for n in truth.shape)] = True
         kept = room[~inside].copy()
-        for _ in range(2):  # the second knows the way
+        for _ in range(2):  # the second uses the kept way
             assert tw.matmul(a, b, out=out) is out
             assert (out == truth).all() and (room[~inside] == kept).all()
             out[...] = 0
@@ -98,7 +98,7 @@ def test_an_output_known_by_its_strides_is_checked_each_time() -> None:
     assert same_bits(a, truth)
 
 
-def test_an_output_that_overlaps_itself_holds_sums_of_its_own() -> None:
+def test_an_output_that_overlaps_itself_has_valid_sums() -> None:
     a = np.random.default_rng(0).integers(-3, 3, (300, 300)).astype(np.float32)
     for strides in ((4, 4), (8, 4), (4, 400), (-4, 4)):
         room = np.zeros(100_000, np.float32)
@@ -110,7 +110,7 @@ def test_an_output_that_overlaps_itself_holds_sums_of_its_own() -> None:
             assert np.isin(room[room != 0], a @ a).all()
 
 
-def test_what_numpy_refuses_or_loses_is_refused() -> None:
+def test_outputs_that_numpy_refuses_or_truncates_are_refused() -> None:
     a = np.ones((2, 2))
     with pytest.raises(ArgumentTypeError, match="rule same_kind"):
         tw.matmul(a, a, out=np.zeros((2, 2), [("x", "f4"), ("y", "i4")]))
@@ -148,7 +148,7 @@ def test_beta_takes_further_axes_of_any_dtype(dtype: str) -> None:
     assert (tw.matmul(a, a, out=out, beta=1).astype(np.float32) == truth).all()
 
 
-def test_an_output_whose_rows_are_one_and_the_same() -> None:
+def test_an_output_whose_rows_are_all_the_same() -> None:
     row = np.zeros(4, np.float32)
     out = np.lib.stride_tricks.as_strided(row, (3, 4), (0, 4))
     tw.matmul(np.ones((3, 2), np.float32), np.ones((2, 4), np.float32), out=out)
@@ -191,7 +191,7 @@ ONE = np.ones((2, 2))
         ((None, ONE), {}, ArgumentTypeError, "`a` must be an array or a sequence"),
     ],
 )
-def test_what_is_refused(operands: tuple[Any, Any], options: dict[str, Any], error: type, text: str) -> None:
+def test_arguments_that_are_refused(operands: tuple[Any, Any], options: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         tw.matmul(*operands, **options)
 
@@ -281,7 +281,7 @@ def test_float8_gives_float32(name: str) -> None:
 
 @pytest.mark.parametrize(("dtype", "bits"), [(np.dtype(np.float16), 11), (np.dtype(ml_dtypes.bfloat16), 8)])
 def test_double_sums_are_rounded_once(dtype: np.dtype[Any], bits: int) -> None:
-    # Just above the middle of two neighbours: rounded to float32 first, it would be the middle, and go down to 1.
+    # Just above the midpoint of two neighbours; rounded to float32 first, it would round down to 1.
     a = np.array([[1, 2.0**-bits, 2.0**-20]]).astype(dtype)
     b = np.array([[1], [1], [2.0**-20]]).astype(dtype)
     assert tw.matmul(a, b, acc_dtype="float64")[0, 0] > 1
@@ -295,13 +295,13 @@ def test_nan_and_infinity_are_as_ieee_says() -> None:
     assert np.isnan(tw.matmul(a, b, np.zeros((3, 2)), alpha=0)[0, 0])
 
 
-def test_what_out_holds_is_not_read_without_beta() -> None:
+def test_values_of_out_are_not_read_without_beta() -> None:
     out = np.full((2, 2), np.nan)
     tw.matmul(ONE, ONE, out, alpha=2)
     assert (out == 4).all()
 
 
-# Other people's arrays
+# Arrays of other libraries
 
 
 class Interface:
@@ -329,14 +329,14 @@ class DLPack:
 
 
 class Elsewhere(DLPack):
-    """Lies on a GPU, and says so as CuPy does."""
+    """Is on a GPU, and says so as CuPy does."""
 
     def __dlpack__(self, **options: Any) -> Any:
         raise BufferError("the array is on a GPU")
 
 
 class Loud(np.ndarray):
-    """A subclass with a priority and a wrap of its own."""
+    """A subclass with its own priority and wrap."""
 
     __array_priority__ = 5.0
 
@@ -375,7 +375,7 @@ def test_subclasses_wrap_the_result() -> None:
 
 @pytest.fixture
 def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many threads as are asked for, however small the product; no product made so is kept."""
+    """All requested threads, even for small products; no product is kept."""
     monkeypatch.setattr(product, "THREAD_WORK", 1)
     for made in (product.product, product._product, known_layouts._quick):
         monkeypatch.setattr(made.__module__ + "." + made.__name__, made.__wrapped__)
@@ -394,7 +394,7 @@ def test_threads_batch_and_strides_do_not_change_a_bit(dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("eager_threads")
-def test_many_python_threads_may_call_at_once() -> None:
+def test_many_python_threads_may_call_at_the_same_time() -> None:
     cases = [(normal(40 + i, 60, seed=i), normal(60, 90 + i, seed=i + 50)) for i in range(8)]
     truths = [canonical(a, b) for a, b in cases]
     wrong: list[int] = []
@@ -409,7 +409,7 @@ def test_many_python_threads_may_call_at_once() -> None:
     assert wrong == []
 
 
-def test_small_products_take_one_thread_and_large_ones_what_they_may() -> None:
+def test_small_products_take_one_thread_and_large_ones_all_allowed() -> None:
     assert tw.plan((64, 64), (64, 64), "float32", threads=8).threads == 1
     assert tw.plan((2048, 2048), (2048, 2048), "float32", threads=8).threads == 8
 
@@ -421,7 +421,7 @@ def _in_child(a: Array, b: Array, results: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_multiplies_with_threads_of_its_own() -> None:
+def test_a_forked_child_multiplies_with_its_own_threads() -> None:
     a = normal(300, 300)
     truth = tw.matmul(a, a, threads=2).tobytes()  # the parent's threads run
     context = multiprocessing.get_context("fork")
@@ -450,7 +450,7 @@ def test_threadpoolctl_sees_and_limits_the_engine() -> None:
         limit.set(before)
 
 
-def test_the_environment_says_how_many_threads() -> None:
+def test_the_environment_sets_the_number_of_threads() -> None:
     code = "import tilewright as tw; print(tw.plan((4096, 4096), (4096, 4096)).threads)"
     for count in ("1", "3"):
         environ = {**os.environ, "TILEWRIGHT_THREADS": count}
@@ -461,7 +461,7 @@ def test_the_environment_says_how_many_threads() -> None:
 # Plans
 
 
-def test_a_plan_says_what_will_be_done_and_does_it() -> None:
+def test_a_plan_describes_the_product_and_makes_it() -> None:
     plan = tw.plan((3, 40, 50), (50, 60), "int8", dtype="int32", threads=1)
     assert (plan.shape, plan.dtype, plan.acc_dtype) == ((3, 40, 60), np.int32, np.int32)
     assert plan.flops == 2 * 3 * 40 * 50 * 60
@@ -485,7 +485,7 @@ def test_a_plan_says_what_will_be_done_and_does_it() -> None:
         (((200, 300), (300, 200)), "complex64", "packed"),
     ],
 )
-def test_a_plan_says_its_path_and_prints_it(shapes: tuple[Any, Any], dtype: str, path: str) -> None:
+def test_a_plan_has_its_path_and_prints_it(shapes: tuple[Any, Any], dtype: str, path: str) -> None:
     plan = tw.plan(*shapes, dtype, threads=1)
     assert plan.path == path
     lines = dict(line.split(maxsplit=1) for line in str(plan).splitlines())

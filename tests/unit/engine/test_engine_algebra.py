@@ -159,7 +159,7 @@ def test_a_multiplication_that_does_not_commute_in_a_transposed_product(monkeypa
     out = np.zeros((6, 9), np.int32).T
     assert same(tw.matmul(a, b, out, algebra=CROOKED), truth(a, b, CROOKED))
     monkeypatch.setattr(product, "_HOT", 32)
-    for _ in range(40):  # small products get a kernel of their own when they are seen often
+    for _ in range(40):  # small products get their own kernel after many calls
         assert same(tw.matmul(a, b[:, :1], algebra=CROOKED), truth(a, b[:, :1], CROOKED))
 
 
@@ -173,7 +173,7 @@ def test_integers_wrap_and_zero_is_the_identity() -> None:
     assert tw.matmul(np.zeros((1, 0)), np.zeros((0, 1)), algebra="log-sum-exp") == -np.inf
 
 
-def test_operands_are_taken_for_the_dtype_before_they_are_summed_in_a_wider_one() -> None:
+def test_operands_are_converted_to_the_dtype_before_they_are_summed_in_a_wider_one() -> None:
     a = np.array([[200]], np.uint8)
     found = tw.matmul(a, a, dtype="int8", acc_dtype="int32", algebra="max-plus", epilogue=lambda s: s // 2)
     assert found == 2 * (200 - 256) // 2
@@ -218,12 +218,12 @@ ONE, BITS = np.ones((2, 2)), np.ones((2, 2), bool)
         (ONE, {"algebra": "max-min", "acc_dtype": "float32"}, ArgumentTypeError, "`acc_dtype` must hold"),
     ],
 )  # fmt: skip
-def test_what_is_refused(operand: Array, options: dict[str, Any], error: type, text: str) -> None:
+def test_arguments_that_are_refused(operand: Array, options: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         tw.matmul(operand, operand, **options)
 
 
-def test_a_plan_says_the_algebra() -> None:
+def test_a_plan_names_the_algebra() -> None:
     plan = tw.plan((64, 48), (48, 32), "float32", algebra="min-plus")
     assert (plan.algebra, plan.kernel.family, plan.flops) == ("min-plus", "semiring", 2 * 64 * 48 * 32)
     a, b = numbers((64, 48), "float32", 1), numbers((48, 32), "float32", 2)

@@ -1,4 +1,4 @@
-"""Epilogues: every kind of operand, dtype, stride and path, against the expression of the canonical sums by NumPy."""
+"""Epilogues: every kind of operand, dtype, stride and path, against the expression of canonical sums by NumPy."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_an_epilogue_of_a_semiring() -> None:
     assert same(out, folded(A, B, "max-plus", acc_dtype="float32") * np.float32(2) + np.float32(1))
 
 
-def test_functions_are_traced_anew_with_what_they_close_over() -> None:
+def test_functions_are_traced_again_when_their_closure_changes() -> None:
     scale = 2.0
     total = sums(A, B)
     assert same(tw.matmul(A, B, epilogue=lambda t: t * scale), total * np.float32(2))
@@ -282,7 +282,7 @@ ONE = np.ones((2, 3), np.float32)
         ({"epilogue": lambda t: t, "beta": 1}, ArgumentValueError, "`beta` must be 0 without"),
     ],
 )
-def test_what_is_refused(options: dict[str, Any], error: type, text: str) -> None:
+def test_arguments_that_are_refused(options: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         tw.matmul(ONE, ONE.T, **options)
 

@@ -32,7 +32,7 @@ from tilewright.problem.reference import canonical, same_bits
 
 Array = np.ndarray[Any, Any]
 
-# Narrower hosts: the engine runs in a child process that takes its processor for another.
+# Narrower hosts: the engine runs in a child process that assumes another processor.
 
 #: LLVM's name of a processor, the features that it must not have, and its vectors' bytes.
 #: Source: x86-64 psABI, "Micro-Architecture Levels"; skylake-avx512 is AVX-512 without dot products of bytes, alderlake
@@ -43,7 +43,7 @@ HOSTS = {
     "alderlake": (r"avx512|avx10|avxifma|avxne|amx|evex|apx", 32, "dot"),
     "skylake-avx512": (r"avx512(?!f$|bw$|cd$|dq$|vl$)|avx10|avxvnni|avxifma|avxne|amx", 64, "pairs"),
 }
-#: Those of which only dot products are of interest.
+#: Hosts that test only dot products.
 INTEGERS_ONLY = ("alderlake", "skylake-avx512")
 CHILD = """
 import re, sys
@@ -79,16 +79,16 @@ DOTS = [("int8", "int8", "int8"), ("int8", "int8", "int32"), ("uint8", "int8", "
         ("int8", "uint16", "int16"), ("uint8", "int16", "int32")]  # fmt: skip
 OTHERS = ["float16", "bfloat16", "float32", "float64", "int32", "int64", "complex64", "complex128"]
 KINDS = [*DOTS, *((name, name, name) for name in OTHERS)]
-#: Shapes of A and B, and what is done to them: packed with edges and several blocks of k, few rows, few columns.
+#: Shapes of A and B, and their kernels: packed with edges and several blocks of k, few rows, few columns.
 SHAPES = {
     "packed": ((67, 300), (300, 131)),
     "columns": ((67, 300), (300, 131)),
     "rows": ((3, 300), (300, 160)),
 }
-#: Those whose kernels for few rows and for exact extents are made; the others differ in packing only.
+#: Dtypes with kernels for few rows and for exact extents; the others differ only in packing.
 ROWS = ("float16", "float32", "int8", "int64", "complex128")
 SMALL = ("float32", "int64")
-#: Those whose sums are continued; integers first.
+#: Dtypes whose sums are continued; integers first.
 PANELS = ("int8", "int16", "float16", "float64", "complex64")
 #: Algebras and epilogues by name: dtype of the operands, and further arguments.
 FUSED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -135,7 +135,7 @@ def by_panels(name: str) -> Array:
 
 
 def products(name: str = "") -> dict[str, Array]:
-    """The bytes of every product that a host has kernels of its own for, by name."""
+    """The bytes of every product for which a host has its own kernels, by name."""
     found: dict[str, Array] = {}
     for kind in DOTS if name in INTEGERS_ONLY else KINDS:
         for case in SHAPES:
@@ -145,7 +145,7 @@ def products(name: str = "") -> dict[str, Array]:
             found["-".join((*kind, case))] = tw.matmul(*operands(kind, case), **options)
     for dtype in PANELS[:2] if name in INTEGERS_ONLY else PANELS:
         found[f"{dtype}-panels"] = by_panels(dtype)
-    for dtype in ("int8", "int16"):  # the sums that are farthest from 0, and overflow
+    for dtype in ("int8", "int16"):  # the sums farthest from 0, and overflow
         least = np.full((13, 601), np.iinfo(dtype).min, dtype)
         found[f"{dtype}-least"] = tw.matmul(least, np.repeat(least.T, 10, axis=1), dtype="int32")
     if name not in INTEGERS_ONLY:
@@ -159,7 +159,7 @@ def products(name: str = "") -> dict[str, Array]:
 
 
 def has(name: str) -> bool:
-    """Whether this processor can run what is compiled for that one."""
+    """Whether this processor can run code for that one."""
     features = llvm.get_host_cpu_features()
     needed = {"x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "alderlake": "avxvnni", "skylake-avx512": "avx512vl"}[name]
     return platform.machine() in ("x86_64", "AMD64") and bool(features.get(needed))
@@ -173,7 +173,7 @@ def here() -> Iterator[dict[str, Array]]:
 
 
 def products_on(name: str, target: Path) -> dict[str, Array]:
-    """The products as a child computes them that takes this processor for another."""
+    """The products from a child that assumes another processor."""
     if not has(name):
         pytest.skip(f"this processor cannot run code for {name}")
     without, wide, family = HOSTS[name]
@@ -195,12 +195,12 @@ def test_another_processor_gives_the_same_bits(name: str, here: dict[str, Array]
 
 
 @pytest.mark.parametrize("dtype", PANELS)
-def test_what_is_summed_by_panels_is_the_whole_product(dtype: str, here: dict[str, Array]) -> None:
+def test_sums_by_panels_are_the_whole_product(dtype: str, here: dict[str, Array]) -> None:
     assert here[f"{dtype}-panels"].tobytes() == here["-".join([*[dtype] * 3, "packed"])].tobytes()
 
 
 @pytest.mark.parametrize("kind", [x for x in KINDS if x[0] in REAL], ids="-".join)
-def test_what_is_compared_is_the_canonical_product(kind: tuple[str, str, str], here: dict[str, Array]) -> None:
+def test_the_compared_bits_are_the_canonical_product(kind: tuple[str, str, str], here: dict[str, Array]) -> None:
     for case in SHAPES:
         if "-".join((*kind, case)) not in here:
             continue
@@ -228,7 +228,7 @@ TARGETS = {
     "neon": ("aarch64-unknown-linux-gnu", "generic", "+neon", 183),
     "sse": ("x86_64-unknown-linux-gnu", "x86-64-v2", "", 62),
 }
-#: Functions that no host library of a C program is sure to have, and those that would make each lane a call.
+#: Functions that a host's C library may lack, and those that would make each lane a call.
 #: Source: LLVM's RuntimeLibcalls; libgcc's soft-float routines.
 CALLED = re.compile(rb"\0(__\w+|fmaf?)(?=\0)")
 #: SSE has no fused multiply-add: C's own is called, which is exact. Conversions of halves are linked in.
@@ -258,7 +258,7 @@ def text_of(name: str) -> str:
 
 
 KERNELS = [*REAL, "uint16", "complex64", "complex128", "small float32", "small int64", "skinny rows", "skinny columns"]
-#: Those that `make test` compiles for SSE: each way of halves, sums and calls. x86-64-v2 above runs the others.
+#: Kernels that `make test` compiles for SSE: each way of halves, sums and calls. x86-64-v2 above runs the others.
 SSE = ("float16", "bfloat16", "float32", "int8", "int32", "skinny rows")
 
 

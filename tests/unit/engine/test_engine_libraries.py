@@ -17,7 +17,7 @@ def normal(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-# pandas: what numpy.matmul gives is the truth
+# pandas: numpy.matmul is the oracle
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_pandas_operands_are_labelled_as_numpy_labels_them(frames: dict[str, Any
         assert np.array_equal(found, wanted)
 
 
-def test_labels_that_do_not_meet_are_refused(frames: dict[str, Any]) -> None:
+def test_labels_that_do_not_match_are_refused(frames: dict[str, Any]) -> None:
     other = frames["other"].rename(index={"x": "q"})
     with pytest.raises(ValueError, match="not aligned"):
         np.matmul(frames["frame"], other)
@@ -118,7 +118,9 @@ def test_xarray_stays_lazy_over_dask(labelled: tuple[Any, Any]) -> None:
     ],
     ids=["inner", "twice", "batch", "inner-labels", "coordinate", "array", "axes", "out", "scalar"],
 )
-def test_xarray_that_does_not_meet_is_refused(labelled: tuple[Any, Any], change: Any, options: Any, said: str) -> None:
+def test_xarray_operands_that_do_not_match_are_refused(
+    labelled: tuple[Any, Any], change: Any, options: Any, said: str
+) -> None:
     a, b = change(*labelled)
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match=said):
         tw.matmul(a, b, **options)
@@ -223,7 +225,7 @@ def test_gradients_are_torchs_own() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"epilogue": tw.relu}, {"algebra": "min-plus"}, {"axes": [(-2, -1)] * 3}])
-def test_what_has_no_gradient_is_refused(asked: dict[str, Any]) -> None:
+def test_arguments_without_a_gradient_are_refused(asked: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     a = torch.randn(4, 4, requires_grad=True)
     with pytest.raises(ArgumentTypeError, match=f"`{next(iter(asked))}` must be left out .* gradient"):
@@ -233,7 +235,7 @@ def test_what_has_no_gradient_is_refused(asked: dict[str, Any]) -> None:
     assert tw.matmul(a.detach(), a.detach(), **asked).shape == (4, 4)
 
 
-def test_torchs_functions_are_traced_where_there_are_ours() -> None:
+def test_torchs_functions_are_traced_if_we_have_the_same() -> None:
     torch = pytest.importorskip("torch")
     a = torch.randn(5, 5)
     plain = tw.matmul(a, a)

@@ -1,4 +1,4 @@
-"""What products keep and borrow: no leak over many kinds of calls, and no copy of an operand."""
+"""Memory of products: no leak over many kinds of calls, and no copy of an operand."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def resident_bytes() -> int:
 @needs_proc
 def test_calls_of_every_kind_keep_no_memory() -> None:
     calls = Calls(kinds=120)
-    calls.run(0, 3000)  # every kernel made, and the allocator at rest
+    calls.run(0, 3000)  # all kernels are made, and the allocator is stable
     before = resident_bytes()
     calls.run(0, 3000)
     assert resident_bytes() - before < MB  # 3000 leaked results of 20 x 20 would be 4 MB and more
@@ -96,7 +96,7 @@ def test_calls_of_every_kind_keep_no_memory() -> None:
 @needs_proc
 def test_a_hundred_thousand_random_calls_keep_no_memory() -> None:
     calls = Calls(kinds=1 << 40)
-    calls.run(0, 40_000)  # what is kept of products is full
+    calls.run(0, 40_000)  # the cache of kept products is full
     middle = resident_bytes()
     calls.run(40_000, 60_000)
     assert resident_bytes() - middle < 16 * MB
@@ -184,7 +184,7 @@ for dtype in ("float32", "float16", "int8", "complex64", "bool"):
 
 @needs_proc
 def test_strided_and_repeated_operands_are_not_copied() -> None:
-    # Source: mallopt(3): a threshold that is set stays; else memory that one array left would hide the next.
+    # Source: mallopt(3): a set threshold stays fixed; else memory freed by one array would hide the next.
     environ = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 16)}
     done = subprocess.run([sys.executable, "-c", STRIDED], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -192,7 +192,7 @@ def test_strided_and_repeated_operands_are_not_copied() -> None:
     assert len(rows) == 5 * 9
     for dtype, operand, extra, name in rows:
         assert int(extra) < 2 * 16 * MB, (dtype, name)
-        if dtype in ("float32", "complex64"):  # sums of the others are kept apart, which is as much
+        if dtype in ("float32", "complex64"):  # sums of the others are kept separately, in as much memory
             assert int(extra) < int(operand) * 3 // 4, (dtype, name)
 
 
@@ -204,12 +204,12 @@ def test_strided_and_repeated_operands_are_not_copied() -> None:
         ((10**30, 3), (3, 4), "at most"), ((2**21, 1), (1, 2**21), "`result` must have at most"),
     ],
 )  # fmt: skip
-def test_shapes_that_no_array_has_are_refused_at_once(a: Any, b: Any, says: str) -> None:
+def test_shapes_that_no_array_has_are_refused_immediately(a: Any, b: Any, says: str) -> None:
     with pytest.raises((TypeError, ValueError), match=says) as caught:
         tw.plan(a, b, "float32")
     assert isinstance(caught.value, tw.TilewrightError)
 
 
-def test_a_product_of_days_is_planned_in_a_moment() -> None:
+def test_a_product_that_would_take_days_is_planned_quickly() -> None:
     plan = tw.plan((10**6, 10**6), (10**6, 10**6), "float32")
     assert plan.parts < 1 << 18

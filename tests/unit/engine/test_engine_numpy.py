@@ -1,8 +1,8 @@
-"""NumPy's own tests of matmul, run against ours.
+"""NumPy's own tests of matmul, run on ours.
 
 Deviations, with reasons:
 
-- dtypes `g`, `G` and `O` (longdouble and objects) are left out: no vector unit has them, so they are refused.
+- dtypes `g`, `G` and `O` (longdouble and objects) are left out: no vector unit supports them, so they are refused.
 - `test_out_arg`: our message is another; the exception's type is tested here.
 - the tests of object arrays are replaced by one that they are refused.
 """
@@ -60,7 +60,7 @@ class TestMatmul(NumPyTests):
                 np.testing.assert_array_equal(self.matmul(x[0], y), np.matmul(x[0], y))
 
 
-# What NumPy's own tests leave out: axes, casting, longlong
+# Cases that NumPy's own tests leave out: axes, casting, longlong
 
 AXES = [
     ((2, 3, 4), (4, 5), [(-2, -1), (-2, -1), (-2, -1)]), ((2, 3, 4), (5, 4), [(-2, -1), (-1, -2), (0, 1)]),
@@ -115,7 +115,7 @@ def _outcome(function: Callable[..., Any], *args: object, **options: object) -> 
 @pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("given", ["?", "b", "H", "i", "l", "e", "f", "d", ">d", "F", "D"])
 def test_casting_is_numpys(casting: str, given: str) -> None:
-    """To every dtype that `dtype` or `out` may name, from small whole numbers, whose products are exact."""
+    """From small integers, whose products are exact, to every dtype that `dtype` or `out` may name."""
     a = np.array([[0, 1.75], [3, 2]]).astype(given)
     for to in "?bHilefdFD":
         for options in ({"dtype": to}, {"out": np.zeros((2, 2), to)}):
@@ -125,7 +125,7 @@ def test_casting_is_numpys(casting: str, given: str) -> None:
             assert _outcome(tw.matmul, a, a, casting=casting, **options) == wanted, (given, to, options)
 
 
-def test_numbers_cast_to_booleans_are_what_is_not_zero() -> None:
+def test_numbers_that_are_not_zero_cast_to_true() -> None:
     a = np.array([[0, 0.5], [3, -2]])
     wanted = np.matmul(a, a, dtype=bool, casting="unsafe")
     assert np.array_equal(tw.matmul(a, a, dtype=bool, casting="unsafe"), wanted)
@@ -140,7 +140,7 @@ def test_unknown_casting_is_refused(casting: Any, error: type[Exception]) -> Non
 
 
 def test_longlong_stays_longlong() -> None:
-    """NumPy tells it from int64, which it equals: `l` and `q` are one width on Linux."""
+    """NumPy distinguishes it from int64, although they are equal: `l` and `q` have one width on Linux."""
     for a in "bilLqQ":
         for b in "lLqQ":
             x, y = np.ones((2, 2), a), np.ones((2, 2), b)

@@ -26,7 +26,7 @@ two_layouts = st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS))
 
 
 def matrix(random: np.random.Generator, shape: tuple[int, ...], name: str, layout: str) -> Array:
-    """A random array; "repeated" has one row again and again, by a stride of 0."""
+    """A random array; "repeated" repeats one row, by a stride of 0."""
     kind = record_of(name)
     if kind.is_float:
         x = random.uniform(-1, 1, shape).astype(kind.numpy)
@@ -114,7 +114,7 @@ def test_scaled_sums_are_rounded_step_by_step(
 
 
 def complex_truth(a: Array, b: Array) -> Array:
-    """The chains of the complex product, a step at a time, as real canonical products of one or two steps."""
+    """The chains of the complex product, one step after the other, as real canonical products of one or two steps."""
     m, n = a.shape[0], b.shape[1]
     real = a.real.dtype
     out = np.zeros((m, n), a.dtype)

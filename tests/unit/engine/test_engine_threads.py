@@ -1,4 +1,4 @@
-"""Threads around a product: the interpreter runs on beside it, and kernels may change without the bits doing so."""
+"""Threads around a product: the interpreter continues during it, and a change of kernels changes no bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_python_goes_on_during_a_long_product(threads: int) -> None:
+def test_python_continues_during_a_long_product(threads: int) -> None:
     a = np.ones((1200, 1200))  # one record for one thread: a kernel called directly
     tw.matmul(a[:300, :300], a[:300, :300], threads=threads)
     ticks: list[float] = []
@@ -33,7 +33,7 @@ def test_python_goes_on_during_a_long_product(threads: int) -> None:
     start = time.perf_counter()
     while not ticks:
         time.sleep(0.001)
-    for repeat in range(1, 60):  # until one call is long enough to tell
+    for repeat in range(1, 60):  # until one call is long enough to measure
         began = time.perf_counter()
         tw.matmul(np.broadcast_to(a, (repeat, *a.shape)), a, threads=threads)
         ended = time.perf_counter()
@@ -43,7 +43,7 @@ def test_python_goes_on_during_a_long_product(threads: int) -> None:
     other.join()
     during = [x for x in ticks if began < x < ended]
     assert ended - began > 0.1
-    assert len(during) >= 5  # with the lock held there would be none
+    assert len(during) >= 5  # if the lock were held, there would be none
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "float16", "complex64"])
@@ -83,7 +83,7 @@ for m in (17, 18, 19, 20):
 """
 
 
-def test_threads_that_meet_at_a_new_small_layout() -> None:
-    """What one prepares must not be taken from under another that runs it; in a child, as it would crash."""
+def test_threads_that_use_a_new_small_layout_at_the_same_time() -> None:
+    """One thread must not free a kernel that another runs; in a child, because it would crash."""
     done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`matmul` with a client of Dask's: the bits of memory, gone on with after any end, and refusals before work."""
+"""`matmul` with a client of Dask's: the bits of a product in memory, continuation after any end, early refusals."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def operands(folder: Path) -> tuple[Any, Any]:
     return np.load(folder / "a.npy"), np.load(folder / "b.npy")
 
 
-def test_bits_are_those_of_memory(client: Any, folder: Path) -> None:
+def test_bits_are_those_of_a_product_in_memory(client: Any, folder: Path) -> None:
     bias = np.arange(500, dtype=np.float32)
     more: dict[str, Any] = {"epilogue": lambda total, bias: tw.relu(2 * total + bias), "epilogue_args": [bias]}
     expected = tw.matmul(*operands(folder), **more)
-    here = os.path.relpath(folder / "a.npy")  # workers may stand elsewhere
+    here = os.path.relpath(folder / "a.npy")  # workers may have another current folder
     found = tw.matmul(here, folder / "b.npy", folder / "c.npy", client=client, **more)
     assert found == folder / "c.npy" and np.array_equal(np.load(found), expected)
     zarr = pytest.importorskip("zarr", reason="the extra `blocks` is not installed")
@@ -92,7 +92,7 @@ def test_products_of_dask_arrays_are_computed_by_its_workers(client: Any) -> Non
 
 
 def test_workers_open_the_files_of_maps_and_results_of_two_bytes(client: Any, folder: Path) -> None:
-    """A file need not say that it holds bfloat16: the map does, and the plan knows of the result."""
+    """A file need not say that it holds bfloat16: the map says so, and the plan knows the result's dtype."""
     a, b = (x[:70, :90].astype(ml_dtypes.bfloat16) for x in operands(folder))
     b = b[:60].T.copy()
     a.tofile(folder / "a.bin")
@@ -111,7 +111,7 @@ def test_a_vector_is_an_operand(client: Any, folder: Path) -> None:
     assert np.array_equal(np.load(found), tw.matmul(operands(folder)[0], b))
 
 
-def test_another_driver_goes_on_where_one_was_killed(client: Any, folder: Path) -> None:
+def test_another_driver_continues_where_one_was_killed(client: Any, folder: Path) -> None:
     paths = [str(folder / f"{name}.npy") for name in "abc"]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, client.scheduler.address, *paths], capture_output=True, text=True, check=False
@@ -142,7 +142,7 @@ def test_the_command_takes_a_schedulers_address(tilewright: Callable[..., Any], 
     ],
     ids=["operand in memory", "Dask array", "no result", "result in memory", "hdf5"],
 )
-def test_what_workers_cannot_share_is_refused(
+def test_arrays_that_workers_cannot_share_are_refused(
     client: Any, folder: Path, a: Any, out: Any, error: type[Exception], words: str
 ) -> None:
     given = [folder / x if isinstance(x, str) else x for x in (a, "b.npy", out)]

@@ -1,4 +1,4 @@
-"""Products of arrays outside memory: the bits of those in memory, within the memory stated, never half there."""
+"""Products of arrays outside memory: the bits of those in memory, within the stated memory, and never incomplete."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_paths_give_a_path_that_appears_whole(tmp_path: Path, arrays: tuple[Arra
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
 
-def test_without_out_the_result_lies_in_memory(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_without_out_the_result_is_in_memory(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     assert np.array_equal(tw.matmul(a, arrays[1]), tw.matmul(*arrays))
     out = np.empty((130, 70))
@@ -67,7 +67,7 @@ def test_without_out_the_result_lies_in_memory(tmp_path: Path, arrays: tuple[Arr
     assert np.array_equal(out, tw.matmul(*arrays, alpha=2).astype(np.float64))
 
 
-def test_out_is_scaled_where_it_lies(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_out_is_scaled_in_place(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     out = np.lib.format.open_memmap(tmp_path / "c.npy", "w+", np.float32, (130, 70))  # type: ignore[no-untyped-call]
     out[...] = 3
@@ -113,7 +113,7 @@ def test_shapes_follow_numpy(tmp_path: Path, a_shape: tuple[int, ...], b_shape: 
 
 
 def stores_of(path: Path) -> Array:
-    """What a file of any format holds."""
+    """The contents of a file of any format."""
     if path.suffix == ".h5":
         with pytest.importorskip("h5py", reason="the extra `blocks` is not installed").File(path) as file:
             return np.asarray(file["array"])
@@ -122,7 +122,7 @@ def stores_of(path: Path) -> Array:
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".zarr"])
-def test_a_kill_behind_the_move_leaves_a_result_that_is_done(
+def test_a_kill_after_the_move_leaves_a_complete_result(
     tmp_path: Path, arrays: tuple[Array, Array], suffix: str
 ) -> None:
     a, c = saved(tmp_path, "a", arrays[0]), tmp_path / f"c{suffix}"
@@ -157,7 +157,7 @@ def test_a_single_number_is_refused_before_anything_is_made(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["npy", "plain zarr", "packed zarr", "one piece", "chunks", "slices"])
 @pytest.mark.parametrize("algebra", ["plus-times", "min-plus"])
-def test_sums_of_nothing_are_the_algebras_zero(tmp_path: Path, kind: str, algebra: str) -> None:
+def test_empty_sums_are_the_algebras_zero(tmp_path: Path, kind: str, algebra: str) -> None:
     a, b = np.empty((4, 0), np.float32), np.empty((0, 3), np.float32)
     zarr.save_array(str(tmp_path / "packed.zarr"), b)
     zarr.create_array(str(tmp_path / "plain.zarr"), data=b, compressors=None)
@@ -175,7 +175,7 @@ def test_sums_of_nothing_are_the_algebras_zero(tmp_path: Path, kind: str, algebr
 
 
 class Sliced:
-    """An array of which only slices are had."""
+    """An array that gives only slices."""
 
     def __init__(self, array: Array) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
@@ -194,7 +194,7 @@ class Sliced:
         ("alpha", "in `alpha`, `beta`, `epilogue`, its arguments or `algebra`; "),
     ],
 )
-def test_what_differs_between_products_is_named(
+def test_differences_between_products_are_named(
     tmp_path: Path, arrays: tuple[Array, Array], changed: str, words: str
 ) -> None:
     a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
@@ -212,13 +212,13 @@ def test_what_differs_between_products_is_named(
         tw.matmul(a, arrays[1], c, **options)
 
 
-def test_the_path_that_is_returned_names_the_dataset(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_the_returned_path_names_the_dataset(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     found = tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], f"{tmp_path}/c.h5:/g/r")
     assert found == tmp_path / "c.h5:" / "g" / "r"
     assert np.array_equal(tw.matmul(found, np.eye(70, dtype=np.float32)), tw.matmul(*arrays))
 
 
-def test_a_folder_that_may_not_be_written_is_told(
+def test_a_folder_without_write_permission_is_reported(
     tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = saved(tmp_path, "a", arrays[0])
@@ -227,7 +227,7 @@ def test_a_folder_that_may_not_be_written_is_told(
         tw.matmul(a, arrays[1], tmp_path / "c.npy")
 
 
-def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_an_existing_result_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     c = saved(tmp_path, "c", np.ones(3))
     before = c.read_bytes()
     with pytest.raises(ArgumentValueError, match="must be a new file"):
@@ -235,7 +235,7 @@ def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> N
     assert c.read_bytes() == before
 
 
-def test_too_little_memory_is_told_with_what_is_needed(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_too_little_memory_is_reported_with_the_needed_amount(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     with pytest.raises(ArgumentValueError, match=r"the process itself takes, and .* panels .*\(got 1 MB\)") as told:
         tw.matmul(a, arrays[1], memory="1MB")
@@ -288,14 +288,14 @@ def test_the_process_takes_no_more_than_stated(tmp_path: Path, large: tuple[Path
     assert np.array_equal(found[some], tw.matmul(a[some], b))
 
 
-def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_another_unfinished_product_is_not_continued(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     (tmp_path / "c.npy.part.journal").write_text(json.dumps({"a": 1, "tile": [130, 70]}) + "\n")
     with pytest.raises(ArgumentValueError, match=r"the unfinished product here differs"):
         tw.matmul(a, arrays[1], tmp_path / "c.npy")
 
 
-def test_an_operand_that_is_cut_short_is_told(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_a_truncated_operand_is_reported(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     a.write_bytes(a.read_bytes()[:-100])
     with pytest.raises(StorageError, match=r"a\.npy"):
@@ -318,9 +318,7 @@ def test_the_command_prints_plan_and_outcome(
     assert told["extents"] == [130, 70, 90] and told["plan"]["grid"] and told["seconds"] > 0
 
 
-def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_result(
-    tmp_path: Path, arrays: tuple[Array, Array]
-) -> None:
+def test_a_user_s_file_is_not_taken_for_an_unfinished_result(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     (tmp_path / "c.npy.part").write_text("mine")
     a = saved(tmp_path, "a", arrays[0])
     for _ in range(2):
@@ -329,7 +327,7 @@ def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_result(
     assert (tmp_path / "c.npy.part").read_text() == "mine"
 
 
-def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+def test_plan_describes_what_matmul_does(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
     found = tw.plan(a, b, memory=MEMORY)
     assert found.sizes.extents == (130, 70, 90) and found.tiles == 1
@@ -412,7 +410,7 @@ def forced(a: Any, b: Any, c: Any) -> Any:
 
 
 class TestWhatIsReplaced:
-    """Not even with consent does a result take with it what is not the array of its name."""
+    """Even with consent, a result replaces only the array of its name."""
 
     @pytest.mark.parametrize(
         ("other", "named"),
@@ -488,7 +486,7 @@ class TestWhatIsReplaced:
 
 
 class TestOverlap:
-    """What is written tile by tile shares no byte with what is read meanwhile."""
+    """The result, written tile by tile, shares no byte with an operand that is read meanwhile."""
 
     @staticmethod
     def refused(a: Any, out: Any, side: int = 60) -> None:

@@ -74,7 +74,7 @@ def by_blocks(
 
 
 def plain(x: Array) -> Array:
-    """Values in a dtype that can be compared to the bit."""
+    """Values in a dtype that allows comparison to the bit."""
     return x.astype(np.float32 if is_float8(x.dtype.name) else x.dtype.newbyteorder("="))
 
 
@@ -82,7 +82,7 @@ def check_same(
     a: Array, b: Array, out: Array | None = None, cuts: Sequence[int] = CUTS, tile: tuple[int, int] = TILE,
     **options: Any,
 ) -> bool:  # fmt: skip
-    """By blocks it is what the whole product is, or is refused in the same words; whether there is one."""
+    """Assert that the product by blocks equals the whole one or has the same error; returns whether there is one."""
     try:
         expected = tw.matmul(a, b, None if out is None else out.copy(), **options)
     except TilewrightError as error:
@@ -100,7 +100,7 @@ def slow_unless(quick: bool) -> Any:
     return [] if quick else [pytest.mark.volume]
 
 
-#: Left operands whose products are tried by `make test` too: each row takes seconds to compile.
+#: Left operands whose products `make test` runs too: each row takes seconds to compile.
 QUICK = ("float16", "complex64")
 
 
@@ -112,7 +112,7 @@ def test_every_pair_of_dtypes(left: str) -> None:
     assert sum(known) >= 8
 
 
-#: Dtypes of A and B, and what is asked besides.
+#: Dtypes of A and B, and further arguments.
 ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bytes in 32 bits": ("int8", "int8", {"dtype": "int32"}),
     "sums as narrow as their elements": ("int8", "uint8", {"dtype": "int8", "acc_dtype": "int8", "casting": "unsafe"}),
@@ -142,7 +142,7 @@ ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", ASKED)
-def test_every_way_of_asking(case: str) -> None:
+def test_every_combination_of_arguments(case: str) -> None:
     (m, n, k), (left, right, options) = SHAPE, ASKED[case]
     given = drawn(left, m, k, seed=1), drawn(right, k, n, seed=2)
     assert check_same(*given, **options) != case.startswith(("no", "operands", "a complex", "complex in less"))
@@ -164,7 +164,7 @@ def test_every_algebra(algebra: str, name: str) -> None:
     check_same(drawn(name, m, k, seed=1), drawn(name, k, n, seed=2), algebra=algebra)
 
 
-def test_an_algebra_of_ones_own_whose_sums_have_an_order() -> None:
+def test_a_custom_algebra_whose_sums_have_an_order() -> None:
     m, n, k = SHAPE
     fading = tw.Algebra(add=lambda total, x: total * 0.5 + x, multiply=lambda x, y: x - y, zero=3)
     assert check_same(drawn("float32", m, k), drawn("float32", k, n), algebra=fading)
@@ -211,7 +211,7 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any]]] = {
     "of truth values": ("bool", {"epilogue": tw.relu}),
     "of another library": ("float32", {"epilogue": np.linalg.norm}),
 }
-#: Those that `make test` tries where C held something; the others differ from them in the shapes of operands.
+#: Epilogues that `make test` runs with values in C; the others differ from them in the shapes of operands.
 QUICK_EPILOGUES = (
     "row", "batch", "wide", "half", "narrow sums", "scaled", "scaled and bent", "algebra", "integers", "complex",
     "complex in more", "truth values",
@@ -236,7 +236,7 @@ def test_every_epilogue(case: str) -> None:
       for out in ("float16", ">f4", "float8_e5m2", "int8", "complex128")),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Casting complex values|invalid value|overflow")
-def test_every_epilogue_with_what_c_held(case: str, out: str) -> None:
+def test_every_epilogue_with_values_in_c(case: str, out: str) -> None:
     (m, n, k), (name, options) = SHAPE, EPILOGUES[case]
     a, b = drawn(name, 3, m, k, seed=1), drawn(name, 3, k, n, seed=2)
     held = drawn(name if out == "same" else out, 2, 3, m, n, seed=3)
@@ -256,7 +256,7 @@ def test_products_of_vectors() -> None:
     assert same_bits(found[:, 0], tw.matmul(a, b, epilogue=bent, epilogue_args=[x]))
 
 
-def test_sums_that_are_the_result_are_given_back() -> None:
+def test_sums_that_are_the_result_are_returned() -> None:
     for name in ("float32", "int32", "complex128", "bool"):
         work = Partial.of(as_dtype(name), as_dtype(name), (4, 5), Request())
         sums = np.zeros((4, 5), work.sums)
@@ -266,10 +266,10 @@ def test_sums_that_are_the_result_are_given_back() -> None:
     assert np.shares_memory(work.finish(sums, (), slice(0, 4), slice(0, 5)), sums)
 
 
-#: `make test` tries one whose sums are wider, and one without an order.
+#: `make test` runs one whose sums are wider, and one without an order.
 @pytest.mark.parametrize("name", [pytest.param(x, marks=slow_unless(x in ("float16", "bool")))
                                   for x in ("float32", "float16", "int8", "bool")])  # fmt: skip
-def test_a_device_that_goes_on_from_no_sums_takes_the_whole_of_k(name: str) -> None:
+def test_a_device_that_continues_no_sums_takes_the_whole_of_k(name: str) -> None:
     a, b = drawn(name, 20, 40), drawn(name, 40, 30)
     work = Partial.of(a.dtype, b.dtype, (20, 30), Request(device="simulated"))
     assert not work.splits_k
@@ -313,7 +313,7 @@ def check_any_cut(
 # Memory
 
 MB = 1 << 20
-#: Dtypes of A and B, and what is asked besides; `out` is the dtype of the array that takes C.
+#: Dtypes of A and B, and further arguments; `out` is the dtype of the array that takes C.
 MEASURED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "nothing to do": ("float32", "float32", {}),
     "integers": ("int8", "int8", {}),
@@ -331,7 +331,7 @@ MEASURED: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """What a call takes at most, made in a thread of its own: threads keep what their products have borrowed."""
+    """The peak of memory of a call, made in its own thread, because threads keep buffers of their products."""
     found = []
 
     def measured() -> None:
@@ -347,7 +347,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
     return found[1]
 
 
-#: Long and thin products, of which `make test` tries every second case each: their operands take a while to convert.
+#: Long and thin products; `make test` runs every second case of each, because their operands take long to convert.
 THIN = ((5, 100_000, 70), (100_000, 3, 70))
 
 
@@ -355,7 +355,7 @@ THIN = ((5, 100_000, 70), (100_000, 3, 70))
     pytest.param(case, shape, marks=slow_unless(shape not in THIN or i % 2 == THIN.index(shape)))
     for i, case in enumerate(MEASURED) for shape in ((700, 900, 400), *THIN, (600, 40, 4000))
 ])  # fmt: skip
-def test_no_more_memory_is_taken_than_was_said(case: str, shape: tuple[int, int, int]) -> None:
+def test_no_more_memory_is_taken_than_stated(case: str, shape: tuple[int, int, int]) -> None:
     (m, n, k), (left, right, options) = shape, MEASURED[case]
     out = as_dtype(options["out"]) if "out" in options else None
     asked = Request(**{name: x for name, x in options.items() if name != "out"})

@@ -63,7 +63,7 @@ def test_compile_traces_it_whole_and_for_any_extents() -> None:
         traced(drawn(7, 5), drawn(4, 3))
 
 
-def test_compile_breaks_its_graph_once_at_a_product_that_it_is_reported_to_leave() -> None:
+def test_compile_breaks_its_graph_once_at_a_disabled_product() -> None:
     from torch._dynamo.utils import counters
 
     left = torch.compiler.disable(tw.matmul)
@@ -149,7 +149,7 @@ def test_torchs_stream_has_the_launch(gpu: Any, monkeypatch: pytest.MonkeyPatch)
     assert asked[0] != asked[2]
 
 
-def test_signs_that_torch_changes_when_it_reads_are_changed(gpu: Any) -> None:
+def test_signs_that_torch_changes_lazily_are_changed(gpu: Any) -> None:
     a, b = (np.random.default_rng(seed).integers(-9, 9, (6, 6)).astype("f4") for seed in (0, 1))
     x, y = torch.as_tensor(a).cuda(), torch.as_tensor(b).cuda()
     tw.matmul(x, y)  # the layouts are known

@@ -1,4 +1,4 @@
-"""The way of an operand from the call of `matmul` to machine code: few modules, each entered once."""
+"""The path of an operand from `matmul` to machine code: few modules, each entered once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import tilewright as tw
 
 Array = np.ndarray[Any, Any]
-#: Modules that an operand may pass.
+#: Most modules that an operand may pass.
 MOST = 12
 
 RANDOM = np.random.default_rng(3)

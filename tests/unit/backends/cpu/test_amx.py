@@ -89,7 +89,7 @@ def test_bytes_of_any_signs_are_exact_for_every_layout_and_extent(names: tuple[s
 
 @needs_int8
 @pytest.mark.parametrize("names", SIGNS)
-def test_sums_go_on_from_those_of_earlier_panels(names: tuple[str, str]) -> None:
+def test_sums_continue_those_of_earlier_panels(names: tuple[str, str]) -> None:
     random = np.random.default_rng(3)
     a, b = whole_range(random, (67, 1500), names[0]), whole_range(random, (1500, 131), names[1])
     sums = np.full((67, 131), 7, np.int32)
@@ -143,7 +143,7 @@ def test_sums_wrap_modulo_two_to_the_thirty_two() -> None:
 
 
 @needs_int8
-def test_nothing_beside_the_result_is_written() -> None:
+def test_only_the_result_is_written() -> None:
     random = np.random.default_rng(3)
     a, b = whole_range(random, (37, 90), "int8"), whole_range(random, (90, 41), "int8")
     for dtype in ("int32", "int16"):
@@ -155,7 +155,7 @@ def test_nothing_beside_the_result_is_written() -> None:
 
 
 def _fenced(x: Array) -> Array:
-    """A copy whose last byte is the last before memory that may not be read."""
+    """A copy that ends just before memory that may not be read."""
     pages = -(-x.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
     region = mmap.mmap(-1, pages + mmap.PAGESIZE)
     whole = np.frombuffer(region, np.uint8)
@@ -200,7 +200,7 @@ def test_threads_and_batches_do_not_change_a_bit(dtype: str) -> None:
 
 
 @needs_int8
-def test_python_threads_that_ran_before_and_after_use_tiles_at_once() -> None:
+def test_python_threads_started_before_and_after_use_tiles_immediately() -> None:
     random = np.random.default_rng(5)
     a = whole_range(random, (8, 200, 300), "int8")
     truth = a.astype(np.int32) @ a.swapaxes(1, 2).astype(np.int32)
@@ -221,7 +221,7 @@ def _in_child(a: Array, results: Any) -> None:
 
 @needs_int8
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_has_its_parents_leave() -> None:
+def test_a_forked_child_has_its_parents_permission() -> None:
     a = whole_range(np.random.default_rng(6), (300, 300), "int8")
     truth = tw.matmul(a, a, dtype="int32").tobytes()
     context = multiprocessing.get_context("fork")
@@ -262,7 +262,7 @@ def test_fast_bfloat16_has_the_same_bits_for_any_threads_and_batch() -> None:
 
 
 @needs_bf16
-def test_fast_bfloat16_takes_subnormals_for_zeros_and_carries_what_is_not_finite() -> None:
+def test_fast_bfloat16_takes_subnormals_as_zeros_and_keeps_infinities_and_nans() -> None:
     a, b = bfloat16(np.random.default_rng(9), (32, 64)), bfloat16(np.random.default_rng(10), (64, 32))
     a[:], b[:] = 0, 0
     a[0, 0], b[0, :] = 2.0**-130, 2.0**100
@@ -278,7 +278,7 @@ def test_fast_bfloat16_takes_subnormals_for_zeros_and_carries_what_is_not_finite
     assert found[3, 5] == 0
 
 
-def test_the_bound_with_flushing_is_not_so_wide_that_anything_passes() -> None:
+def test_the_bound_with_flushing_is_tight() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     ones = np.ones((1, 64), ml_dtypes.bfloat16)
     plain = error_bound(ones, ones.T, acc_dtype="float32", out_dtype="float32")[0, 0]
@@ -289,7 +289,7 @@ def test_the_bound_with_flushing_is_not_so_wide_that_anything_passes() -> None:
     assert 2.0**-30 <= found < 2.0**-29
 
 
-def test_a_plan_says_the_order_that_will_be_used() -> None:
+def test_a_plan_states_the_order_that_is_used() -> None:
     pytest.importorskip("ml_dtypes")
     shapes = (256, 256), (256, 256)
     expected = "fast" if has("amx-bf16") else "canonical"
@@ -326,7 +326,7 @@ def test_other_dtypes_stay_canonical(order: str) -> None:
 
 @pytest.mark.parametrize("names", [*SIGNS, ("bfloat16", "bfloat16")])
 def test_kernels_compile_for_a_processor_with_tiles(names: tuple[str, str]) -> None:
-    """On any host: the text is valid, and becomes the instruction it is meant to."""
+    """On any host: the text is valid, and compiles to the intended instruction."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     register = "float" if names[0] == "bfloat16" else "i32"
@@ -355,7 +355,7 @@ def test_tiles_are_chosen_by_features_dtypes_and_order() -> None:
 
 
 @pytest.mark.parametrize("finish", [False, True])
-def test_of_floats_k_alone_decides_for_tiles(finish: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_floats_only_k_decides_on_tiles(finish: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "compiler", lambda: SimpleNamespace(features=SAPPHIRE_RAPIDS, cpu="sapphirerapids"))
     monkeypatch.setattr(choice, "tile_registers_granted", lambda: True)
     epilogue = trace(tw.relu, {"sums": "float32"}) if finish else None
@@ -392,7 +392,7 @@ def test_a_setting_forbids_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_int8
-def test_leave_is_asked_for_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permission_is_requested_if_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_AMX", "")
     assert tile_registers_granted.__wrapped__()
     monkeypatch.setattr("sys.platform", "win32")

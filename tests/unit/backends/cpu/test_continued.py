@@ -1,4 +1,4 @@
-"""Products that go on from sums in place: panels of k, however it is cut, give the bits of the whole product."""
+"""Products that continue sums in place: panels of k, for any cut, give the bits of the whole product."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.problem.dtypes import COMPOSED, DTYPES, element
 from tilewright.problem.kind import Kind
 
 Array = np.ndarray[Any, Any]
-#: m, n, k and where k is cut: before a panel of one step, beside a dot product's groups and the kernels' blocks of k.
+#: m, n, k and the cuts of k: before a panel of one step, and off a dot product's groups and the kernels' blocks of k.
 CASES = {
     "packed": ((67, 131, 1300), (1, 6, 600)),
     "rows": ((5, 300, 900), (7, 8, 300, 300)),
@@ -28,7 +28,7 @@ CASES = {
     "column": ((300, 1, 900), (300, 899)),
     "exact extents": ((8, 9, 10), (3,)),
 }
-#: Those that have kernels for the exact extents of every case, each of which is compiled.
+#: Dtypes that compile kernels for the exact extents of every case.
 EXACT = ("float32", "int8", "complex64")
 PLAIN = [x.name for x in (*DTYPES, *COMPOSED) if x.kind != "bool"]
 
@@ -85,7 +85,7 @@ def allowed(algebra: str, name: str) -> bool:
         return False
 
 
-#: Dtypes that `make test` tries with every algebra, and others of which it tries one each in turn.
+#: Dtypes that `make test` runs with every algebra, and others, one for each algebra in turn.
 ALWAYS, IN_TURN = ("float32", "int16"), ("float64", "uint32", "int64")
 
 
@@ -109,7 +109,7 @@ def test_a_panel_without_steps_leaves_the_sums_as_they_are() -> None:
         assert sums.tobytes() == expected
 
 
-def test_a_batch_goes_on_from_each_of_its_sums() -> None:
+def test_a_batch_continues_each_of_its_sums() -> None:
     kind = kind_of("float32")
     a, b = (np.stack([drawn("float32", (40, 40), i) for i in range(first, first + 6)]) for first in (0, 6))
     sums, out = np.empty((2, 6, 40, 40), np.float32)
@@ -141,7 +141,7 @@ def test_panels_run_on_the_kernels_of_whole_products() -> None:
     (Kind("float64", "float64", "float32", "float64"), None),
     (kind_of("float32"), (400, 8)),
 ], ids=["narrower float", "narrower integer", "rounded", "rows with gaps"])  # fmt: skip
-def test_sums_that_do_not_lie_in_rows_of_the_register_type_are_refused(
+def test_sums_that_are_not_in_rows_of_the_register_type_are_refused(
     kind: Kind, out_strides: tuple[int, int] | None
 ) -> None:
     made(kind, 30, 50, 20, out_strides)
@@ -149,7 +149,7 @@ def test_sums_that_do_not_lie_in_rows_of_the_register_type_are_refused(
         made(kind._replace(continues=True), 30, 50, 20, out_strides)
 
 
-def test_the_simulated_gpu_says_that_it_cannot() -> None:
+def test_the_simulated_gpu_refuses() -> None:
     kind = kind_of("float32")
     assert opened("cpu").refusal(kind._replace(continues=True)) == opened("simulated").refusal(kind) == ""
     assert "multiply the whole of k at once" in opened("simulated").refusal(kind._replace(continues=True))

@@ -23,7 +23,7 @@ COUNT = 1 << 10  # a multiple of every width
 
 
 def without_avx512() -> Compiler:
-    """The host's compiler, told of nothing beyond AVX2."""
+    """The host's compiler, limited to AVX2."""
     return Compiler(compiler().features.replace("+avx512", "-avx512").replace("+amx", "-amx"))
 
 
@@ -92,7 +92,7 @@ SPECIAL = [
 
 
 def values(name: str, seed: int) -> Array:
-    """Random values of a dtype with the special ones among them, each beside different neighbours for every seed."""
+    """Random and special values of a dtype; each seed gives a value other neighbours."""
     random = np.random.default_rng(seed)
     if name == "bool":
         return random.random(COUNT) < 0.5

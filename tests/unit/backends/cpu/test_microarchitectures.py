@@ -14,7 +14,7 @@ import tilewright as tw
 from tilewright.backends.cpu.contexts import KernelKey, tile_of
 from tilewright.backends.cpu.microarchitectures import MICROARCHITECTURES, UNKNOWN, Microarchitecture, of_host
 
-#: A product of another host's blocks.
+#: A product with another host's blocks.
 CHILD = """
 import sys
 from dataclasses import replace
@@ -32,9 +32,9 @@ np.save(sys.argv[3], tw.matmul(a, b))
 
 
 @pytest.mark.parametrize("host", [*MICROARCHITECTURES, UNKNOWN], ids=lambda host: host.title)
-def test_blocks_fit_the_caches_or_are_what_was_timed_elsewhere(host: Microarchitecture) -> None:
+def test_blocks_fit_the_caches_or_were_timed_elsewhere(host: Microarchitecture) -> None:
     assert host.packed_bytes <= (host.l2_bytes if host.measured else 1 << 20)
-    assert 6 * host.kc * 4 * 2 <= host.l1_bytes  # six rows of A, and as much of B that comes by
+    assert 6 * host.kc * 4 * 2 <= host.l1_bytes  # six rows of A, and the same amount of B
     assert host.source
 
 

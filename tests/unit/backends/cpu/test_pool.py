@@ -1,4 +1,4 @@
-"""The crew: every record is run once, by as many threads as are free, for as many callers as there are."""
+"""The pool of threads: every record is run once, by all free threads, for any number of callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARRAYS = (11, 22, 33, 44)
 
 
 class Task:
-    """A job whose records are counted as they are run, in Python; the threads that ran them are noted."""
+    """A job in Python that counts its records, and notes the threads that ran them."""
 
     def __init__(self, records: int, threads: int, seconds: float = 0.0) -> None:
         self.done = np.zeros(records, np.int64)
@@ -80,9 +80,9 @@ def test_a_caller_never_waits_for_workers_that_are_busy() -> None:
     assert (slow.done == 1).all()
 
 
-def test_workers_that_went_to_sleep_are_woken() -> None:
+def test_sleeping_workers_are_woken() -> None:
     crew = Crew()
-    first = Task(4, 2, seconds=0.01)  # held: its memory is the job's
+    first = Task(4, 2, seconds=0.01)  # kept alive: the job uses its memory
     crew.run(first.address, 2)
     for _ in range(500):
         if crew.mailbox(0) == ASLEEP:
@@ -94,7 +94,7 @@ def test_workers_that_went_to_sleep_are_woken() -> None:
     assert len(task.threads) == 2
 
 
-def test_many_callers_at_once() -> None:
+def test_many_callers_at_the_same_time() -> None:
     crew = Crew()
     tasks = [Task(25, 3) for _ in range(24)]
 
@@ -111,7 +111,7 @@ def test_many_callers_at_once() -> None:
     assert all((task.done == 1).all() for task in tasks)
 
 
-def test_a_worker_that_cannot_start_is_done_without_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_goes_on_without_a_worker_that_cannot_start_and_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     crew, start = Crew(), threading.Thread.start
 
     def refused(thread: threading.Thread) -> None:

@@ -45,7 +45,7 @@ def expected(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _wrapped(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers modulo 2^64, then cut: an order-free truth."""
+    """Integers modulo 2^64, then truncated: an oracle that does not depend on the order."""
     wide = a.astype(np.int64).astype(np.uint64) @ b.astype(np.int64).astype(np.uint64)
     return wide.astype(a.dtype)
 
@@ -177,7 +177,7 @@ def _rounded(value: Fraction, part: type) -> float:
     if part is np.float64:
         return float(value)  # Fraction rounds to nearest even
     near = np.float32(float(value))
-    # Rounding to 64 bits first may meet the middle of two floats: choose by the exact distance.
+    # Rounding to 64 bits first may give the midpoint of two floats, so choose by the exact distance.
     around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
     even = [int(np.asarray(v).view(np.uint32)) % 2 for v in around]
     return float(
@@ -240,8 +240,8 @@ def test_the_skinny_kernels_are_used_where_they_should_be() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex64", "complex128"])
-def test_nothing_beside_the_operands_is_read(dtype: str) -> None:
-    """Operands lie against pages that may not be touched, at either end."""
+def test_only_the_operands_are_read(dtype: str) -> None:
+    """Operands are next to protected pages, at either end."""
     script = GUARDED.format(dtype=dtype)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "untouched"), done.stderr
@@ -288,8 +288,8 @@ print("untouched")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
-def test_nothing_is_left_in_a_panel_of_fewer_columns(dtype: str) -> None:
-    """Leftovers of other products may be subnormal, and slow beyond measure."""
+def test_a_panel_of_fewer_columns_has_no_leftovers(dtype: str) -> None:
+    """Leftovers of other products may be subnormal, and very slow."""
     parts = 2 if dtype == "complex64" else 1
     real = {"float64": "float64"}.get(dtype, "float32")
     a, b = np.ones((9, 70), dtype), np.ones((70, 13), dtype)
@@ -310,7 +310,7 @@ def test_nothing_is_left_in_a_panel_of_fewer_columns(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "int64"])
 def test_long_products_are_cut_into_calls(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between which Ctrl-C is heard: parts of bounded work that together are C."""
+    """Parts of bounded work together are C; Ctrl-C is checked between them."""
     monkeypatch.setattr(product_module, "_PART_EFFORT", 200_000)
     monkeypatch.setattr(product_module, "_CALL_EFFORT", 400_000)
     monkeypatch.setattr(product_module, "crew", crew := Calls())
@@ -328,7 +328,7 @@ def test_long_products_are_cut_into_calls(dtype: str, monkeypatch: pytest.Monkey
 
 
 class Calls:
-    """The crew, counting what it is given."""
+    """A pool that counts its work."""
 
     def __init__(self) -> None:
         self.calls = 0

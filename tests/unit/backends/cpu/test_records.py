@@ -1,4 +1,4 @@
-"""Records: every matrix of a batch is in one share, wherever the axes lie and however many there are."""
+"""Records: every matrix of a batch is in one share, for any order and number of axes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_every_matrix_is_in_one_share(batch: Batch, threads: int) -> None:
     assert sorted(found) == sorted(offsets(batch))
 
 
-def test_the_longest_axis_is_stepped_along_where_the_others_are_many() -> None:
+def test_steps_go_along_the_longest_axis_if_the_others_are_many() -> None:
     assert Shares(((300_000, 520, 0, 16), (3, 0, 780, 8)), 1).count == 3
     assert Shares(((3, 0, 780, 8), (300_000, 520, 0, 16)), 1).count == 3
 
 
 @pytest.mark.parametrize("k", [3, 65])
-def test_batches_of_more_shares_than_are_made_at_once(k: int) -> None:
+def test_batches_of_more_shares_than_one_call_makes(k: int) -> None:
     random = np.random.default_rng(0)
     a = random.integers(-3, 4, (70, 1, 70, 1, 2, k)).astype(np.float32)
     b = random.integers(-3, 4, (1, 2, 70, 2, k, 2)).astype(np.float32)

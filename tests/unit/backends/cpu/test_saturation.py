@@ -1,4 +1,4 @@
-"""Floats to integers of every width: cut towards 0, saturated, 0 for NaN, in vectors and one by one."""
+"""Floats to integers of every width: truncated, saturated, 0 for NaN, in vectors and one by one."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tilewright.problem.reference import canonical
 
 
 def _run(small: SmallKey, batch: int, *arrays: np.ndarray, steps: tuple[int, int, int]) -> None:
-    """Multiply a batch, matrices so many bytes apart; the record's offsets lead back from wrong addresses."""
+    """Multiply a batch of matrices at these strides in bytes; the record's offsets correct shifted addresses."""
     record = np.array([batch, *steps, 8, 16, 24], np.int64)
     a, b, out = (x.ctypes.data - offset for x, offset in zip(arrays, (8, 16, 24), strict=True))
     small_kernel(small).call(record.ctypes.data, 0, a, b, out, 0)
@@ -49,7 +49,7 @@ def test_a_step_of_zero_repeats_an_operand() -> None:
     np.testing.assert_array_equal(c, a @ b)
 
 
-def test_a_kernels_function_alone_keeps_its_code_loaded() -> None:
+def test_a_kernels_function_keeps_its_code_loaded() -> None:
     from tilewright.backends.cpu.kernels import compiled
     from tilewright.backends.cpu.loops import kernel_text
 
@@ -60,7 +60,7 @@ def test_a_kernels_function_alone_keeps_its_code_loaded() -> None:
     call(record.ctypes.data, np.zeros(3, np.int64).ctypes.data, 0, 0, 0, 0)
 
 
-def test_a_kernel_is_compiled_when_it_has_been_wanted_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_compiled_after_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[SmallKey] = []
     monkeypatch.setattr(product, "small_kernel", lambda key: made.append(key) or small_kernel(key))
     monkeypatch.setattr(product, "is_kept", lambda name: False)

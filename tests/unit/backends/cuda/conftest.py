@@ -1,4 +1,4 @@
-"""The simulated GPU on which arrays lie."""
+"""The simulated GPU that holds arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that lie on a GPU, a simulated one: numba-cuda's, CuPy's where it is installed, others by the interface."""
+"""Products of arrays on a simulated GPU: numba-cuda's, CuPy's if it is installed, others by the interface."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Foreign:
 
 
 class Named(Foreign):
-    """One of a dtype that NumPy lacks, which it names."""
+    """An array with a dtype that NumPy lacks; it names the dtype."""
 
     def __init__(self, array: Any, dtype: str, **more: Any) -> None:
         super().__init__(array, **more)
@@ -48,7 +48,7 @@ class Named(Foreign):
 
 
 def launched(gpu: Any, *operands: Array, **asked: Any) -> Array:
-    """The product of copies on the GPU, and of those again by the way past the rules; both are the same bits."""
+    """The product of copies on the GPU, once by the rules and once past them; both have the same bits."""
     there = [cuda.to_device(x) for x in operands]
     found = [tw.matmul(*there, **asked) for _ in range(2)]
     by_rules = tw.matmul(*there, axes=None, casting="equiv", **asked)
@@ -88,7 +88,7 @@ def test_a_product_without_steps_is_zero_and_one_without_results_is_none(gpu: An
     assert gpu.launches == launches
 
 
-def test_one_launch_a_matrix_and_no_memory_beside_the_result(gpu: Any) -> None:
+def test_one_launch_a_matrix_and_no_memory_besides_the_result(gpu: Any) -> None:
     a, b, out = (cuda.to_device(drawn(*shape)) for shape in ((3, 20, 30), (30, 9), (3, 20, 9)))
     tw.matmul(a, b, out)
     launches, held = gpu.launches, gpu.memory.allocated_bytes
@@ -130,7 +130,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
      "^`epilogue_args` must be on the GPU like the other operand"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
-def test_what_is_refused(gpu: Any, change: Any, error: type, words: str) -> None:
+def test_arrays_that_are_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
     given["out"] = cuda.to_device(np.full((20, 9), 7, "f4"))
     out, launches = given["out"], gpu.launches
@@ -159,7 +159,7 @@ def test_the_callers_stream_has_the_launch_and_nothing_waits(gpu: Any, monkeypat
 
 
 class ByDlpack:
-    """An array that has DLPack alone: NumPy's own capsule of the same memory, which says that it lies on a GPU."""
+    """An array with only DLPack: NumPy's capsule of the same memory, marked as on a GPU."""
 
     def __init__(self, array: Any, device: int = 2) -> None:
         self.array, self.device = array, device
@@ -181,7 +181,7 @@ class ByDlpack:
 
 
 @pytest.mark.parametrize("device", [2, 13], ids=["cuda", "managed"])
-def test_arrays_that_have_dlpack_alone(gpu: Any, device: int) -> None:
+def test_arrays_with_only_dlpack(gpu: Any, device: int) -> None:
     a, b, row = drawn(20, 30), drawn(9, 30).T, drawn(9)
     x, y, bias = (ByDlpack(cuda.to_device(one), device) for one in (a, b, row))
     into = cuda.to_device(np.zeros((20, 9), "f4"))
@@ -200,7 +200,7 @@ def test_arrays_that_have_dlpack_alone(gpu: Any, device: int) -> None:
     (lambda x: {"b": Unshared()}, r"`b` must be an array that DLPack can share \(got Unshared: not today\)"),
     (lambda x: {"b": Foreign(x["b"].array, stream=5)}, r"on the stream that is current \(got streams \[0, 5\]\)"),
 ], ids=["no out", "the host's", "refused", "another stream"])  # fmt: skip
-def test_what_dlpack_cannot_say_is_refused(gpu: Any, change: Any, words: str) -> None:
+def test_arrays_that_dlpack_cannot_describe_are_refused(gpu: Any, change: Any, words: str) -> None:
     given = {"a": ByDlpack(cuda.to_device(drawn(20, 30))), "b": ByDlpack(cuda.to_device(drawn(30, 9)))}
     given |= {"out": cuda.to_device(np.zeros((20, 9), "f4"))} | change(given)
     before = gpu.launches
@@ -217,7 +217,7 @@ class Unshared:
         raise BufferError("not today")
 
 
-#: What a call goes through that follows the rules.
+#: Modules that a call enters if it follows the rules.
 RULES = {"tilewright.engine.shapes", "tilewright.backends.ranking", "tilewright.backends.cuda.products"}
 
 
@@ -245,7 +245,7 @@ def test_a_known_layout_passes_few_functions_and_no_rules(gpu: Any, monkeypatch:
     assert not RULES.isdisjoint(entered(a, b, out, casting="equiv")), "the measure sees rules"
     quick = entered(a, b, out)
     assert RULES.isdisjoint(quick)
-    assert 0 < len(quick) < 40, quick  # each is some tenths of a microsecond: `benchmarks/device_calls.py` has the time
+    assert 0 < len(quick) < 40, quick  # each takes tenths of a microsecond: `benchmarks/device_calls.py` has the time
 
 
 @pytest.mark.parametrize("asked", [
@@ -253,7 +253,7 @@ def test_a_known_layout_passes_few_functions_and_no_rules(gpu: Any, monkeypatch:
     {"epilogue": lambda s, row, n: tw.relu(s + row) * n, "epilogue_args": (drawn(9), 3)},
     {"epilogue": lambda s, column: s + column, "epilogue_args": {"column": drawn(20, 1)}},
 ], ids=["dtype", "scale", "algebra", "epilogue", "named"])  # fmt: skip
-def test_what_is_asked_for_again_passes_no_rules(gpu: Any, asked: Any) -> None:
+def test_a_repeated_call_skips_the_rules(gpu: Any, asked: Any) -> None:
     def there(x: Any) -> Any:
         return cuda.to_device(x) if isinstance(x, np.ndarray) else x
 
@@ -274,7 +274,7 @@ def test_what_is_asked_for_again_passes_no_rules(gpu: Any, asked: Any) -> None:
         assert same_bits(out.copy_to_host(), expected)
 
 
-def test_a_dtype_that_a_library_names_passes_no_rules_again(gpu: Any) -> None:
+def test_a_repeated_call_with_a_library_s_dtype_skips_the_rules(gpu: Any) -> None:
     ml = pytest.importorskip("ml_dtypes", reason="not run: ml_dtypes is not installed")
     a, b = (drawn(*shape).astype(ml.bfloat16) for shape in ((20, 30), (30, 9)))
     expected = np.asarray(tw.matmul(a, b))
@@ -286,7 +286,7 @@ def test_a_dtype_that_a_library_names_passes_no_rules_again(gpu: Any) -> None:
     assert held[2].copy_to_host().tobytes() == expected.tobytes()
 
 
-def test_what_is_asked_for_differently_is_not_taken_for_the_same(gpu: Any) -> None:
+def test_a_different_call_is_not_taken_for_the_same(gpu: Any) -> None:
     a, b, rows = drawn(20, 30), drawn(30, 9), [drawn(9), drawn(9) + 1]
     x, y, z = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.zeros((20, 9), "f4"))
     for scale in (1, 2, 2.5):
@@ -303,7 +303,7 @@ def test_what_is_asked_for_differently_is_not_taken_for_the_same(gpu: Any) -> No
         kept[0] = value
         tw.matmul(x, y, z, epilogue=lambda s: s * kept[0])
         assert same_bits(z.copy_to_host(), tw.matmul(a, b, epilogue=lambda s, value=value: s * value))
-    # The result lies over an operand of the epilogue whose layout was apart from it before.
+    # The result overlaps an operand of the epilogue; with the same layouts it did not before.
     for beside in (cuda.to_device(drawn(9)), Foreign(z, shape=(9,), strides=None)):
         before = beside.copy_to_host() if beside is not z and hasattr(beside, "copy_to_host") else z.copy_to_host()[0]
         tw.matmul(x, y, z, epilogue=lambda s, r: s + r, epilogue_args=[beside])
@@ -324,7 +324,7 @@ def test_layouts_are_kept_for_their_gpu_and_their_order(gpu: Any) -> None:
         tw.matmul(cuda.to_device(a), cuda.to_device(b), order="quick")
 
 
-def test_an_array_of_a_gpu_that_is_gone_is_refused_in_words(gpu: Any) -> None:
+def test_an_array_of_a_closed_gpu_is_refused(gpu: Any) -> None:
     with tw.simulated_gpu("t4"):
         old = cuda.to_device(drawn(4, 4))
     with pytest.raises(
@@ -333,7 +333,7 @@ def test_an_array_of_a_gpu_that_is_gone_is_refused_in_words(gpu: Any) -> None:
         tw.matmul(old, cuda.to_device(drawn(4, 4)))
 
 
-def test_a_tensor_that_has_a_gradient_is_refused_in_words() -> None:
+def test_a_tensor_that_has_a_gradient_is_refused() -> None:
     class Tracked:
         @property
         def __cuda_array_interface__(self) -> Any:
@@ -374,7 +374,7 @@ with tw.simulated_gpu("a100"):
 
 
 def test_kept_launches_hold_no_arrays(gpu: Any) -> None:
-    """An epilogue's arrays are the caller's to free, as operands are."""
+    """The caller may free an epilogue's arrays, as it may operands."""
     x, y, row = cuda.to_device(drawn(20, 30)), cuda.to_device(drawn(30, 9)), Foreign(cuda.to_device(drawn(9)))
     tw.matmul(x, y, epilogue=lambda s, r: s + r, epilogue_args=[row])
     there = weakref.ref(row)
@@ -384,7 +384,7 @@ def test_kept_launches_hold_no_arrays(gpu: Any) -> None:
 
 
 class Rounded(float):
-    """A number whose text does not show all of it."""
+    """A number whose text shows only a part of it."""
 
     def __repr__(self) -> str:
         return "1.0"

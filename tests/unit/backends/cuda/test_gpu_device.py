@@ -1,6 +1,6 @@
-"""The real launch's own part, on a driver that stands in: host memory plays the GPU's, and a function the kernel.
+"""Launches on a real GPU, with a fake driver: host memory stands for the GPU's, a function for the kernel.
 
-What the real cuda.core makes of it is tested under tests/hardware, where there is a GPU.
+Tests with the real cuda.core are in tests/hardware, and need a GPU.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_parameters_arrays_and_time(gpu: Gpu) -> None:
     assert all(buffer.closed for buffer in gpu.buffers)
 
 
-def test_strided_arrays_keep_what_lies_between(gpu: Gpu) -> None:
+def test_strided_arrays_keep_the_bytes_between_their_elements(gpu: Gpu) -> None:
     def kernel(a: Any, *_: Any) -> None:
         # The element [0] is the last in memory: the array runs backwards in steps of two.
         whole = at(int(a) - 8 * 4, "i4", 9)
@@ -164,7 +164,7 @@ def test_views_that_share_elements_are_one_copy(gpu: Gpu) -> None:
     assert all(buffer.closed for buffer in gpu.buffers)
 
 
-def test_views_that_begin_inside_of_an_array_come_back_whole(gpu: Gpu) -> None:
+def test_views_that_begin_inside_an_array_are_copied_back_whole(gpu: Gpu) -> None:
     def kernel(low: Any, high: Any, *_: Any) -> None:
         assert (int(low) - gpu.buffers[0].handle, int(high) - int(low)) == (4 * 4, 2 * 4)
         at(low, "i4", 8)[:] = range(90, 98)
@@ -186,7 +186,7 @@ def test_read_only_and_empty_arrays(gpu: Gpu) -> None:
     assert a.tolist() == [1, 2]
 
 
-def test_what_is_input_only_is_not_brought_back(gpu: Gpu) -> None:
+def test_input_only_arrays_are_not_copied_back(gpu: Gpu) -> None:
     def kernel(a: Any, b: Any, *_: Any) -> None:
         at(a, "i4", 4)[:], at(b, "i4", 1)[:] = 5, 6
 
@@ -219,7 +219,7 @@ def test_arrays_of_the_gpu_are_used_where_they_are(gpu: Gpu) -> None:
     assert gpu.buffers == []
 
 
-def test_what_the_driver_reports_becomes_an_error(gpu: Gpu) -> None:
+def test_the_driver_s_errors_are_raised(gpu: Gpu) -> None:
     def kernel(*_: Any) -> None:
         raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
 
@@ -251,8 +251,8 @@ def test_wrong_use(gpu: Gpu, change: dict[str, Any], error: type[Exception], tex
     assert gpu.launched == []
 
 
-def test_the_words_are_ones_that_cuda_core_takes() -> None:
-    """cuda.core lays the very bytes out; this needs no driver."""
+def test_parameters_have_the_bytes_that_cuda_core_lays_out() -> None:
+    """cuda.core itself lays out these bytes; this needs no driver."""
     holder = importlib.import_module("cuda.core._kernel_arg_handler").ParamHolder
     program = Program.from_ptx(PTX)
     values = program.marshal((2**63 + 1, 5, -1, 0.5, 77), lambda array: 0)
@@ -263,7 +263,7 @@ def test_the_words_are_ones_that_cuda_core_takes() -> None:
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU: tests/hardware launches on it")
-def test_without_a_gpu_there_is_one_clear_line() -> None:
+def test_without_a_gpu_the_error_is_one_clear_line() -> None:
     with pytest.raises(DeviceError) as caught:
         launch(Program.from_ptx(PTX), 1, 1, ())
     assert str(caught.value).startswith("a launch on a real GPU needs one (no NVIDIA driver")

@@ -1,6 +1,6 @@
-"""Arrays on a GPU that lie any way: with gaps, transposed, backwards, at odd addresses, over each other.
+"""Arrays on a GPU in any layout: with gaps, transposed, in descending order, unaligned, overlapping.
 
-The bits are those of the CPU engine, whose code reads strides by itself; of integers they are NumPy's too.
+The oracle is the CPU engine, whose code for strides is separate; for integers also NumPy.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Array = npt.NDArray[Any]
 
 
 class There:
-    """A copy on the GPU of a host array with all that lies between its elements, at the same distances."""
+    """A copy on the GPU of a host array, with the bytes between its elements."""
 
     def __init__(self, array: Array) -> None:
         low, high = np.lib.array_utils.byte_bounds(array)
         lead = array.ctypes.data - low
         self.held = cuda.to_device(np.zeros(high - low + 64, np.uint8))
-        # An address is as odd as the host's.
+        # The address has the host's alignment.
         self.start = (low - self.held.__cuda_array_interface__["data"][0]) % 16
         self.array, self.low, self.size = array, low, high - low
         at = self.held.__cuda_array_interface__["data"][0] + self.start + lead
@@ -39,11 +39,11 @@ class There:
         }  # fmt: skip
 
     def of_the_host(self) -> Array:
-        """The host's elements, and all between them."""
+        """The host's elements, and the bytes between them."""
         return np.frombuffer((ctypes.c_char * self.size).from_address(self.low), np.uint8)
 
     def brought(self) -> Array:
-        """The same as they are on the GPU."""
+        """The same bytes from the GPU."""
         memory: Array = self.held.copy_to_host()[self.start : self.start + self.size]
         return memory
 
@@ -72,7 +72,7 @@ def every_other(x: Array) -> Array:
     return memory[..., ::2]
 
 
-#: The same elements that lie another way.
+#: The same elements in another layout.
 LAYOUTS = {
     "gaps": gapped,
     "transposed": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
@@ -86,13 +86,13 @@ LAYOUTS = {
     ("gaps", "float32", "canonical"), ("transposed", "int16", "canonical"), ("all backwards", "float32", "canonical"),
     ("unaligned", "float32", "canonical"), ("every other", "float16", "fast"), ("transposed", "float16", "fast"),
 ])  # fmt: skip
-def test_operands_and_results_lie_any_way(gpu: Any, layout: str, kind: str, order: Any) -> None:
+def test_operands_and_results_have_any_layout(gpu: Any, layout: str, kind: str, order: Any) -> None:
     lay = LAYOUTS[layout]
     a, b = lay(drawn((2, 33, 40), kind)), lay(drawn((40, 35), kind, 1))
     out = lay(np.zeros((2, 33, 35), kind))
     left, right, into = There(a), There(b), There(out)
     expected = np.asarray(tw.matmul(a, b))
-    for _ in range(2):  # by every rule, and by what was noted
+    for _ in range(2):  # by the rules, and by the kept launch
         assert tw.matmul(left, right, into, order=order) is into
         out[...] = expected  # sums of eighths that a half holds: exact in every order
         assert same_bits(into.brought(), into.of_the_host()), "and what lies between the elements is as it was"
@@ -101,7 +101,7 @@ def test_operands_and_results_lie_any_way(gpu: Any, layout: str, kind: str, orde
         assert same_bits(expected, np.matmul(a, b))
 
 
-def test_a_copy_that_lets_a_row_out_is_seen(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_omits_a_row_is_found(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = LAYOUTS["transposed"](drawn((33, 40), "float32")), drawn((40, 35), "float32")
     out = cuda.to_device(np.zeros((33, 35), "f4"))
     made = launches.Launches.rearrange
@@ -122,7 +122,7 @@ def test_dtypes_are_converted_on_the_gpu(gpu: Any, kinds: tuple[str, str], asked
     assert found.tobytes() == expected.tobytes()
 
 
-def test_out_may_lie_over_the_operands(gpu: Any) -> None:
+def test_out_may_overlap_the_operands(gpu: Any) -> None:
     a = drawn((20, 20), "float32")
     there = cuda.to_device(a)
     assert tw.matmul(there, there, there) is there
@@ -151,7 +151,7 @@ def test_algebras(gpu: Any) -> None:
     assert same_bits(out.copy_to_host(), tw.matmul(a, b, algebra="min-plus"))
 
 
-def test_the_launches_memory_is_given_back(gpu: Any) -> None:
+def test_memory_of_launches_is_freed(gpu: Any) -> None:
     a, b, out = (There(drawn(shape, "f4")) for shape in ((33, 40), (40, 35), (33, 35)))
     a.__cuda_array_interface__ |= {"shape": (33, 40), "strides": (4, 132)}
     tw.matmul(a, b, out)
@@ -162,7 +162,7 @@ def test_the_launches_memory_is_given_back(gpu: Any) -> None:
 
 
 class Recorded:
-    """A capture: what may be captured of a stream's work is kept, and done at each replay alone."""
+    """A capture: it keeps a stream's work, and does it only at each replay."""
 
     #: Calls of the driver that a stream which is captured takes. Source: CUDA Programming Guide, "CUDA Graphs".
     LEGAL = ("cuMemAllocAsync", "cuMemFreeAsync", "cuMemsetD8Async")
@@ -221,7 +221,7 @@ def test_a_captured_product_is_replayed(gpu: Any, lay: Any, monkeypatch: pytest.
         assert same_bits(out.brought(), out.of_the_host())
 
 
-def test_what_a_capture_forbids_is_seen(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_a_capture_forbids_are_found(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Recorded(monkeypatch), pytest.raises(AssertionError, match="cuStreamSynchronize while a stream is captured"):
         current.driver().cuStreamSynchronize(0)
 

@@ -1,6 +1,6 @@
-"""Tensor maps, structures and clusters on a real GPU: cuda.core and cuda.bindings on what stands for libcuda.
+"""Tensor maps, structures and clusters by cuda.core and cuda.bindings, on the simulated libcuda.
 
-What is compared with is the simulated GPU's own launch, which encodes maps without a driver.
+The oracle is the simulated GPU's own launch, which encodes maps without a driver.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def gpu() -> Iterator[Any]:
     TensorMap(np.zeros((40, 64), np.float16), (7, 64), swizzle=128),
     ImageMap(IMAGES, 8, 100, low=(0, -1), high=(-2, 1), steps=(1, 1, 2, 1), fill="nan"),
 ], ids=lambda map_: f"{type(map_).__name__} {map_.array.dtype} {map_.array.ndim}")  # fmt: skip
-def test_the_driver_is_asked_for_what_the_map_says(gpu: Any, map_: Any) -> None:
+def test_the_driver_gets_the_map_s_fields(gpu: Any, map_: Any) -> None:
     """The library reads the call's parameters in C's order and writes the simulated GPU's layout."""
     assert of_driver(map_).encoded(1 << 36) == map_.encoded(1 << 36)
 
 
-def test_a_map_is_encoded_once_an_address(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_is_encoded_once_for_each_address(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     encode = tensor_maps._encoded
     monkeypatch.setattr(tensor_maps, "_encoded", lambda one: (asked.append(one.address), encode(one))[1])
@@ -62,7 +62,7 @@ def test_a_map_is_encoded_once_an_address(gpu: Any, monkeypatch: pytest.MonkeyPa
     assert len(map_._known) <= tensor_maps._MOST
 
 
-def test_what_the_driver_refuses_is_an_error(gpu: Any) -> None:
+def test_a_refusal_by_the_driver_is_an_error(gpu: Any) -> None:
     map_ = of_driver(TensorMap(np.zeros((100, 64), np.float32), (16, 8)))
     with (
         pytest.warns(match="multiple of 16"),
@@ -86,7 +86,7 @@ def test_kernels_that_take_maps_give_the_simulated_gpus_bits(gpu: Any, name: str
     assert same_bits(*found)
 
 
-def test_a_product_on_a_gpu_takes_them(gpu: Any) -> None:
+def test_a_product_on_a_gpu_takes_maps(gpu: Any) -> None:
     a, b = (x.astype("f2") for x in operands(70, 90, 72, "float32"))
     asked: dict[str, Any] = {"order": "fast", "device": "cuda"}
     assert tw.plan(a.shape, b.shape, "float16", **asked).path.startswith("hopper")
@@ -95,7 +95,7 @@ def test_a_product_on_a_gpu_takes_them(gpu: Any) -> None:
 
 @pytest.fixture
 def vendors_names(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """cuda.core's own names for arrays on the GPU, as a real one has them; what stands for it runs no machine code."""
+    """cuda.core's own names for arrays on the GPU, as with a real GPU; the simulated libcuda runs no machine code."""
     import cuda.bindings.driver
     import cuda.core
 
@@ -122,7 +122,7 @@ def test_arrays_on_a_gpu_go_through_cuda_core(vendors_names: Any, order: Any) ->
     a, b = (x.astype("f2") for x in operands(70, 90, 72, "float32"))
     expected = tw.matmul(a, b, order=order, device="simulated:h100")
     x, y = There(a), There(b)
-    for _ in range(2):  # by every rule, and by the way past them
+    for _ in range(2):  # by the rules, and past them
         out = There(np.zeros((70, 90), "f2"))
         before = vendors_names.launches
         tw.matmul(x, y, out, order=order)
@@ -134,9 +134,7 @@ def test_arrays_on_a_gpu_go_through_cuda_core(vendors_names: Any, order: Any) ->
     assert same_bits(out.held.copy_to_host(), expected[::-1])
 
 
-def test_results_on_a_gpu_are_stored_by_boxes_where_they_can_be(
-    vendors_names: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_on_a_gpu_are_stored_by_boxes_if_possible(vendors_names: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """C by copies of boxes, by lanes where its rows are 180 bytes, and by lanes where it begins 2 bytes further."""
     record = catalogue.find("hopper_stores")
     stored: list[bool] = []
@@ -145,7 +143,7 @@ def test_results_on_a_gpu_are_stored_by_boxes_where_they_can_be(
     monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
     monkeypatch.setattr(type(record), "_last", lambda *given: (found := last(*given), stored.append(bool(found[1])))[0])
     loaded: Any = current.loaded
-    loaded.cache_clear()  # by tests before, for a GPU that is gone
+    loaded.cache_clear()  # by earlier tests, for a closed GPU
     quick.forget()
     for n, skipped in (96, 0), (90, 0), (96, 1):
         a, b = (x.astype("f2") for x in operands(70, n, 72, "float32"))
@@ -184,7 +182,7 @@ extern "C" __global__ void k(const unsigned long long *map, unsigned long long *
 
 
 def test_a_map_in_memory_is_the_drivers(gpu: Any) -> None:
-    """As kernels of Numba take it: an array of 16 words, which lies on the GPU."""
+    """As kernels of Numba take it: an array of 16 words on the GPU."""
     out, array = np.zeros(16, np.uint64), np.zeros((100, 64), np.float32)
     map_ = TensorMap(array, (16, 8), swizzle=32)
     device.launch(Program.from_cuda(COPIED, "k", (9, 0)), 1, 16, (map_, out))
@@ -216,8 +214,8 @@ def test_a_launch_names_clusters(gpu: Any, more: tuple[str, tuple[bytes, ...]]) 
         device.launch(program, 4, 1, (out, *more[1]), cluster=3)
 
 
-def test_a_cooperative_launch_is_asked_for() -> None:
-    """Of the driver's own call; cuda.core's is its own."""
+def test_a_cooperative_launch_is_requested() -> None:
+    """From the driver's own call; cuda.core makes its own request."""
     from cuda.bindings import driver
 
     config = SimpleNamespace(grid=(2, 3, 1), block=(32, 1, 1), cluster=(2, 1, 1), shmem_size=5, is_cooperative=True)

@@ -1,4 +1,4 @@
-"""Products of arrays that lie on an OpenCL device."""
+"""Products of arrays on an OpenCL device."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def random(shape: tuple[int, ...], name: str = "float32") -> Any:
     ((3, 4), (4, 5)), ((70, 33), (33, 90)), ((7,), (7, 4)), ((4, 7), (7,)), ((7,), (7,)), ((2, 1, 5, 6), (3, 6, 4)),
     ((5, 0), (0, 4)), ((0, 3), (3, 4)),
 ])  # fmt: skip
-def test_the_result_lies_beside_the_operands(queue: Any, shapes: Any) -> None:
+def test_the_result_is_on_the_operands_device(queue: Any, shapes: Any) -> None:
     a, b = random(shapes[0]), random(shapes[1])
     x, y = (cla.to_device(queue, v) for v in (a, b))
     c = tw.matmul(x, y)
@@ -113,7 +113,7 @@ def test_out_may_be_another_region_of_an_operands_buffer(queue: Any) -> None:
     x, z = (cla.Array(queue, a.shape, a.dtype, data=buffer.get_sub_region(0, a.nbytes)) for _ in range(2))
     x.set(a)
     assert same_bits(tw.matmul(x, x, out=z).get(), tw.matmul(a, a))
-    # Regions that start apart, so that equal offsets in them are not equal places.
+    # Regions with different starts, so equal offsets are different places.
     late = cla.Array(queue, a.shape, a.dtype, data=buffer.get_sub_region(4096, a.nbytes))
     late.set(a)
     y = cla.to_device(queue, a)
@@ -147,7 +147,7 @@ def test_a_product_waits_for_its_arrays(queue: Any, place: str) -> None:
         arrays["a"], arrays["b"], out=arrays["out"], beta=1, epilogue=lambda s, r: s - r,
         epilogue_args=[arrays["epilogue"]],
     )  # fmt: skip
-    pyopencl.enqueue_copy(other, arrays[place].base_data, late)  # what is in it when its event comes
+    pyopencl.enqueue_copy(other, arrays[place].base_data, late)  # its contents when its event completes
     gate.set_status(pyopencl.command_execution_status.COMPLETE)
     host = {name: late if name == place else a for name in arrays}
     expected = tw.matmul(
@@ -193,7 +193,7 @@ def test_algebras_and_booleans(queue: Any) -> None:
     assert same_bits(found.get(), tw.matmul(p, q))
 
 
-def test_wrong_use_is_told(queue: Any) -> None:
+def test_wrong_use_is_reported(queue: Any) -> None:
     a, b = random((4, 5)), random((5, 6))
     x, y = (cla.to_device(queue, v) for v in (a, b))
     with pytest.raises(ArgumentTypeError, match=r"`b` must be an OpenCL array like the other operand \(got ndarray\)"):
@@ -210,7 +210,7 @@ def test_wrong_use_is_told(queue: Any) -> None:
         tw.matmul(x, y, beta=x)
 
 
-def test_what_no_kernel_can_read_is_told(queue: Any) -> None:
+def test_arrays_that_no_kernel_can_read_are_reported(queue: Any) -> None:
     import pyopencl
 
     x = cla.to_device(queue, random((4, 4)))
@@ -233,7 +233,7 @@ def test_what_no_kernel_can_read_is_told(queue: Any) -> None:
         tw.matmul(halves, x.astype(np.complex64))
 
 
-def test_a_result_that_no_device_holds_is_told(queue: Any) -> None:
+def test_a_result_too_large_for_the_device_is_reported(queue: Any) -> None:
     x = cla.zeros(queue, (1 << 22, 1), np.float32)
     with pytest.raises(DeviceError, match=r"placing the result must fit its memory.*\(got 67,108,864\.0 MiB"):
         tw.matmul(x, x.reshape(1, 1 << 22))

@@ -1,6 +1,6 @@
-"""No kernel reads or writes past its arrays: each ends where a page ends that the next, forbidden, follows.
+"""No kernel reads or writes past its arrays: each array ends just before a protected page.
 
-The published kernel that these descend from (row S2) reads past them in partial tiles.
+The published kernel from which these derive (row S2) reads past its arrays in partial tiles.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from tilewright.backends.opencl import OpenclDevice
 
-#: Multiplies arrays at the ends of such pages; the system ends the process at the first access behind one.
+#: Multiplies arrays at the ends of such pages; the system ends the process at the first access past one.
 PROGRAM = """
 import ctypes, mmap, sys
 import numpy as np
@@ -50,7 +50,7 @@ print("done")
 """
 
 
-#: `make test` tries every form, and the one that reads vectors with two widths of elements.
+#: `make test` runs every form, and the one that reads vectors with two widths of elements.
 QUICK = ("naive int8", "tiled float32", "register_tiled float32", "register_tiled float16")
 ALL = [f"{form} {name}" for form in ("naive", "tiled", "register_tiled") for name in ("float32", "float16", "int8")]
 

@@ -1,4 +1,4 @@
-"""Every primitive and cast as OpenCL C, against what NumPy makes of it."""
+"""Every primitive and cast as OpenCL C, against NumPy's result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def specials(name: str) -> Array:
 
 
 def computed(device: OpenclDevice, expression: Expression, values: list[Array]) -> Array:
-    """An expression on a device: the finish of a product whose sum nobody reads."""
+    """An expression on a device: the epilogue of a product whose sum is unused."""
     builder = Builder()
     names = ["sum", *(name for name, _ in expression.parameters)]
     kinds = ["float32", *(kind for _, kind in expression.parameters)]
@@ -63,7 +63,7 @@ def step(op: str, kinds: list[str], result: str) -> Expression:
 
 
 def operands(name: str, kind: str) -> list[Array]:
-    """Three columns of values of a kind, and one of truth values: every combination that a primitive is tried with."""
+    """Three columns of values of a kind, and one of booleans: every combination that tests a primitive."""
     row = PRIMITIVES[name]
     pools = [specials(kind)] * row.arity
     if name == "where":
@@ -78,7 +78,7 @@ def operands(name: str, kind: str) -> list[Array]:
 
 
 def one_of(names: list[str], kind: str) -> tuple[Expression, list[Expression]]:
-    """All of some primitives in one program, which an operand chooses from; and each by itself."""
+    """Several primitives in one program, where an operand selects one; and each separately."""
     builder, alone = Builder(), []
     result = "bool" if PRIMITIVES[names[0]].result == "bool" else kind
     kinds = [kind] * 3 + ["bool"]
@@ -116,7 +116,7 @@ def test_primitives_give_numpys_bits(device: OpenclDevice, kind: str) -> None:
 
 
 def casts(cases: list[tuple[str, str]], wide: str) -> Expression:
-    """Casts of sources to targets in one program, which the last operand chooses from, and on to what holds them."""
+    """Casts of sources to targets in one program, where the last operand selects one, then to a wider dtype."""
     builder, sources = Builder(), sorted({source for source, _ in cases})
     places = {x: builder.add("parameter", (), x, f"x{i}") for i, x in enumerate(sources)}
     which = builder.add("parameter", (), "uint8", f"x{len(sources)}")
@@ -161,5 +161,5 @@ def test_constants_are_written_by_their_bits() -> None:
     assert literal(Instruction("constant", (), "float64", (-np.inf).hex())) == "(double)-INFINITY"
 
 
-def test_an_integer_goes_to_a_half_by_way_of_a_double() -> None:
+def test_an_integer_becomes_a_half_through_a_double() -> None:
     assert cast("x", "int64", "bfloat16") == "to_bfloat16(to_odd(convert_double_rte(x)))"

@@ -1,4 +1,4 @@
-"""What drivers refuse, in words that say what to do; and nothing is left behind by launches."""
+"""Errors of drivers, with advice what to do; and launches leave nothing behind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, shown: s
         raise kind(f"clEnqueueNDRangeKernel failed: {code}")
 
 
-def test_a_device_says_that_it_goes_on_from_no_sums(device: OpenclDevice) -> None:
+def test_a_device_reports_that_it_continues_no_sums(device: OpenclDevice) -> None:
     assert "multiply the whole of k at once" in host_products(device).refusal(FLOATS._replace(continues=True))
     assert host_products(device).refusal(FLOATS) == ""
 
@@ -105,7 +105,7 @@ def test_another_arithmetic_is_refused(
         programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
 
 
-def test_a_device_without_doubles_is_tried_in_floats(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_without_doubles_is_tested_in_floats(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "describe", lambda _: dataclasses.replace(device, doubles=False))
     programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
 
@@ -130,7 +130,7 @@ def test_an_interrupted_product_waits_for_the_device(device: OpenclDevice, monke
 
 @pytest.fixture
 def searched_anew() -> Iterator[None]:
-    """What devices there are is asked again, and after the test once more."""
+    """Search for devices again, and once more after the test."""
     _search.cache_clear()
     yield
     _search.cache_clear()
@@ -201,7 +201,7 @@ def test_pocl_without_a_linker_is_reported_before_it_ends_the_process(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not run: this system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_process_is_refused_and_does_not_wait_for_ever(device: OpenclDevice) -> None:
+def test_a_forked_process_is_refused_and_does_not_hang(device: OpenclDevice) -> None:
     a = np.ones((4, 4), np.float32)
     tw.matmul(a, a, device="opencl")
     child = os.fork()
@@ -222,7 +222,7 @@ def test_a_forked_process_is_refused_and_does_not_wait_for_ever(device: OpenclDe
     assert os.waitstatus_to_exitcode(done[1]) == 0
 
 
-def test_a_compilers_remarks_are_no_warnings(device: OpenclDevice) -> None:
+def test_a_compilers_notes_are_no_warnings(device: OpenclDevice) -> None:
     text = "#warning remark\nkernel void remarked() {}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -246,7 +246,7 @@ def test_a_tile_fits_the_device(device: OpenclDevice, has: Any, expected: Tile) 
         assert across <= fitting.axis_items[0] and down <= fitting.axis_items[1]
 
 
-def test_a_tile_cut_down_gives_the_same_bits(device: OpenclDevice) -> None:
+def test_a_reduced_tile_gives_the_same_bits(device: OpenclDevice) -> None:
     a = np.random.default_rng(1).standard_normal((70, 70)).astype(np.float32)
     expected = tw.matmul(a, a)
     cases: list[tuple[dict[str, Any], list[Form]]] = [
@@ -260,7 +260,7 @@ def test_a_tile_cut_down_gives_the_same_bits(device: OpenclDevice) -> None:
             assert (products.timed(a, a, FLOATS, form)[0] == expected).all(), (limits, form)
 
 
-def test_contexts_that_nobody_uses_are_let_go(device: OpenclDevice) -> None:
+def test_unused_contexts_are_released(device: OpenclDevice) -> None:
     cl, array = binding(), pytest.importorskip("pyopencl.array")
     kept = [cl.Context([device.handle]) for _ in range(programs.CONTEXTS + 1)]
     for context in kept:

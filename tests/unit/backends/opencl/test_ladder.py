@@ -35,13 +35,13 @@ def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) 
     assert "5 of 5 trusted kernels give the canonical product" in table
 
 
-# `tests/test_rungs.py` has every rung and dtype apart from the command.
+# `tests/test_rungs.py` has every rung and dtype without the command.
 @pytest.mark.parametrize("dtype", [
     pytest.param(dtype, marks=[] if dtype in ("float32", "int8") else [pytest.mark.volume])
     for dtype in catalogue.find("opencl_naive").dtypes
 ])  # fmt: skip
 def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevice, dtype: str) -> None:
-    # Shapes of the CUDA ladder's tests: partial tiles in every extent, and k that is no grid's.
+    # Shapes of the CUDA ladder's tests: partial tiles in every extent, and k that is no multiple of the tile.
     for shape in ("33,17,70", "64,64,64", "100,50,25"):
         done = tilewright("ladder", "--device", "opencl", "--shape", shape, "--dtype", dtype, "--json")
         assert done.status == 0
@@ -73,7 +73,7 @@ def test_a_wrong_product_is_neither_exact_nor_close(monkeypatch: pytest.MonkeyPa
     assert (rung.verified, rung.mismatches, rung.close) == (False, 1, False)
 
 
-def test_what_does_not_run_there_says_so(device: OpenclDevice) -> None:
+def test_kernels_that_do_not_run_there_are_reported(device: OpenclDevice) -> None:
     a, b = ladder.operands(8, 8, 8, "float32")
     rung = ladder.climb(a, b, records=[catalogue.find("tiled")], device="opencl").rungs[0]
     assert (rung.verified, rung.note) == (None, "not run: NVIDIA GPUs run it")

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 #: Floats, the narrowest signed and the widest unsigned integer; the ladder's test has all dtypes in one shape.
 _REAL = ("float32", "float64", "float16", "int8", "uint64")
 _OTHERS = ("int16", "int32", "int64", "uint8", "uint16", "uint32")
-#: On both sides of a tile's edges, and the ladder's own.
+#: Extents around a tile's edges, and the ladder's own.
 _SHAPES = ((1, 1, 1), (3, 5, 7), (16, 16, 16), (31, 33, 32), (64, 64, 64), (65, 130, 67), (129, 63, 1), (17, 40, 200))
 
 
@@ -40,7 +40,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], name: str) -> Array
     return rng.integers(info.min, info.max, shape, name, endpoint=True)
 
 
-# `make test` tries all four layouts with one dtype, and with some others the two that have each operand both ways.
+# `make test` runs all four layouts with one dtype, and with some others the two that have each operand in both layouts.
 @pytest.mark.parametrize(("name", "all_layouts"), [
     ("float32", True), *((name, False) for name in _REAL[1:]),
     *(pytest.param(name, True, marks=pytest.mark.volume) for name in (*_REAL[1:], *_OTHERS)),
@@ -62,7 +62,7 @@ CUTS = (
 )  # fmt: skip
 
 
-# `make test` tries every tile with float32, and with one other dtype in turn.
+# `make test` runs every tile with float32, and with one other dtype in turn.
 @pytest.mark.parametrize(("name", "cut"), [
     pytest.param(name, cut, id=f"{name}-cut{i}",
                  marks=[] if name in ("float32", ("int8", "complex64")[i % 2]) else [pytest.mark.volume])
@@ -82,7 +82,7 @@ def test_no_tile_changes_a_bit(device: OpenclDevice, cut: Tile, name: str) -> No
 
 
 @pytest.mark.parametrize("form", ["naive", "tiled", "register_tiled"])
-def test_what_fills_a_tile_is_not_summed(device: OpenclDevice, form: Any) -> None:
+def test_padding_of_a_tile_is_not_summed(device: OpenclDevice, form: Any) -> None:
     a, b = np.full((20, 3), 1e-30, np.float32), np.full((3, 18), -1e-30, np.float32)
     expected = canonical(a, b)
     assert np.signbit(expected).all()  # -0, which becomes +0 where a zero is added
@@ -90,7 +90,7 @@ def test_what_fills_a_tile_is_not_summed(device: OpenclDevice, form: Any) -> Non
 
 
 @pytest.mark.parametrize("name", ["bool", "bfloat16", "complex64", "complex128"])
-def test_what_is_made_of_other_products(device: OpenclDevice, name: str) -> None:
+def test_dtypes_that_are_lowered_to_other_products(device: OpenclDevice, name: str) -> None:
     rng = np.random.default_rng(4)
     for m, n, k in _SHAPES:
         a, b = values(rng, (m, k), name), values(rng, (k, n), name)
@@ -158,7 +158,7 @@ def test_epilogues(device: OpenclDevice, name: str) -> None:
     assert same_bits(found, expected)
 
 
-def test_an_epilogue_behind_a_tile(device: OpenclDevice) -> None:
+def test_an_epilogue_after_a_tile(device: OpenclDevice) -> None:
     rng = np.random.default_rng(10)
     a, b, bias = (values(rng, shape, "float32") for shape in ((70, 20), (20, 130), (130,)))
     found, expected = (
@@ -182,7 +182,7 @@ def test_alpha_beta_and_out(device: OpenclDevice) -> None:
 
 @pytest.fixture
 def restless() -> Iterator[None]:
-    """Threads take turns after a microsecond."""
+    """The interpreter switches threads after a microsecond."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
