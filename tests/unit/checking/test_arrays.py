@@ -1,4 +1,4 @@
-"""Which array an access out of bounds was meant for."""
+"""The array named in a finding for an access out of bounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OF_0, OF_1 = "`argument 0` of shape (64,)", "`argument 1` of shape (4, 16)"
     ],
     ids=["far", "before", "near", "called", "two calls", "either", "near either"],
 )
-def test_the_array_that_the_address_is_computed_from(body: str, offset: int, array: str | None, words: str) -> None:
+def test_the_array_from_which_the_address_is_computed(body: str, offset: int, array: str | None, words: str) -> None:
     program = Program.from_ptx(KERNEL.replace("BODY", body))
     (found,) = tw.check(program, 1, 1, (X, OUT.astype(np.uint32), offset))
     assert (found.code, found.details.get("array")) == ("TW101", array)
@@ -114,7 +114,7 @@ def test_without_a_text_the_nearest_array_is_named_as_such(address: int, words: 
     assert found.details.get("array") == (None if "no array" in words else words.split("`")[1])
 
 
-def test_what_is_no_access_of_global_memory_or_has_no_arrays_is_left_as_it_is() -> None:
+def test_other_accesses_and_launches_without_arrays_are_left_unchanged() -> None:
     program = Program.from_ptx(KERNEL.replace("BODY", OF_Y))
     launch = Launch("k", program, (1, 1, 1), (1, 1, 1), 0, (BEFORE,))
     for finding in (replace(FOUND, code="TW302"), replace(FOUND, details={})):

@@ -1,4 +1,4 @@
-"""Findings of one cause are one, in every form of report."""
+"""Findings with one cause are one finding, in every form of report."""
 
 from __future__ import annotations
 
@@ -32,26 +32,29 @@ def groups(*findings: Finding) -> list[list[int]]:
     ("findings", "lines"),
     [
         ([], []),
-        ([race(3, 9), race(4, 9)], [[3, 4]]),  # two stores that one read meets
+        ([race(3, 9), race(4, 9)], [[3, 4]]),  # two stores that race with one read
         ([race(3, 9), race(4, 8)], [[3], [4]]),
-        ([race(3, 9), race(9, 12)], [[3, 9]]),  # a read that is a store too
-        ([race(3, 9), race(4, 8), race(5, 8, 9)], [[3, 4, 5]]),  # one that joins two
-        ([race(3, 9, code="TW304"), race(4, 9)], [[4, 3]]),  # the more telling code speaks
+        ([race(3, 9), race(9, 12)], [[3, 9]]),  # a read that is also a store
+        ([race(3, 9), race(4, 8), race(5, 8, 9)], [[3, 4, 5]]),  # one that joins two others
+        ([race(3, 9, code="TW304"), race(4, 9)], [[4, 3]]),  # the more specific code is reported
         ([race(3, 9), race(4, 9, kernel="other")], [[3], [4]]),
         ([race(3, 9), race(3, 9, file="b.py")], [[3], [3]]),
-        ([race(3), race(4)], [[3], [4]]),  # "another access": nobody knows which
+        ([race(3), race(4)], [[3], [4]]),  # "another access": which one is unknown
         ([left(3), left(7), left(9, "TW401"), left(9, kernel="other")], [[3, 7], [9], [9]]),
         ([left(3, "TW404"), left(3, "TW405"), left(7, "TW405"), left(3, "TW405", kernel="other")], [[3, 3], [7], [3]]),
         ([left(3, "TW107"), left(3, "TW101"), left(4, "TW101")], [[3, 3], [4]]),  # a line lacks one guard
         ([left(3, "TW101"), left(3, "TW101", "other"), left(3, "TW105")], [[3], [3], [3]]),
-        ([left(0, "TW101"), left(0, "TW101")], [[0], [0]]),  # nobody knows which line
+        ([left(0, "TW101"), left(0, "TW101")], [[0], [0]]),  # the line is unknown
         ([left(3, "TW103"), left(6, "TW103"), left(6, "TW103", "other")], [[3, 6], [6]]),  # the array is too small
-        ([left(3, "TW202"), left(9, "TW402"), left(3, "TW202", "other")], [[9, 3], [3]]),  # who left has not written
-        ([race(3, 9, code="TW303"), left(7, "TW503")], [[7, 3]]),  # blocks of one dimension do the same elements
+        (
+            [left(3, "TW202"), left(9, "TW402"), left(3, "TW202", "other")],
+            [[9, 3], [3]],
+        ),  # exited threads have not written
+        ([race(3, 9, code="TW303"), left(7, "TW503")], [[7, 3]]),  # blocks of one dimension write the same elements
         ([left(3, "TW601"), left(7, "TW601")], [[3, 7]]),
     ],
 )
-def test_what_one_change_mends_is_one_cause(findings: list[Finding], lines: list[list[int]]) -> None:
+def test_findings_that_one_change_mends_have_one_cause(findings: list[Finding], lines: list[list[int]]) -> None:
     assert groups(*findings) == lines
 
 
@@ -78,7 +81,7 @@ def test_a_suppressed_place_leaves_the_others() -> None:
     assert [one.line for one in sifted.suppressed] == [3]
 
 
-def test_findings_are_a_tuple_that_shows_itself() -> None:
+def test_findings_are_a_tuple_that_prints_itself() -> None:
     text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }"
     found = check(Program.from_ptx(text), 1, 2048, ())
     assert isinstance(found, tuple) and [finding.code for finding in found] == ["TW502"]

@@ -1,4 +1,4 @@
-"""One launch, checked: what becomes findings, what stays an error, and what is left as it was."""
+"""Checks of one launch: findings, errors, and memory that stays unchanged."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_clean_kernel_runs_and_writes_the_arrays() -> None:
         ("add.u32 %r2, %r1, 1; st.global.u32 [%at], %r2;", "TW204"),
     ],
 )
-def test_what_the_machine_refuses_is_a_finding(body: str, code: str) -> None:
+def test_an_error_of_the_machine_is_a_finding(body: str, code: str) -> None:
     assert code in codes(f"{body} {CLEAN}")
 
 
@@ -123,12 +123,12 @@ def test_limits_depend_on_the_gpu() -> None:
         (CLEAN, (), {"ignore": ["TW1"]}, ArgumentValueError),
     ],
 )
-def test_what_is_no_finding_stays_an_error(body: str, args: Any, options: Any, error: type[Exception]) -> None:
+def test_other_errors_stay_errors(body: str, args: Any, options: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         codes(body, *args, **options)
 
 
-def test_an_array_that_nothing_was_put_into_is_unset_until_something_is() -> None:
+def test_an_array_is_unset_until_it_is_written() -> None:
     memory = Memory()
     reads = f"ld.global.u32 %r1, [%at]; {CLEAN}"
     for fill, expected in ((False, ["TW201"]), (True, [])):
@@ -140,7 +140,7 @@ def test_an_array_that_nothing_was_put_into_is_unset_until_something_is() -> Non
     assert codes(reads, memory.array(np.zeros(32, np.uint32))) == []
 
 
-def test_the_callers_memory_is_left_as_it_was() -> None:
+def test_the_callers_memory_is_unchanged() -> None:
     memory = Memory()
     out = memory.empty(32, np.uint32)
     before = memory.allocations()
@@ -153,10 +153,10 @@ def test_the_callers_memory_is_left_as_it_was() -> None:
     assert out.to_host().tolist() == list(range(32))
 
 
-def test_an_index_beyond_its_row_is_found_inside_of_the_array() -> None:
+def test_an_index_beyond_its_row_is_found_inside_the_array() -> None:
     image, out = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((6, 4), np.float32)
     assert check(flipped, (1, 1), (8, 8), (image, out)) == ()
-    assert out.tolist() == image.T.tolist(), "gaps do not come back"
+    assert out.tolist() == image.T.tolist(), "gaps are not copied back"
     wrong = np.zeros((4, 6), np.float32)
     found = check(flipped, (1, 1), (8, 8), (image, wrong))
     assert [(f.code, f.details["array"]) for f in found] == [("TW101", "out")]

@@ -1,4 +1,4 @@
-"""Why TW413 says nothing of constants in registers that no product has used since the last `wgmma.fence`."""
+"""Why TW413 ignores constants in registers that no product has used since the last `wgmma.fence`."""
 
 from __future__ import annotations
 

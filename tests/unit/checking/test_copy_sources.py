@@ -1,4 +1,4 @@
-"""What asynchronous copies read of global memory, between their issue and the wait for them.
+"""Races with the global memory that asynchronous copies read, between their issue and the wait for them.
 
 PTX ISA, 9.7.9.25.3.3: writes to the source of `cp.async` before it is complete race with it.
 """
@@ -45,7 +45,7 @@ def found(*body: str, seed: int | None = None) -> list[tuple[str, int]]:
         ((COPY, WRITE.replace("+4", "+1024"), WAIT), []),
     ],
 )
-def test_a_thread_may_not_change_what_its_copy_reads_before_the_wait(
+def test_a_thread_may_not_change_its_copy_s_source_before_the_wait(
     body: tuple[str, ...], wanted: list[tuple[str, int]]
 ) -> None:
     assert found(*body) == wanted
@@ -53,8 +53,8 @@ def test_a_thread_may_not_change_what_its_copy_reads_before_the_wait(
 
 @pytest.mark.parametrize("seed", [None, *range(6)])
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
-def test_another_warp_may_not_either_whichever_runs_first(barrier: str, seed: int | None) -> None:
-    """The second warp writes what the first one copies: behind a barrier, and unordered."""
+def test_another_warp_may_not_change_it_either(barrier: str, seed: int | None) -> None:
+    """The second warp writes the source of the first one's copy: after a barrier, and unordered."""
     body = (f"@%first {COPY}", barrier, "@%second st.global.b32 [%h], 7;", WAIT)
     assert found(*body, seed=seed) == [("TW306", 2)]
     behind = (f"@%first {COPY}", WAIT, "bar.sync 0;", "@%second st.global.b32 [%h], 7;")
@@ -62,7 +62,7 @@ def test_another_warp_may_not_either_whichever_runs_first(barrier: str, seed: in
 
 
 def test_of_very_many_copies_the_youngest_are_followed() -> None:
-    """A hundred copies of four bytes of one place to places of their own."""
+    """A hundred copies of four bytes from one place to different places."""
     place = "mov.u32 %u, tile; mad.lo.u32 %s, %t, 400, %u;"
     copies = [f"cp.async.ca.shared.global [%s+{4 * i}], [%g+4], 4;" for i in range(100)]
     assert found(place, *copies, WAIT, WRITE) == []

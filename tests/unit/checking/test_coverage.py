@@ -1,4 +1,4 @@
-"""TW501, TW503 and TW506: what explains that a part of an array was left out, and what does not."""
+"""TW501, TW503 and TW506: reasons why a launch left out a part of an array, and parts without one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def launched(
 
 
 def touched(launch: Launch, parts: dict[str, tuple[str, Any]]) -> TouchedResult:
-    """Maps where so much of each array, by name, was read (`r`), written (`w`) or both."""
+    """Maps in which this much of each named array was read (`r`), written (`w`) or both."""
     maps = {access: np.zeros(SIZE * len(launch.arguments), np.uint8) for access in "rw"}
     for fact in launch.arguments:
         accesses, index = parts.get(fact.name, ("", ()))
@@ -67,9 +67,9 @@ S = np.s_
         ((100,), S[:100], (4,), (32,), ""),
         # four elements a thread
         ((100,), S[:96], (3,), (8,), "TW501"),
-        # more than a block's share is left: written in part on purpose
+        # more than a block's share is left: a partial write on purpose
         ((200,), S[:96], (3,), (32,), ""),
-        # not what the grid reaches, not from the beginning, not a box
+        # not the grid's reach, not from the beginning, not a box
         ((100,), S[:95], (3,), (32,), ""),
         ((100,), S[4:100], (3,), (32,), ""),
         ((100,), S[:96:2], (3,), (32,), ""),
@@ -98,7 +98,7 @@ def test_a_grid_made_for_another_array_is_no_floor_division() -> None:
     assert found(arrays, {"starts": ("r", S[:96]), "out": ("w", S[:])}, (3,), (32,)) == []
 
 
-def test_what_is_read_where_it_is_not_written_is_no_output_left_out() -> None:
+def test_an_array_that_is_read_where_it_is_not_written_is_no_output() -> None:
     assert found({"a": (100,)}, {"a": ("w", S[:96])}, (3,), (32,)) == [("TW501", "a")]
     coverage = Coverage()
     launch, values = launched({"a": (100,)}, (3,), (32,))
@@ -160,7 +160,7 @@ def test_memory_that_is_freed_and_used_again_is_another_array() -> None:
     assert [f.code for f in coverage.findings()] == ["TW501"]
 
 
-def test_the_message_says_how_far_the_grid_reaches() -> None:
+def test_the_message_states_the_grid_s_reach() -> None:
     coverage = Coverage()
     launch, values = launched({"a": (20, 37)}, (4, 2), (8, 8), READS_Y)
     coverage.add(launch, touched(launch, {"a": ("w", S[:16, :32])}), values)

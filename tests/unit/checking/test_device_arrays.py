@@ -1,4 +1,4 @@
-"""Arrays that lay on the device before the check: as far apart as those it makes, and the same afterwards."""
+"""Arrays that were on the device before the check: it separates them as its own arrays, and restores their place."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SHIFT = """
 
 
 def on_device(*sizes: int, capacity_bytes: int = 8 << 20) -> list[DeviceArray]:
-    """Arrays one behind the other, each full of its number; 64 words leave no padding between two."""
+    """Arrays one after the other, each full of its number; 64 words leave no padding between two."""
     memory = Memory(capacity_bytes)
     return [memory.array(np.full(size, number, np.int32)) for number, size in enumerate(sizes)]
 
 
-def test_past_the_end_of_an_array_that_was_on_the_device_before_lies_no_other_array() -> None:
+def test_no_other_array_follows_one_that_was_on_the_device_before() -> None:
     x, y, _ = on_device(64, 64, 64)
     assert x.address + x.nbytes == y.address
     found = tw.check(Program.from_ptx(SHIFT), 1, 64, (x, y))
@@ -46,7 +46,7 @@ def test_arrays_on_the_device_hold_the_results_and_no_more_memory_than_before() 
     assert x.memory.allocated_bytes == before
 
 
-def test_what_a_launch_has_written_counts_as_written() -> None:
+def test_elements_that_a_launch_has_written_count_as_written() -> None:
     memory = Memory(8 << 20)
     x = memory.array(np.zeros(64, np.int32))
     between, y = memory.empty(63, np.int32), memory.empty(62, np.int32)
@@ -98,8 +98,8 @@ def test_two_matrices_of_one_allocation_stay_one() -> None:
     assert a.to_host().tolist() == b.to_host().tolist() == [[4, 5, 6, 7], [0, 1, 2, 3]]
 
 
-def test_arrays_for_whose_copies_there_is_no_room_are_used_where_they_are() -> None:
+def test_arrays_without_room_for_copies_are_used_in_place() -> None:
     x, y = on_device(64, 64, capacity_bytes=1 << 20)
     found = tw.check(Program.from_ptx(SHIFT), 1, 64, (x, y))
-    assert [one.code for one in found] == ["TW302"]  # what follows x is y, which another warp writes
+    assert [one.code for one in found] == ["TW302"]  # y follows x, and another warp writes it
     assert y.to_host().tolist()[:63] == [1] * 63

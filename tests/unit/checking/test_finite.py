@@ -1,4 +1,4 @@
-"""TW603: values that are not finite, where the kernel made them of finite ones, and where it did not."""
+"""TW603: values that are not finite, made from finite ones by the kernel, or not."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def found(body: str, x: Any = 0.0, a: float = 1.0, out: Any = None) -> list[tupl
         (QUOTIENT, 0.0, 0.0, [(2, "NaN", 32)]),
         (QUOTIENT, 2.0, 1.0, []),
         (QUOTIENT, [0.0] * 3 + [1.0] * 29, 1.0, [(2, "infinity", 3)]),
-        # what was read is not finite already
+        # the loaded value is already not finite
         (QUOTIENT, np.inf, np.inf, []),
         (QUOTIENT, [np.nan] + [0.0] * 31, 1.0, []),
         # copied from an argument, or from the array
         ("st.global.f32 [%d5], %f1; ret; }", 0.0, np.inf, []),
-        # a constant that minima begin with, stored where nothing is smaller
+        # the initial constant of a minimum, stored if nothing is smaller
         (f"mov.f32 %f3, {INF};\nsetp.gt.f32 %p1, %f2, %f1;\n@%p1 min.f32 %f3, %f3, %f2;\n" + STORE, 0.0, 1.0, []),
-        # such a constant inside of a function's steps is none of the kernel's
+        # such a constant inside a function's steps is not the kernel's
         (f"fma.rn.f32 %f4, %f2, {INF}, {INF};\ndiv.rn.f32 %f3, %f1, %f2;\n" + STORE, 0.0, 1.0, [(3, "infinity", 32)]),
         # stored, and then overwritten
         (f"div.rn.f32 %f4, %f1, %f2;\nst.global.f32 [%d5], %f4;\nmov.f32 %f3, {ZERO};\n" + STORE, 0.0, 1.0, []),
@@ -55,7 +55,7 @@ def found(body: str, x: Any = 0.0, a: float = 1.0, out: Any = None) -> list[tupl
         ("mov.u32 %r2, -1;\nst.global.b32 [%d5], %r2;\nret; }", 0.0, 1.0, []),
     ],
 )  # fmt: skip
-def test_only_what_the_kernel_made_is_found(body: str, x: Any, a: float, expected: Any) -> None:
+def test_only_values_that_the_kernel_made_are_found(body: str, x: Any, a: float, expected: Any) -> None:
     assert found(body, x, a) == expected
 
 
@@ -65,7 +65,7 @@ def test_an_input_that_is_not_read_may_hold_anything() -> None:
     assert np.isinf(out).all()
 
 
-def test_what_follows_from_another_finding_is_not_reported() -> None:
+def test_consequences_of_another_finding_are_not_reported() -> None:
     body = "ld.shared.f32 %f3, [s];\nadd.f32 %f3, %f3, %f2;\nst.global.f32 [%d5], %f3; ret; }"
     rows = check(Program.from_ptx(HEAD + body), 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32), 1.0))
     assert [row.code for row in rows] == ["TW202"]

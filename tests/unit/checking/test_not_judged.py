@@ -1,4 +1,4 @@
-"""What is too much for the instruments to follow: said once a launch, never silent."""
+"""Accesses that exceed the instruments' limits: reported once a launch, never dropped in silence."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def copies(x, count, out):
         (copies, 32, (np.ones(300, np.float32),), MOST_COPIES, "asynchronous copies were not followed"),
     ],
 )
-def test_what_is_not_followed_is_said(kernel, block, arguments, most, sentence, recwarn):
+def test_accesses_that_are_not_followed_are_reported(kernel, block, arguments, most, sentence, recwarn):
     def launched(count):
         checked(lambda: kernel[1, block](*arguments, count, np.zeros(32, np.float32)))
         return [str(w.message) for w in recwarn if "were not followed" in str(w.message)]
@@ -73,7 +73,7 @@ def handed_over(number, x, out):
         out[t] = tile[63 - t]
 
 
-def test_what_an_mbarrier_orders_that_is_not_followed_is_no_race(recwarn):
+def test_accesses_ordered_by_an_unfollowed_mbarrier_are_no_race(recwarn):
     x = np.arange(64, dtype=np.int32)
     assert [checked(lambda n=n: handed_over[1, 128](n, x, np.zeros_like(x))) for n in (63, 64)] == [(), ()]
     assert sum("were not followed" in str(w.message) for w in recwarn) == 1

@@ -1,4 +1,4 @@
-"""`check` and `profile` execute what `run` does: one program, one class of launches, and events besides."""
+"""`check` and `profile` execute the same translation as `run`, plus events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arrays() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, LaunchClass]]:
-    """What translations depend on besides instruments, launch by launch."""
+    """The inputs of translations besides instruments, launch by launch."""
     found: list[tuple[str, str, LaunchClass]] = []
     first = KernelStore.first
 
@@ -64,7 +64,7 @@ def test_run_check_and_profile_ask_for_one_translation(asked: list[tuple[str, st
     assert kind.unit_strides == {(8 * 8, 4), (17 * 8, 4)}
 
 
-def test_what_a_driver_is_given_has_the_same_class(asked: list[tuple[str, str, LaunchClass]]) -> None:
+def test_a_driver_s_launch_has_the_same_class(asked: list[tuple[str, str, LaunchClass]]) -> None:
     program = Program.from_python(sums_of_columns, STRIDED)
     a, out = arrays()
     tw.simt.launch(program, 1, (16, 4), (a, out))
@@ -116,7 +116,7 @@ def test_shared_accesses_of_a_kernel_of_strided_arrays_are_patterns(monkeypatch:
             return super().handler(site, offsets)
 
         def key(self) -> Any:
-            return object()  # cannot be pickled: the code is made anew
+            return object()  # cannot be pickled, so the code is made again
 
     use: Callable[..., Any] = Spy
     monkeypatch.setattr("tilewright.checking.gathering.MemoryCheck", use)

@@ -1,4 +1,4 @@
-"""Every finding of a program stands at a line of a file that its user can look at."""
+"""Every finding of a program names a line of a file of the user."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def findings(file: Path) -> Checks:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_findings_stand_at_a_users_line(name: str, tmp_path: Path) -> None:
+def test_findings_name_a_users_line(name: str, tmp_path: Path) -> None:
     text, wanted = PROGRAMS[name]
     file = tmp_path / "program.py"
     file.write_text(HEAD + text)
@@ -99,7 +99,7 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_files_of_any_name_are_reported_as_they_are(tmp_path: Path) -> None:
+def test_files_of_any_name_are_reported_unchanged(tmp_path: Path) -> None:
     checks = Checks()
     wanted = set()
     with simulated_gpu(observers=[checks]):
@@ -111,7 +111,7 @@ def test_files_of_any_name_are_reported_as_they_are(tmp_path: Path) -> None:
     assert {(one.source, one.line) for one in checks.findings} == wanted
 
 
-def test_comments_in_files_of_any_name_are_heeded(tmp_path: Path) -> None:
+def test_comments_in_files_of_any_name_are_read(tmp_path: Path) -> None:
     file = tmp_path / "d\u00e9j\u00e0 vu.py"
     file.write_text(PLAIN.rstrip() + "  # tilewright: ignore[TW101]\nfill[1, 64](np.zeros(40))\n", encoding="utf-8")
     checks = findings(file)

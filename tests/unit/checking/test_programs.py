@@ -52,7 +52,7 @@ def line_of(text: str, file: str = __file__) -> int:
     return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
 
 
-def test_what_one_launch_writes_another_may_read() -> None:
+def test_one_launch_may_read_another_s_results() -> None:
     def program() -> None:
         x, y, out = (cuda.device_array(64, np.float32) for _ in range(3))
         filled[2, 32](x, 1)
@@ -113,7 +113,7 @@ def shifted(x, out, by):
 
 
 class Alias:
-    """What another library sees of a device array: an address."""
+    """A device array as another library sees it: an address."""
 
     def __init__(self, array: Any) -> None:
         self.__cuda_array_interface__ = dict(array.__cuda_array_interface__)
@@ -160,7 +160,7 @@ LIFELESS: dict[str, tuple[Callable[[], None], list[tuple[str, str, int]]]] = {
 
 
 @pytest.mark.parametrize("kind", LIFELESS)
-def test_an_overrun_and_a_use_of_freed_memory_are_reported_apart(kind: str) -> None:
+def test_an_overrun_and_a_use_of_freed_memory_are_reported_separately(kind: str) -> None:
     program, due = LIFELESS[kind]
     found = [one for one in checked(program) if one.code != "TW501"]  # some grids are too small as well
     assert sorted((one.code, one.details.get("array"), one.count) for one in found) == due
@@ -188,8 +188,8 @@ FAILING: dict[str, tuple[Callable[[Any], None], str, str]] = {
 
 
 @pytest.mark.parametrize("kind", FAILING)
-def test_a_launch_that_fails_is_a_finding_and_the_error_that_the_program_gets_without(kind: str) -> None:
-    """A program that tries launches, and takes another path after an error, takes the same one."""
+def test_a_launch_that_fails_is_a_finding_and_the_usual_error_of_the_program(kind: str) -> None:
+    """A program that takes another path after a failed launch takes the same path under check."""
     launch, code, found = FAILING[kind]
     shown: list[str] = []
 
@@ -242,8 +242,8 @@ def copied(x, out):
         out[i] = x[i]
 
 
-def test_a_host_array_with_gaps_is_reported_what_became_of_it() -> None:
-    """numba-cuda copies its elements to memory of their size, and reads them there by the host's strides."""
+def test_a_finding_in_a_host_array_with_gaps_explains_its_copy() -> None:
+    """numba-cuda copies only its elements, but reads them by the host's strides."""
     given, out = np.arange(200, dtype=np.float32), np.zeros(100, np.float32)
     (found,) = checked(lambda: copied[1, 128](given[::2], out))
     assert found.code == "TW101"

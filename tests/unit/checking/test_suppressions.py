@@ -1,4 +1,4 @@
-"""Comments and codes by which findings are not wanted."""
+"""Comments and codes that suppress findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_comment_without_a_code_is_reported(
     assert f"(got {got}); name one, such as ignore[{write}" in wrong
 
 
-def test_python_is_warned_of_a_wrong_comment(tmp_path: Path) -> None:
+def test_a_wrong_comment_is_a_python_warning(tmp_path: Path) -> None:
     checks = Checks()
     file = tmp_path / "k.py"
     file.write_text("x  # tilewright: ignore[]\n")
@@ -67,7 +67,7 @@ def test_only_the_code_at_the_line_is_suppressed() -> None:
         assert (sifted.findings, sifted.suppressed, sifted.unused) == ((other,), (FOUND,), ())
 
 
-def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_reported() -> None:
+def test_a_code_is_suppressed_everywhere_and_an_unused_one_is_reported() -> None:
     everywhere, unused = Suppression("TW601"), Suppression("TW101")
     ptx = replace(FOUND, source="", line=0, ptx_line=9)
     sifted = sift([FOUND, ptx], [everywhere, unused])
@@ -75,7 +75,7 @@ def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_reported() -> N
     assert [str(s) for s in (unused, Suppression("TW101", "a.py", 3))] == ["--ignore TW101", "a.py:3: ignore[TW101]"]
 
 
-def test_what_is_known_of_numba_s_own_kernels_is_kept_apart() -> None:
+def test_known_findings_in_numba_s_own_kernels_are_kept_separate() -> None:
     file = "/opt/lib/python3/site-packages/numba_cuda/numba/cuda/kernels/reduction.py"
     known, theirs = replace(FOUND, source=file, code="TW404"), replace(FOUND, source=file, code="TW101")
     mine = replace(FOUND, code="TW404", details={"inner": [f"{file}:9"]})  # of my kernel, which calls theirs

@@ -1,4 +1,4 @@
-"""Programs whose grids leave elements out, by mistake and on purpose."""
+"""Programs whose grids leave out elements, by mistake and on purpose."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ CPP = """extern "C" __global__ void k(const float* a, float* out, int n) {
   if (i < n) out[i] = a[i] * 2;
 }"""
 
-#: What is launched -> what its one finding says.
+#: A launch -> the text of its one finding.
 DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "threadIdx alone": (lambda: by_thread[3, 4](ones(9), zeros(9)), "all 3 blocks in x process the same elements"),
     "threadIdx alone, no guard": (lambda: by_thread_unguarded[3, 4](ones(9), zeros(9)), "5 of the 9 elements"),
@@ -145,7 +145,7 @@ def found(program: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_what_the_grid_never_reaches_is_reported(name: str) -> None:
+def test_elements_that_the_grid_never_reaches_are_reported(name: str) -> None:
     program, said = DEFECTS[name]
     ((code, message),) = found(program)
     assert code == "TW501"
@@ -381,7 +381,7 @@ CORRECT: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", CORRECT)
-def test_what_is_left_out_on_purpose_is_not(name: str) -> None:
+def test_elements_left_out_on_purpose_are_not_reported(name: str) -> None:
     assert found(CORRECT[name]) == []
 
 
@@ -389,7 +389,7 @@ def test_what_is_left_out_on_purpose_is_not(name: str) -> None:
 def record_filled(x):
     i = cuda.grid(1)
     if i < x.size:
-        x[i].a = 1  # and not b, nor what lies between
+        x[i].a = 1  # and neither b nor the bytes between
 
 
 PADDED = np.dtype([("a", np.int8), ("b", np.float64)], align=True)
@@ -418,7 +418,7 @@ def structures() -> None:
     copied(out)
 
 
-#: What is copied to the host -> how its one TW205 begins, "" where there is none.
+#: A copy to the host -> the beginning of its one TW205, "" if there is none.
 COPIES: dict[str, tuple[Callable[[], object], str]] = {
     "never written": (lambda: copied(cuda.device_array(100)), "100 of the 100 elements copied were never written, [0]"),
     "two dimensions": (lambda: copied(cuda.device_array((3, 5))), "15 of the 15 elements copied were never"),
@@ -454,7 +454,7 @@ COPIES: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_what_was_never_written_is_reported_where_the_host_copies_it(name: str) -> None:
+def test_unwritten_elements_are_reported_where_the_host_copies_them(name: str) -> None:
     program, said = COPIES[name]
     shown = found(program)
     assert [code for code, _ in shown] == ["TW205"] * bool(said)
@@ -465,7 +465,7 @@ def test_a_grid_that_is_too_small_is_reported_once() -> None:
     assert [code for code, _ in found(lambda: copied(filled_from(100, 0, 1)))] == ["TW501"]
 
 
-def test_an_array_that_the_program_has_given_up_has_had_its_last_launch() -> None:
+def test_an_array_that_the_program_has_freed_has_no_further_launch() -> None:
     checks = Checks()
     with simulated_gpu(observers=[checks]):
         whole = zeros(200)

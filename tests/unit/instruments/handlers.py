@@ -1,4 +1,4 @@
-"""Run an instrument's handlers alone: compiled by LLVM, called with made-up addresses, counted in one row."""
+"""Runs an instrument's handlers without a kernel: LLVM compiles them, addresses are made up, one row has the counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Harness:
         return self._call(self._handler(EventKind.BRANCH), mask, taken)
 
     def _handler(self, kind: EventKind, size: int = 4, space: str = "", offsets: Any = None) -> Handler:
-        """The one that an instrument has for a kind, asked with a site of each state space in turn."""
+        """An instrument's handler for a kind; a site of each state space is tried in turn."""
         for known in (space,) if space else ("global", "shared", "local"):
             example = site(known, size=size) if kind is EventKind.ACCESS else Site(kind, 1, "", "mov.b32")
             found = self.instrument.handler(example, offsets)
@@ -73,20 +73,20 @@ class Harness:
         raise AssertionError(f"{self.instrument.name} has no handler of {kind}")
 
     def _call(self, handler: Handler, *arguments: int) -> list[int]:
-        """Call a handler with no record, no memory of its own, and the counters."""
+        """Call a handler with no record, no memory, and the counters."""
         before = self.counters.copy()
         self._function(handler)(None, None, None, None, self.counters.ctypes.data, 0, *arguments)
         return (self.counters - before)[0].tolist()
 
     def _function(self, handler: Handler) -> Any:
-        """A compiled handler; its text may leave functions out that it only declares."""
+        """A compiled handler; functions that it only declares may be missing in its text."""
         if handler.symbol not in self._compiled:
             module = llvm.parse_assembly(handler.text)
             for part in handler.needs:
                 if isinstance(part, bytes):
                     module.link_in(llvm.parse_bitcode(part))
             module.verify()
-            for function in module.functions:  # what the handler does not call is not compiled
+            for function in module.functions:  # only functions that the handler calls are compiled
                 if not function.is_declaration and function.name != handler.symbol:
                     function.linkage = "internal"
             builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))

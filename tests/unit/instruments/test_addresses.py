@@ -1,4 +1,4 @@
-"""Every lane's address is kept, in order, of the blocks that are asked for."""
+"""Every lane's address in the chosen blocks is kept, in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_global_accesses_have_each_lanes_address_in_order() -> None:
             assert (all_["addresses"] - base).tolist() == [4 * (96 * block + t) for t in threads]
 
 
-def test_shared_accesses_are_apart() -> None:
+def test_shared_accesses_are_kept_separately() -> None:
     found, _ = kept("shared", blocks=1)
     accesses = [r for r in found.records if found.sites[r["row"]].kind is EventKind.ACCESS]
     assert [found.sites[r["row"]].space for r in accesses] == ["shared"] * 3
@@ -54,10 +54,10 @@ def test_shared_accesses_are_apart() -> None:
 
 
 @pytest.mark.parametrize(("most", "complete"), [(24, True), (23, False)])
-def test_what_there_is_no_room_for_is_said(most: int, complete: bool) -> None:
+def test_accesses_without_room_are_reported(most: int, complete: bool) -> None:
     found, _ = kept("global", most=most)
     assert (found.complete, len(found.records)) == (complete, most)
 
 
-def test_the_code_depends_on_the_space_alone() -> None:
+def test_the_code_depends_only_on_the_space() -> None:
     assert Addresses("global", 1).key() == Addresses("global", 9, 99).key() != Addresses("shared").key()

@@ -1,4 +1,4 @@
-"""Memory that launches use one after the other."""
+"""Memory areas that launches reuse."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ KEPT = 96 << 20
 MIB = 1 << 20
 
 
-def test_an_area_is_used_again_when_the_last_array_over_it_is_gone() -> None:
+def test_an_area_is_reused_after_its_last_array_is_freed() -> None:
     areas = Areas()
     area = areas.take(5000)
     part, where = area[100:200].view("u4"), area.ctypes.data
     area[:] = 7
     del area
-    assert areas.take(5000).ctypes.data != where  # the part is still there
+    assert areas.take(5000).ctypes.data != where  # the part still exists
     del part
     again = areas.take(4000)
     assert (again.ctypes.data, again.size, again.any()) == (where, 4000, False)
 
 
-def test_what_need_not_be_cleared_is_not() -> None:
+def test_areas_are_cleared_only_if_needed() -> None:
     areas = Areas()
     areas.take(5000)[:] = 7
     assert areas.take(5000, clear=False).all()
 
 
-def test_a_large_area_is_zeros_though_its_pages_were_used() -> None:
+def test_a_large_area_is_zero_although_its_pages_were_used() -> None:
     areas = Areas()
     area = areas.take(KEPT + 8 * MIB)
     where = area.ctypes.data
@@ -46,7 +46,7 @@ def waiting(areas: Areas) -> int:
     return len(areas._waiting)
 
 
-def test_no_more_wait_than_are_kept() -> None:
+def test_only_a_limited_number_of_areas_is_kept() -> None:
     areas = Areas()
     many = [areas.take(1000) for _ in range(12)]
     assert len({area.ctypes.data for area in many}) == 12
@@ -57,7 +57,7 @@ def test_no_more_wait_than_are_kept() -> None:
     assert waiting(areas) == 8
 
 
-def test_what_is_very_large_does_not_wait() -> None:
+def test_very_large_areas_are_not_kept() -> None:
     areas = Areas()
     area = areas.take(5 << 30)
     assert area.size == 5 << 30 and not area[:5].any()
@@ -76,7 +76,7 @@ def resident_bytes(area: np.ndarray) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="pages are counted as Linux counts them")
 @pytest.mark.parametrize(("part_bytes", "kept"), [(4 * MIB, True), (40 * MIB, False)])
-def test_pages_far_apart_are_kept_as_zeros_as_far_as_all_are_few(part_bytes: int, kept: bool) -> None:
+def test_distant_pages_are_kept_as_zeros_if_they_are_few(part_bytes: int, kept: bool) -> None:
     areas = Areas()
     area = areas.take(400 * MIB)
     for start in (0, 100 * MIB, 300 * MIB):

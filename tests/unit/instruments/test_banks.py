@@ -50,7 +50,7 @@ def strided(stride, base=0):
         (strided(16), 8, 4, 2),
         (strided(16), 16, 4, 4),
         (strided(32), 16, 8, 4),
-        ([0] * LANES, 8, 2, 2),  # a broadcast still goes half warp by half warp
+        ([0] * LANES, 8, 2, 2),  # a broadcast also goes half warp by half warp
         ([0] * LANES, 16, 4, 4),
         ([4 * (lane // 16 * 16 + lane % 16) for lane in range(LANES)], 4, 1, 1),
         ([256 * (lane // 8) for lane in range(LANES)], 4, 4, 1),  # 8 lanes a word, four words in one bank
@@ -84,7 +84,7 @@ def test_which_sites():
     assert watched(Banks(), site("global"), site("generic"), NO_ACCESS) == [False, False, False]
 
 
-def test_totals_keep_kinds_of_access_apart():
+def test_totals_keep_kinds_of_access_separate():
     sites = [site("shared"), site("shared", "store"), site("shared", "atomic"), site("shared")]
     counters = np.array([[1, 32, 16, 1], [2, 64, 5, 2], [3, 96, 40, 3], [1, 32, 4, 4]], np.uint64)
     result = Banks().collect(sites, counters)

@@ -1,4 +1,4 @@
-"""Accesses whose pattern is known count the same as those told by their addresses, and as brute force does."""
+"""Accesses of a known pattern have the same counts as by their addresses, and as by brute force."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIZES = (1, 2, 4, 8, 16)
 ])  # fmt: skip
 def test_a_pattern_counts_as_its_addresses_do(harness: Harness, name: str, size: int) -> None:
     rng = random.Random(f"{name} {size}")
-    for shift in (0, 3) if size == 4 else (3,):  # each has code of its own; at 0 the pattern starts where its base does
+    for shift in (0, 3) if size == 4 else (3,):  # each has its own code; at 0 the pattern starts at its base
         offsets = tuple(size * (PATTERNS[name](lane, rng) + shift) for lane in range(LANES))
         for _ in range(12):
             base = 1 << 20 | size * rng.randrange(1 << 10)

@@ -49,12 +49,12 @@ def test_agrees_with_brute_force(harness, size):
         base = rng.randrange(1 << rng.choice([4, 20, 44]))
         addresses = [(base + rng.randrange(spread)) * size for _ in range(LANES)]
         if trial % 2:
-            addresses.sort()  # rising addresses are counted in another way
+            addresses.sort()  # ascending addresses are counted in another way
         mask = rng.choice([FULL, 0, 1, 1 << 31, rng.getrandbits(32), rng.getrandbits(32) & rng.getrandbits(32)])
         assert harness.access(addresses, mask, size) == brute_force(addresses, mask, size), trial
 
 
-def test_switched_off_lanes_do_not_count(harness):
+def test_inactive_lanes_do_not_count(harness):
     assert harness.access([1 << (lane + 10) for lane in range(LANES)], 0b1001, 4) == [1, 2, 2, 8, 1]
 
 
@@ -93,7 +93,7 @@ def test_constants_are_read_through_another_cache(opcode):
     assert Coalescing().handler(Site(EventKind.ACCESS, 1, "", opcode, 1, "global", "load", 4)) is None
 
 
-def test_totals_keep_kinds_of_access_apart():
+def test_totals_keep_kinds_of_access_separate():
     sites = [site(), site(), site(access="store"), site(access="atomic")]
     counters = np.array([[1, 32, 4, 128, 4], [2, 64, 16, 256, 8], [3, 96, 5, 30, 3], [7, 7, 8, 28, 7]], np.uint64)
     result = Coalescing().collect(sites, counters)

@@ -32,7 +32,7 @@ done:
 }"""
 
 
-def test_handler_counts_branches_that_part():
+def test_handler_counts_divergent_branches():
     harness = Harness(Divergence())
     rng = random.Random(1)
     for _ in range(200):
@@ -52,7 +52,7 @@ def test_branches_against_a_walk_of_every_warp(limit, every):
     warps = [range(start, min(start + 32, threads)) for start in range(0, threads, 32)]
     assert first.branches == len(warps)
     assert first.divergent == sum(len({t < limit for t in warp}) > 1 for warp in warps)
-    # each lane leaves the loop when its count is down; the others go on together
+    # each lane leaves the loop when its count is 0; the others continue together
     walk = [[{t & every for t in warp}] for warp in warps]
     assert loop.branches == sum(max(counts[0]) + 1 for counts in walk)
     assert loop.divergent == sum(len(counts[0]) - 1 for counts in walk)

@@ -19,7 +19,7 @@ FOUND = Finding(
 
 
 @pytest.mark.parametrize("name", codes())
-def test_a_code_says_its_rule_and_what_to_do(name: str) -> None:
+def test_a_code_has_its_rule_and_what_to_do(name: str) -> None:
     row = codes()[name]
     assert row.severity in ("error", "warning", "note")
     assert (row.severity == "note") == name.startswith("TW7")
@@ -30,7 +30,7 @@ def test_a_code_says_its_rule_and_what_to_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", codes())
-def test_a_sentence_says_what_the_finding_knows_and_its_title_what_it_does_not(name: str) -> None:
+def test_a_sentence_has_the_fields_of_the_finding_and_without_them_its_title(name: str) -> None:
     row = codes()[name]
     assert Finding(code=name, kernel="k", details={"how": "nonsense"}).message == row.title
     for how, text in row.says.items():
@@ -44,7 +44,7 @@ def test_a_sentence_says_what_the_finding_knows_and_its_title_what_it_does_not(n
         assert "{" not in found.message
 
 
-def test_a_race_names_the_other_lines_as_far_as_they_are_known() -> None:
+def test_a_race_names_the_known_other_lines() -> None:
     came = {"access": "write", "other_access": "read", "bytes": 4, "space": "shared"}
     for others, words in (([], "another line"), (["a.py:9", "a.py:7"], "a.py:9 and the same line")):
         found = replace(FOUND, details={**came, "others": others})
@@ -54,7 +54,7 @@ def test_a_race_names_the_other_lines_as_far_as_they_are_known() -> None:
 
 
 @pytest.mark.parametrize(("name", "said"), [("TW31", "did you mean TW301"), ("nonsense", "the codes are TW101, TW102")])
-def test_an_unknown_code_is_refused_with_those_there_are(name: str, said: str) -> None:
+def test_an_unknown_code_is_refused_with_the_known_ones(name: str, said: str) -> None:
     with pytest.raises(ArgumentValueError, match=said):
         code(name)
     with pytest.raises(ArgumentValueError, match=said):
@@ -79,7 +79,7 @@ def test_json_and_back() -> None:
 
 
 @pytest.mark.parametrize(("source", "ptx_line", "where"), [("a.py", 3, "a.py:7"), ("", 3, "PTX line 3"), ("", 0, "k")])
-def test_where_falls_back_on_what_is_known(source: str, ptx_line: int, where: str) -> None:
+def test_where_falls_back_on_known_fields(source: str, ptx_line: int, where: str) -> None:
     assert replace(FOUND, source=source, ptx_line=ptx_line).where == where
 
 
@@ -92,7 +92,7 @@ def test_the_first_instance_is_the_lowest_block_then_thread_of_the_first_launch(
         assert (one.details, one.block, one.launch, one.count) == ({"address": 4}, (9, 0, 0), 2, 27)
 
 
-def test_instructions_of_a_line_are_one_finding_and_what_distinguishes_is_kept_apart() -> None:
+def test_instructions_of_a_line_are_one_finding_unless_their_fields_differ() -> None:
     unrolled = replace(FOUND, ptx_line=99)
     assert len(merged([FOUND, unrolled])) == 1
     others = [
@@ -106,7 +106,7 @@ def test_instructions_of_a_line_are_one_finding_and_what_distinguishes_is_kept_a
     assert len(merged([FOUND, *others])) == 1 + len(others)
 
 
-def test_a_line_tells_every_library_s_line_that_it_calls_once() -> None:
+def test_a_line_names_every_library_s_line_that_it_calls_once() -> None:
     rows = [
         Finding(code="TW101", kernel="k", source="a.py", line=3, ptx_line=p, details={"inner": [place]})
         for p, place in enumerate(["lib.py:12", "lib.py:7", "lib.py:12"], start=1)

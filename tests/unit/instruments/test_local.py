@@ -32,10 +32,10 @@ def brute_force(addresses, mask, size):
     ("addresses", "size", "sectors"),
     [
         ([0] * LANES, 4, 4),  # the same word of all lanes: coalesced
-        ([1] * LANES, 1, 4),  # a byte of it moves as much
+        ([1] * LANES, 1, 4),  # one byte of it moves as much
         ([64] * LANES, 8, 8),
         ([16] * LANES, 16, 16),
-        ([4 * lane for lane in range(LANES)], 4, 32),  # another word in each lane
+        ([4 * lane for lane in range(LANES)], 4, 32),  # a different word in each lane
         ([4 * (lane // 8) for lane in range(LANES)], 4, 4),  # by eights, which share a sector
     ],
 )

@@ -48,7 +48,7 @@ def test_which_sites():
     assert Mix().handler(site()) is None
 
 
-def test_symbols_are_the_instruments_own():
+def test_symbols_belong_to_one_instrument():
     wanted = (Site(EventKind.RUN, 1, "", "mov.b32"), site(), site("shared"))
     handlers = [getattr(instruments, n)().handler(s) for n in ("Mix", "Coalescing", "Banks") for s in wanted]
     symbols = [handler.symbol for handler in handlers if handler is not None]
@@ -56,7 +56,7 @@ def test_symbols_are_the_instruments_own():
     assert all(f"@{h.symbol}(" in h.text or h.needs for h in handlers if h is not None)
 
 
-def test_names_are_imported_when_asked_for():
+def test_names_are_imported_on_first_use():
     check = (
         "import sys, tilewright.instruments as i; assert 'tilewright.instruments.mix' not in sys.modules; "
         "assert i.Mix().name == 'mix'; assert 'tilewright.instruments.mix' in sys.modules"

@@ -35,7 +35,7 @@ def rows(body: str, block: int = 40, grid: int = 1, seed: int | None = None) -> 
         # any element of a vector
         (f"mov.b32 %f1, {MOST}; mov.b32 %f2, {INF}; st.global.v2.f32 [%out], {{%f1, %f2}};", "f32", 40),
         (f"mov.b32 %f1, {MOST}; mov.b32 %f2, 0; st.global.v2.f32 [%out], {{%f1, %f2}};", "f32", 0),
-        # addresses that differ freely
+        # arbitrary addresses
         (f"mov.b32 %f1, {INF}; xor.b32 %r1, %tid, 5; mul.wide.u32 %d1, %r1, 4; add.u64 %d1, %d1, %out;"
          "st.global.f32 [%d1], %f1;", "f32", 40),
     ],
@@ -53,7 +53,7 @@ def test_both_kinds_by_one_store() -> None:
     ]
 
 
-def test_arrays_are_looked_at_before_and_after() -> None:
+def test_arrays_are_examined_before_and_after() -> None:
     memory = Memory()
     x = memory.array(np.array([[1, np.inf], [np.nan, 2]], np.float32))
     arrays = [FloatArray(x.address, x.dtype, (2, 2), (4, 8)), FloatArray(x.address, x.dtype, (0, 3), (4, 4))]

@@ -1,4 +1,4 @@
-"""Recorded requests: every warp's sectors in its order, against a list of the addresses."""
+"""Recorded requests: every warp's sectors in order, against a list of the addresses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def places(request: pytest.FixtureRequest) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_every_warps_requests_stand_in_its_order(places: np.ndarray, seed: int | None) -> None:
+def test_every_warps_requests_are_in_order(places: np.ndarray, seed: int | None) -> None:
     x = np.zeros(5000, np.uint32)
     memory = simt.Memory(1 << 20)
     x_there, places_there = memory.array(x), memory.array(places)
@@ -96,7 +96,7 @@ def test_every_warps_requests_stand_in_its_order(places: np.ndarray, seed: int |
 
 
 def test_thirty_two_bytes_a_lane() -> None:
-    """As many words as a header can tell; of eight words a lane each is a line of the warp's local memory."""
+    """The most words that a header can count; each of a lane's eight words is a line of the warp's local memory."""
     text = """
 .version 8.8
 .target sm_100
@@ -126,7 +126,7 @@ def test_counts_are_those_without_recording(places: np.ndarray) -> None:
     assert results[0].requests is None
 
 
-def test_without_room_it_says_so_and_keeps_what_there_is(places: np.ndarray) -> None:
+def test_a_lack_of_room_is_reported_and_earlier_requests_stay(places: np.ndarray) -> None:
     arguments = (np.zeros(5000, np.uint32), places, np.uint32(LIMIT))
     many = 3000
     run = simt.launch(
@@ -141,13 +141,13 @@ def test_without_room_it_says_so_and_keeps_what_there_is(places: np.ndarray) -> 
 
 
 class ByAddresses(Coalescing):
-    """Never told of rows."""
+    """Gets no events for rows."""
 
     def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
         return None
 
 
-#: Lanes of a block of 16 or 8 threads a row lie in rows of a stride that only the run knows; some of them store.
+#: In blocks of 16 or 8 threads a row, lanes access rows of a stride that only the run knows; some of them store.
 ROWS = """
 ld.global.s32 %r9, [%a2]; ld.global.s32 %r8, [%a2+4]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
 cvt.s64.s32 %d2, %r9; cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4;
@@ -157,7 +157,7 @@ ld.global.u64 %d7, [%d1+40]; setp.ge.s32 %p1, %tid, %r8; @%p1 bra JOIN; st.globa
 
 @pytest.mark.parametrize("block", [(16, 4), (8, 8), (2, 16)], ids=str)
 @pytest.mark.parametrize("stride", [200, -200, 37, 33, 16, 3, 0])
-def test_rows_are_counted_and_written_down_as_their_addresses_are(block: tuple[int, int], stride: int) -> None:
+def test_rows_are_counted_and_recorded_like_their_addresses(block: tuple[int, int], stride: int) -> None:
     program = kernel(ROWS, 3)
     seen = []
     for instrument in (Coalescing(record=True), ByAddresses(record=True)):

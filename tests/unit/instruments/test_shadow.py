@@ -1,4 +1,4 @@
-"""Shadow memory against a model that keeps every access and compares each with each."""
+"""Shadow memory against a model that keeps every access and compares each pair."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Step:
             "store": f"st.{space}.u32 [{address}], %r3;",
             "atomic": f"red.{space}.add.u32 [{address}], 1;",
         }[self.what]
-        # a value that no other thread and no other instruction writes, so that no two writes are the same
+        # a unique value for each thread and instruction, so that no two writes are the same
         return f"{place} mad.lo.u32 %r3, %tid, 1000, {index + 1};\n{ours} @%p1 {access}"
 
 
@@ -87,7 +87,7 @@ def random_steps(seed: int) -> list[Step]:
 
 
 class Instance(NamedTuple):
-    """One thread's access of a word, and what it knows: how many of each thread's steps come before it."""
+    """One thread's access of a word, and its clock: how many of each thread's steps come before it."""
 
     step: int
     thread: int
@@ -103,7 +103,7 @@ class Race(NamedTuple):
 
 
 def by_word(steps: list[Step]) -> dict[int, list[Instance]]:
-    """Every access of each word, with what is ordered before it: a clock of every thread for every thread."""
+    """Every access of each word, with its vector clock over all threads."""
     knows = [[0] * THREADS for _ in range(THREADS)]
     words: dict[int, list[Instance]] = {}
     for index, step in enumerate(steps):
@@ -134,7 +134,7 @@ def races_of(instances: list[Instance]) -> set[Race]:
 
 
 class Told(NamedTuple):
-    """A race that is reported: the step, the other one (None where it is not known), and between whom."""
+    """A reported race: the step, the other one (None where it is not known), and between whom."""
 
     step: int
     other: int | None
@@ -146,7 +146,7 @@ class Told(NamedTuple):
 
 
 class Records(MemoryCheck):
-    """Every race as it was recorded: two lines of PTX and the kind, before findings are made of them."""
+    """Every recorded race: two lines of PTX and the kind, before it becomes a finding."""
 
     def collect(self, sites, counters):
         return [
@@ -162,11 +162,11 @@ WHO = {
 
 
 def shown(steps: list[Step], space: str, seed: int | None) -> set[Told]:
-    """What the instrument records."""
+    """The races that the instrument records."""
     lines = [step.text(space, index) for index, step in enumerate(steps)]
     declared = f".shared .align 4 .b8 s[{4 * WORDS}];" if space == "shared" else ""
     fill = ""
-    if space == "shared":  # write everything first, behind a barrier of its own
+    if space == "shared":  # write everything first, before a separate barrier
         stores = "".join(f"st.shared.u32 [%r9+{4 * THREADS * i}], %tid;" for i in range(WORDS // THREADS))
         rest = WORDS % THREADS
         last = f"setp.lt.u32 %p2, %tid, {rest}; @%p2 st.shared.u32 [%r9+{4 * (WORDS - rest)}], %tid;"
@@ -190,11 +190,11 @@ def forgets(instances: list[Instance]) -> bool:
 
 
 def agree(seed: int, space: str) -> None:
-    """What is told are races; of each word that has any, one is told, and where only two threads access it, that one.
+    """Assert that reports are races; each word with races has one report, and if only two threads access it, theirs.
 
-    Others may be left out: a write covers what came before it up, and is then itself in a race with what came before
-    or comes after; a read likewise covers those up that are ordered before it. In global memory an atomic after a plain
-    write of its block is not remembered, for other blocks race with the latter: races of such a word may be missed.
+    Other races may be missing: a write replaces earlier accesses, and then itself races with them or with later ones; a
+    read replaces reads that are ordered before it. In global memory an atomic after a plain write of its block is not
+    kept, because other blocks race with the write: races of such a word may be missed.
     """
     steps = random_steps(seed)
     words = by_word(steps)
@@ -250,7 +250,7 @@ def test_the_model_is_right_about_plain_cases():
 
 @pytest.mark.parametrize("warps", [1, pytest.param(2, marks=pytest.mark.volume), 5])
 def test_an_access_of_all_lanes_in_order_is_judged_like_one_lane_by_lane(warps):
-    """The quick test of patterns and the exact one of lanes find the same at the same places."""
+    """The quick test of patterns and the exact one of lanes find the same races at the same places."""
     body = """mul.lo.u32 %r1, %tid, 4; st.shared.u32 [%r1], %tid; {barrier} ld.shared.u32 %r2, [%r1+{ahead}];
         {second} st.shared.u32 [%r1], %r2; ld.shared.u32 %r3, [%r1];"""
     declared = f".shared .align 4 .b8 s[{4 * 32 * warps + 128}];"
@@ -267,7 +267,7 @@ def test_an_access_of_all_lanes_in_order_is_judged_like_one_lane_by_lane(warps):
 
 
 class LaneByLane(MemoryCheck):
-    """Never told of patterns."""
+    """Gets no events for patterns."""
 
     def handler(self, site, offsets=None):
         return super().handler(site, None)
@@ -283,7 +283,7 @@ def test_cells_are_as_fine_as_the_narrowest_access():
     assert cell_bytes("add.s16 %h1, %h2, %h3;") == 4
 
 
-def test_what_an_access_does_is_read_off_its_opcode():
+def test_the_opcode_of_an_access_gives_its_effect():
     def bits(opcode: str, access: str) -> int:
         return how(Site(EventKind.ACCESS, 1, "", opcode, 1, "global", access, 4))
 
@@ -294,7 +294,7 @@ def test_what_an_access_does_is_read_off_its_opcode():
 
 
 def test_more_barriers_than_a_cell_can_count_give_no_false_race():
-    """Cells of global memory have 16 bits of clock: beyond them nothing is said, shared memory goes on."""
+    """Cells of global memory have 16 bits of clock: beyond them no race is reported; shared memory is followed."""
     body = """mov.u32 %r1, 0; mul.lo.u32 %r4, %tid, 4; xor.b32 %r5, %tid, 33; mul.lo.u32 %r6, %r5, 4;
         mad.wide.u32 %a1, %r5, 4, %out;
         L: st.global.u32 [%at], %r1; st.shared.u32 [%r4], %r1; bar.sync 0;
@@ -309,7 +309,7 @@ def test_more_barriers_than_a_cell_can_count_give_no_false_race():
 
 
 def codes_of(body: str, *, grid: int = 1, block: int = 64, seeds: int = 6, declared: str = "") -> list[set[str]]:
-    """What is found, for the order as it is and some shuffled ones."""
+    """The codes found, in the default order and some shuffled ones."""
     found = []
     for seed in (None, *range(1, seeds)):
         program = kernel(body, declarations=declared)
@@ -321,22 +321,22 @@ def codes_of(body: str, *, grid: int = 1, block: int = 64, seeds: int = 6, decla
     return found
 
 
-def test_an_atomic_does_not_cover_a_plain_write_up():
-    """`if i == 0: out[0] = 0`, then all blocks add: whoever runs first."""
+def test_an_atomic_does_not_hide_a_plain_write():
+    """`if i == 0: out[0] = 0`, then all blocks add, in any order."""
     body = "setp.eq.u32 %p1, %gid, 0; @%p1 st.global.u32 [%out], 0; {} red.global.add.u32 [%out], 1;"
     assert codes_of(body.format(""), grid=3) == [{"TW303"}] * 6
     assert codes_of(body.format("bar.sync 0;"), grid=3) == [{"TW303"}] * 6
     assert codes_of(body.format("bar.sync 0;"), grid=1) == [set()] * 6
 
 
-def test_an_atomic_does_not_cover_another_one_up():
-    """The block of the last atomic reads plainly: what the others did is not ordered before that."""
+def test_an_atomic_does_not_hide_another_one():
+    """The block of the last atomic reads plainly: atomics of others are not ordered before the read."""
     body = "atom.global.add.u32 %r1, [%out], 1; setp.eq.u32 %p1, %r1, 95; @%p1 ld.global.u32 %r2, [%out];"
     assert codes_of(body, grid=3, block=32) == [{"TW303"}] * 6
     assert codes_of(body.replace("ld.", "ld.volatile."), grid=3, block=32) == [set()] * 6
 
 
-def test_an_atomic_does_not_cover_a_plain_write_to_shared_memory_up():
+def test_an_atomic_does_not_hide_a_plain_write_to_shared_memory():
     body = "setp.eq.u32 %p1, %tid, 0; @%p1 st.shared.u32 [0], 0; {} red.shared.add.u32 [0], 1;"
     declared = ".shared .align 4 .b8 s[256];"
     assert codes_of(body.format(""), block=96, declared=declared) == [{"TW301"}] * 6
@@ -344,7 +344,7 @@ def test_an_atomic_does_not_cover_a_plain_write_to_shared_memory_up():
 
 
 def test_a_flag_at_the_first_word_of_shared_memory_orders():
-    """Warp 1 waits for a volatile flag at address 0, which warp 0 raises behind a fence."""
+    """Warp 1 waits for a volatile flag at address 0, which warp 0 sets after a fence."""
     body = """mov.u32 %r1, 0; setp.lt.u32 %p1, %tid, 32; @!%p1 bra W;
         setp.eq.u32 %p2, %tid, 0; @!%p2 bra E;
         st.shared.u32 [128], 5; membar.cta; st.volatile.shared.u32 [0], 1; bra E;
@@ -367,8 +367,8 @@ def test_an_arrival_or_a_fence_does_not_order_lanes(not_enough, enough):
 
 
 @pytest.mark.parametrize("syncs", [0, 100])
-def test_a_warp_that_has_synchronised_more_often_than_others_does_not_race_behind_a_barrier(syncs):
-    """Readers are remembered together, with one clock."""
+def test_a_warp_that_synchronised_more_often_does_not_race_after_a_barrier(syncs):
+    """Readers are kept together, with one clock."""
     body = f"""mul.lo.u32 %r4, %tid, 4; st.shared.u32 [%r4], %tid; bar.sync 0; mov.u32 %r1, 0;
         setp.lt.u32 %p1, %tid, 32; setp.ge.or.u32 %p1, %tid, 64, %p1; @%p1 bra R;
         L: bar.warp.sync -1; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, {syncs}; @%p2 bra L;
@@ -380,7 +380,7 @@ def test_a_warp_that_has_synchronised_more_often_than_others_does_not_race_behin
 
 @pytest.mark.parametrize(("mask", "codes"), [(0xFFFF, set()), (0xFF, {"TW304"}), (0x2FFFF, set()), (0x3, {"TW304"})])
 def test_a_write_races_with_reads_of_lanes_that_its_syncwarp_leaves_out(mask, codes):
-    """Lanes 0 to 15 read a word together, of which only the tile is remembered."""
+    """Lanes 0 to 15 read a word together; the cell keeps only their tile."""
     body = f"""setp.lt.u32 %p1, %tid, 16; setp.eq.u32 %p2, %tid, 1; @%p2 st.shared.u32 [0], 1; bar.warp.sync -1;
         @%p1 ld.shared.u32 %r2, [0]; shr.u32 %r3, {mask}, %lane; and.b32 %r3, %r3, 1; setp.ne.u32 %p3, %r3, 0;
         @%p3 bar.warp.sync {mask}; @%p2 st.shared.u32 [0], 2;"""
@@ -388,7 +388,7 @@ def test_a_write_races_with_reads_of_lanes_that_its_syncwarp_leaves_out(mask, co
 
 
 def codes_in_every_order(body: str, blocks: int = 2) -> set[frozenset[str]]:
-    """What is found in every order of the blocks on one host thread, and on two at once; words begin as 7."""
+    """The codes found in every order of the blocks on one host thread, and on two; words are initially 7."""
     program = kernel(body)
     found, orders = set(), set()
     for threads, seed in itertools.product((1, 2), (None, *range(1, 12))):
@@ -402,7 +402,7 @@ def codes_in_every_order(body: str, blocks: int = 2) -> set[frozenset[str]]:
     return found
 
 
-#: One thread of each block; %p2 in block 0, %p3 in block 1. The word behind tells who was last.
+#: One thread of each block; %p2 in block 0, %p3 in block 1. The word after it says which block was last.
 _ONE_EACH = """setp.ne.u32 %p1, %tid, 0; @%p1 bra E; setp.eq.u32 %p2, %block, 0; setp.eq.u32 %p3, %block, 1;
     {} atom.global.exch.b32 %r1, [%out+4], %block; E:"""
 
@@ -429,7 +429,7 @@ def test_three_blocks_of_which_one_stores_another_value_race():
 
 
 @pytest.mark.parametrize(("later", "codes"), [("1", set()), ("%tid", {"TW302", "TW304"})])
-def test_what_was_stored_before_a_barrier_is_not_compared(later, codes):
+def test_values_stored_before_a_barrier_are_not_compared(later, codes):
     body = f"setp.eq.u32 %p1, %tid, 0; @%p1 st.global.u32 [%out], 0; bar.sync 0; mov.u32 %r1, {later}; {{}}"
     found = codes_of(body.format("st.global.u32 [%out], %r1;"))
     assert all(one <= codes and bool(one) == bool(codes) for one in found)
@@ -443,7 +443,7 @@ def test_a_barrier_that_no_gpu_has_is_an_error_and_no_more(number):
 
 
 def test_a_tree_without_barriers_gives_one_finding_whatever_the_order():
-    """Who has read last, and so which other line is known, depends on the order; that the line races does not."""
+    """The last reader, and so the other line, depends on the order; the race of the line does not."""
     rounds = "".join(
         f"""setp.lt.u32 %p1, %tid, {half}; @%p1 ld.shared.u32 %r2, [%r4+{4 * half}]; @%p1 ld.shared.u32 %r3, [%r4];
         add.u32 %r3, %r3, %r2; @%p1 st.shared.u32 [%r4], %r3;"""
@@ -460,7 +460,7 @@ def test_a_tree_without_barriers_gives_one_finding_whatever_the_order():
     assert {code for code, _ in seen.pop()} == {"TW301", "TW304"}  # the last round stays within a warp
 
 
-def test_a_barrier_of_a_warp_without_its_lanes_is_the_translator_s_to_refuse():
+def test_the_translator_refuses_a_barrier_of_a_warp_without_its_lanes():
     program = kernel("bar.warp.sync;")
     with pytest.raises(PtxError, match=r"'bar.warp.sync' takes 1 operands"):
         launch(program, 1, THREADS, [np.zeros(WORDS, np.uint32)], instruments=[MemoryCheck(program.module)])

@@ -1,4 +1,4 @@
-"""What fences and atomics order, against a model that keeps every warp's clocks in a plain table."""
+"""Orders by fences and atomics, against a model that keeps every warp's clocks in a plain table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Model:
         if what in (FENCE, BARRIER_ARRIVED):
             self.seen.pop(here, None)
         mine = self.knows[here].copy()
-        mine[here] = max(mine[here], c + (what != BARRIER_ARRIVED))  # its barrier has set the clock on
+        mine[here] = max(mine[here], c + (what != BARRIER_ARRIVED))  # its barrier has advanced the clock
         if what == ASK:
             return bool(c < self.knows[here][a, b - THREAD_MAX])
         if what == ACCESS:
@@ -68,7 +68,7 @@ def test_answers_are_those_of_plain_tables(blocks):
         choose = random.Random(seed)
         ours, model = Orders(blocks), Model(blocks, warps)
         clocks = dict.fromkeys(model.knows, 1)
-        few = [choose.randrange(blocks) for _ in range(4)]  # those that act, so that they meet
+        few = [choose.randrange(blocks) for _ in range(4)]  # the active ones, so that they interact
         yes = 0
         for _ in range(400):
             what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, BARRIER_ARRIVED, BARRIER_LEFT, ASK, ASK, ASK])
@@ -88,8 +88,8 @@ def test_answers_are_those_of_plain_tables(blocks):
 
 
 @pytest.mark.parametrize("between", ["question", "another lane", "many lanes"])
-def test_a_read_takes_over_what_is_released_before_it_is_done(between):
-    """It is told of before it reads; its other lanes are told of, and judged, in between."""
+def test_a_read_acquires_releases_before_its_end(between):
+    """Its event comes before it reads; events of its other lanes come, and are judged, in between."""
     ours = Orders(2)
     ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
     if between == "question":
@@ -102,7 +102,7 @@ def test_a_read_takes_over_what_is_released_before_it_is_done(between):
     assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED
 
 
-def test_a_read_that_is_over_takes_nothing_over():
+def test_a_finished_read_acquires_nothing():
     ours = Orders(2)
     ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
     ours.call(FENCE, 1, 0, 0, 0, 1)
@@ -111,12 +111,12 @@ def test_a_read_that_is_over_takes_nothing_over():
     assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
 
 
-def test_reads_by_blocks_that_are_not_kept_are_ordered_where_another_block_is_known():
+def test_reads_by_blocks_that_are_not_kept_are_ordered_if_another_block_is_known():
     ours = Orders(100)
     several = (ASK, 3, 0, -1, THREAD_MAX, 1)
     ours.call(FENCE, 3, 0, 0, 0, 1)
     ours.call(ACCESS, 3, 0, 64, ATOMIC, 1)
-    assert ours.call(*several) == NOT_ORDERED  # it knows itself only
+    assert ours.call(*several) == NOT_ORDERED  # it knows only itself
     ours.call(FENCE, 4, 0, 0, 0, 1)
     ours.call(ACCESS, 4, 0, 64, ATOMIC, 1)
     ours.call(ACCESS, 3, 0, 64, ATOMIC, 2)
@@ -124,7 +124,7 @@ def test_reads_by_blocks_that_are_not_kept_are_ordered_where_another_block_is_kn
 
 
 def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
-    """Copies of what each block knows would be blocks times blocks."""
+    """Copies of each block's clocks would be blocks times blocks."""
     blocks = 1500
     ours = Orders(blocks)
     for clock in (1, 3, 5):
@@ -148,14 +148,14 @@ def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
 
 
 @pytest.mark.parametrize(("text", "asks"), [("barrier.cluster.arrive.release", False), ("fence.acq_rel.gpu", True)])
-def test_only_kernels_with_fences_ask_for_orders(text: str, asks: bool) -> None:
-    """What barriers of clusters order is known without it, and asking takes a hundred times as long as judging."""
+def test_only_kernels_with_fences_query_orders(text: str, asks: bool) -> None:
+    """Orders by barriers of clusters are known without it, and a query takes a hundred times as long as judging."""
     kernel = f".version 8.0 .target sm_90 .entry k() {{ {text}; st.global.u32 [%rd1], %r1; }}"
     assert MemoryCheck(parse(kernel)).orders is asks
 
 
 @pytest.mark.parametrize("parts", [False, True])
-def test_the_barrier_of_a_cluster_hands_on_what_its_blocks_know(parts: bool) -> None:
+def test_the_barrier_of_a_cluster_passes_on_its_blocks_clocks(parts: bool) -> None:
     known = Orders(4)
     known.call(CLUSTER_ARRIVED, 2, 1, 2, 0, 6)
     if parts:

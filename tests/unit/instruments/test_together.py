@@ -1,4 +1,4 @@
-"""Accesses judged at once, and reads found settled before, give what judging them lane by lane gives."""
+"""Accesses judged together, and reads already settled, give the same findings as judging lane by lane."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START = "mov.u32 %r3, %tid.x;"
 
 
 class LaneByLane(MemoryCheck):
-    """Never told of patterns, and never of several accesses."""
+    """Gets no events for patterns or for several accesses together."""
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         return super().handler(site, None)
@@ -87,13 +87,13 @@ def found(check: type[MemoryCheck], body: str, seed: int | None) -> set[tuple[An
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_accesses_judged_at_once_are_judged_as_lane_by_lane(seed: int) -> None:
+def test_accesses_judged_together_agree_with_lane_by_lane(seed: int) -> None:
     body = random_body(random.Random(seed))
     assert found(MemoryCheck, body, seed) == found(LaneByLane, body, seed), body
 
 
 @pytest.mark.volume
-def test_many_accesses_judged_at_once_are_judged_as_lane_by_lane() -> None:
+def test_many_accesses_judged_together_agree_with_lane_by_lane() -> None:
     for seed in range(20, 600):
         body = random_body(random.Random(seed))
         assert found(MemoryCheck, body, seed) == found(LaneByLane, body, seed), body
@@ -116,7 +116,7 @@ READ = "ld.shared.u32 %r1, [%r6]; ld.shared.u32 %r2, [%r6+64];"
     ],
 )
 def test_a_read_that_was_settled_is_judged_again_when_a_cell_has_changed(between: str, codes: set[str]) -> None:
-    """All warps read the same words, again and again; a write between is a race, one behind barriers none."""
+    """All warps read the same words repeatedly; a write between is a race, one between barriers is none."""
     body = f"""{START} {BASES["%r4"]} {BASES["%r6"]} st.shared.u32 [%r4], %tid; st.shared.u32 [%r4+512], %tid;
         bar.sync 0;
         mov.u32 %r9, 0; L: {READ} {between} add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 3; @%p2 bra L;"""
@@ -126,14 +126,14 @@ def test_a_read_that_was_settled_is_judged_again_when_a_cell_has_changed(between
 
 
 def test_loads_on_both_sides_of_a_store_are_not_judged_together() -> None:
-    """The later one reads what the store has just written, which nothing had written before."""
+    """The second load reads what the store has just written, and nothing had written it before."""
     body = f"""{START} {BASES["%r4"]} st.shared.u32 [%r4], %tid;
         ld.shared.u32 %r1, [%r4]; st.shared.u32 [%r4+512], %r1; ld.shared.u32 %r2, [%r4+512];"""
     assert found(MemoryCheck, body, None) == set()
 
 
-def test_a_table_says_what_one_access_after_the_other_would_leave() -> None:
-    """Sites of cells that accesses share, and the lanes that hold all who touch one."""
+def test_a_table_has_the_result_of_one_access_after_the_other() -> None:
+    """Sites of cells that accesses share, and the lanes of all that access one."""
     table = Table([[0, 4, 4, 12], [0, 8, 8, 12]], [4, 4], 4)
     assert table.rows == [[0, 1, 2, 3]]
     touched = {cell: (t.low, t.high, t.access, t.several) for cell, t in table.cells.items()}

@@ -1,4 +1,4 @@
-"""Maps of what was read and written, against addresses worked out in Python."""
+"""Maps of read and written bytes, against addresses computed in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptx_kernels import kernel, run
 from tilewright.instruments.touched import Touched
 from tilewright.simt import DeviceArray, Memory
 
-#: How a thread makes the byte offset %d1 that it accesses, and the same in Python.
+#: How a thread computes the byte offset %d1 of its access, and the same in Python.
 PLACES = {
     "uniform": ("mov.u64 %d1, 48;", lambda t: 48),
     "run": ("mul.wide.u32 %d1, %tid, {size};", lambda t, size: t * size),
@@ -20,7 +20,7 @@ PLACES = {
         lambda t: ((t ^ 5) ** 2 & 255) * 16,
     ),
 }
-#: An access at %d2 of so many bytes.
+#: An access at %d2 of this many bytes.
 LOADS = {
     1: "ld.global.u8 %r2, [%d2];",
     2: "ld.global.u16 %r2, [%d2];",
@@ -58,7 +58,7 @@ def bytes_of(place: str, size: int, threads: range) -> list[int]:
 
 @pytest.mark.parametrize("size", LOADS)
 @pytest.mark.parametrize("place", PLACES)
-def test_every_byte_of_every_lane_is_noted_and_no_other(place: str, size: int) -> None:
+def test_exactly_the_bytes_of_every_lane_are_recorded(place: str, size: int) -> None:
     body = PLACES[place][0].format(size=size)
     expected = bytes_of(place, size, range(40))
     assert touched(body, LOADS[size], 40) == (expected, [])
@@ -66,14 +66,14 @@ def test_every_byte_of_every_lane_is_noted_and_no_other(place: str, size: int) -
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_lanes_that_are_switched_off_touch_nothing(place: str) -> None:
+def test_inactive_lanes_touch_nothing(place: str) -> None:
     guard = "setp.gt.u32 %p1, %tid, 6; @%p1 st.global.u32 [%d2], %r2;"
     assert touched(PLACES[place][0].format(size=4), guard, 40) == ([], bytes_of(place, 4, range(7, 40)))
     never = "setp.gt.u32 %p1, %tid, 99; @%p1 st.global.u32 [%d2], %r2;"
     assert touched(PLACES[place][0].format(size=4), never, 40) == ([], [])
 
 
-#: Lanes of a block of 16 or fewer threads a row lie in rows of a stride that only the run knows; some of them store.
+#: In blocks of 16 or fewer threads a row, lanes access rows of a stride that only the run knows; some of them store.
 ROWS = """
 ld.global.s32 %r9, [%a2]; cvt.s64.s32 %d2, %r9; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
 cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4; shl.b64 %d6, %d5, 2;
@@ -99,7 +99,7 @@ def test_an_atomic_reads_and_writes() -> None:
     assert touched(PLACES["run"][0].format(size=4), "red.global.add.u32 [%d2], 1;", 40) == (expected, expected)
 
 
-def test_the_last_lanes_of_memory_may_be_switched_off() -> None:
+def test_the_last_lanes_of_memory_may_be_inactive() -> None:
     x = Memory().empty(40, np.uint32)
     body = "setp.lt.u32 %p1, %tid, 40; @%p1 st.global.u32 [%at], 1;"
     result = run(kernel(body), x, block=64, instruments=[Touched()]).results["touched"]

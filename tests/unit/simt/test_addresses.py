@@ -1,4 +1,4 @@
-"""Where accesses may point: offsets, wrapped bases, guards, and what calls pass."""
+"""Addresses of accesses: offsets, wrapped bases, guards, and arguments of calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_an_offset_of_more_than_32_bits_is_refused(text: str, offset: int) -> No
         run(kernel("ld.global.u32 %r2, [%out]; " + text.format(offset)), np.zeros(32, np.int32))
 
 
-def test_a_shared_address_below_the_arena_comes_back_through_the_lane() -> None:
+def test_a_negative_shared_base_with_a_lane_s_offset_is_valid() -> None:
     body = """mov.u32 %r1, s; shl.b32 %r2, %tid, 2; add.s32 %r3, %r1, %r2; st.shared.u32 [%r3], %tid; bar.sync 0;
     sub.s32 %r4, %r3, 16; mov.u32 %r5, 77; setp.ge.u32 %p1, %tid, 4; @%p1 ld.shared.u32 %r5, [%r4];
     sub.s32 %r6, %r1, 64; ld.shared.u32 %r7, [%r6+68]; add.u32 %r5, %r5, %r7; st.global.u32 [%at], %r5;"""
@@ -43,6 +43,6 @@ def test_a_kernel_cannot_write_its_parameters() -> None:
         run(kernel("st.param.u64 [p0], %out;"), np.zeros(32, np.int32))
 
 
-def test_a_call_passes_only_what_lies_in_its_frame() -> None:
+def test_a_call_passes_only_bytes_of_its_frame() -> None:
     with pytest.raises(PtxError, match="'far'"):
         run(kernel(".param .b32 rv; call (rv), vprintf, (far, far);", module=PRINTF + FAR), np.zeros(32, np.int32))

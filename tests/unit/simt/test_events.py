@@ -101,27 +101,27 @@ def test_events_happen_once_a_warp(kind, body, expected):
     assert added(body, Adder(kind, counted)) == expected
 
 
-def test_a_branch_tells_who_takes_it():
+def test_a_branch_event_has_the_lanes_that_take_it():
     text = """%taken.lanes = call i32 @llvm.ctpop.i32(i32 %taken)
         %x = zext i32 %taken.lanes to i64"""
     body = "setp.lt.u32 %p1, %lane, 5; @%p1 bra L; add.u32 %r1, %r1, 1; L: st.global.u32 [%at], %r1;"
     assert added(body, Adder(EventKind.BRANCH, text)) == {"bra": 10}
 
 
-def test_a_uniform_branch_tells_all_or_none():
+def test_a_uniform_branch_event_has_all_lanes_or_none():
     adder = Adder(EventKind.BRANCH, "%x = zext i32 %taken to i64")
     body = "setp.{}.u32 %p1, %block, 0; @%p1 bra L; add.u32 %r1, %r1, 1; L: st.global.u32 [%at], %r1;"
     assert added(body.format("lt"), adder, block=32) == {"bra": 0}
     assert added(body.format("ge"), adder, block=32) == {"bra": 0xFFFF_FFFF}
 
 
-def test_a_pattern_access_tells_its_base():
+def test_a_pattern_access_has_its_base():
     adder = Adder(EventKind.ACCESS, "%x = add i64 %base, 0", affine=True)
     body = "mov.u32 %r1, %tid.x; mad.lo.u32 %r3, %r1, 4, 64; st.shared.u32 [%r3+8], %r2;"
     assert added(body, adder, block=32, declarations=".shared .align 8 .b8 s[256];") == {"st.shared.u32": 64}
 
 
-def test_an_access_tells_each_lane_s_address_and_its_width():
+def test_an_access_has_each_lane_s_address_and_its_width():
     text = """%p = getelementptr i64, ptr %addresses, i64 5
         %q = load i64, ptr %p
         %r = load i64, ptr %addresses
@@ -131,7 +131,7 @@ def test_an_access_tells_each_lane_s_address_and_its_width():
     assert added("st.global.u32 [%at], 1;", Adder(EventKind.ACCESS, text), block=32)["st.global.u32"] == 5 * 4 * 4
 
 
-def test_a_store_tells_its_values():
+def test_a_store_has_its_values():
     text = f"""%p = getelementptr i8, ptr %values, i64 {VALUES_STRIDE_BYTES + 4 * 7}
         %v = load i32, ptr %p
         %x = zext i32 %v to i64"""
@@ -141,14 +141,14 @@ def test_a_store_tells_its_values():
     assert found["st.shared.v2.u32"] == 21
 
 
-def test_a_computation_tells_its_operands_by_sign():
+def test_a_computation_has_its_operands_by_sign():
     text = f"""%p = getelementptr i8, ptr %values, i64 {VALUES_STRIDE_BYTES * 2 + 8 * 3}
         %x = load i64, ptr %p"""
     body = "mov.u32 %r1, -7; mad.lo.s32 %r2, %lane, 3, %r1; st.global.u32 [%at], %r2;"
     assert added(body, Adder(EventKind.VALUE, text), block=32)["mad.lo.s32"] == (1 << 64) - 7
 
 
-#: A loop of three rounds, lanes that part, and a guard that holds in one block.
+#: A loop of three rounds, lanes that diverge, and a guard that holds in one block.
 LINES = """mov.u32 %r9, 0;
     L: brev.b32 %r1, %r9; st.shared.b32 [s], %r1; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra L;
     setp.lt.u32 %p1, %lane, 5; @%p1 bra M; popc.b32 %r2, %r1; st.shared.b16 [s], %h1; M:
@@ -159,7 +159,7 @@ LINES = """mov.u32 %r9, 0;
 @pytest.mark.parametrize(
     ("block", "whole", "parts"), [(64, 2, 0), (40, 1, 1)], ids=["whole warps", "a warp of eight lanes"]
 )
-def test_what_is_always_the_same_is_multiplied_and_reported_of_some_lanes_only(block, whole, parts):
+def test_constant_counts_are_multiplied_and_partial_masks_are_reported(block, whole, parts):
     options = {"grid": 2, "block": block, "declarations": ".shared .align 8 .b8 s[8];"}
     both, each = 2 * (1000 * whole + parts), (1000,)
     ran = added(LINES, Adder(EventKind.RUN, COUNT, each=each), **options)
@@ -213,4 +213,4 @@ class Memories(Instrument):
 def test_an_instrument_has_memory_of_the_launch_and_of_each_block():
     memories = Memories()
     run(kernel("st.global.u32 [%at], 1;"), np.zeros(64 * 9, np.uint32), grid=9, block=64, instruments=[memories])
-    assert memories.seen.tolist() == [103] * 9  # 100 to begin with, two warps, and the second's number
+    assert memories.seen.tolist() == [103] * 9  # initially 100, two warps, and the second's number

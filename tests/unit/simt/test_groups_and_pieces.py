@@ -1,4 +1,4 @@
-"""Values that look uniform and are not: votes of several groups, and the pieces of a wider register."""
+"""Values that look uniform but are not: votes of several groups, and parts of a wider register."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_each_group_has_its_own_vote(body: str, low: int, high: int) -> None:
         ("mov.u64 %d1, -1;", lambda t: 0xFFFFFFFF, lambda t: 0xFFFFFFFF),
     ],
 )
-def test_the_pieces_of_a_register(value: str, low: object, high: object) -> None:
+def test_the_parts_of_a_register(value: str, low: object, high: object) -> None:
     assert callable(low) and callable(high)
     body = f"""{value} mov.b64 {{%r1, %r2}}, %d1; add.u32 %r1, %r1, 1; add.u32 %r2, %r2, 1;
     st.global.u32 [%at], %r1; st.global.u32 [%at+128], %r2;"""

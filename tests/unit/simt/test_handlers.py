@@ -1,4 +1,4 @@
-"""Handlers in C that are not what their event calls are refused, by the C that is wanted."""
+"""Handlers in C that do not match their event are refused; the error shows the expected C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BODY = "st.global.u32 [%at], 1;"
 
 
 def defining(symbol: str, listed: str, result: str = "void") -> bytes:
-    """Bitcode of an empty function, as the compiler of C would give it."""
+    """Bitcode of an empty function, as a C compiler would make it."""
     text = f"define {result} @{symbol}({listed}) {{ ret {result} {'0' * (result != 'void')} }}"
     return bytes(llvm.parse_assembly(text, context=llvm.context.create_context()).as_bitcode())
 
@@ -39,7 +39,7 @@ def observed(kind: EventKind, handler: Handler) -> Any:
     return run(kernel(BODY), np.zeros(32, np.uint32), instruments=[Given(kind, handler)]).results["given"]
 
 
-def test_a_name_that_the_bitcode_has_not() -> None:
+def test_a_name_that_the_bitcode_lacks() -> None:
     handler = Handler("tw_given_runn", needs=(defining("tw_given_run", f"{WHERE}, i32 %mask"),))
     with pytest.raises(ArgumentValueError, match="must be a function that its bitcode defines") as caught:
         observed(EventKind.RUN, handler)
@@ -80,5 +80,5 @@ def test_constants_count_as_parameters() -> None:
     assert "`void tw_given_f(TW_WHERE, uint32_t mask, uint64_t, const void *)`, got" in str(caught.value)
 
 
-def test_what_fits_is_called() -> None:
+def test_a_matching_handler_is_called() -> None:
     assert observed(EventKind.EXIT, Handler("tw_given_f", needs=(defining("tw_given_f", f"{WHERE}, i32"),))) == 1

@@ -1,4 +1,4 @@
-"""Instruments of a launch: each gets code of its own, and a result of its own."""
+"""Instruments of a launch: each gets its own code and its own result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Only(Coalescing):
 
 
 class Whole(Only):
-    """Holds what cannot be pickled."""
+    """Holds an object that cannot be pickled."""
 
     def __init__(self, access: str) -> None:
         super().__init__(access)
@@ -33,7 +33,7 @@ class Whole(Only):
 
 
 @pytest.mark.parametrize("kind", [Only, Whole])
-def test_what_an_instrument_wants_is_part_of_the_translation(kind: type[Only]) -> None:
+def test_an_instrument_s_wants_are_part_of_the_translation(kind: type[Only]) -> None:
     for access in ("load", "store", "load"):
         out = np.zeros(32, np.int32)
         rows = run(kernel(BODY), out, instruments=[kind(access)]).results["coalescing"].rows

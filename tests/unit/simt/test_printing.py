@@ -1,4 +1,4 @@
-"""What printf makes of formats that no compiler would let pass."""
+"""printf with formats that no compiler would accept."""
 
 from __future__ import annotations
 

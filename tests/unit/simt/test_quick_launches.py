@@ -1,4 +1,4 @@
-"""Small launches run on the calling thread; longer ones go over to threads of their own without losing anything."""
+"""Small launches run on the calling thread; longer ones move to their own threads without any loss."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ BLOCKS = 6
 
 
 def counted(rounds: int, threads: int) -> tuple[list[int], int, str]:
-    """What the blocks counted, the warp instructions, and what was printed."""
+    """The blocks' counts, the warp instructions, and the output."""
     out = np.zeros(BLOCKS, np.int32)
     run = launch(Program.from_ptx(KERNEL), BLOCKS, 96, (out, rounds), limits=Limits(threads=threads))
     return out.tolist(), run.warp_instructions, run.printed
@@ -71,7 +71,9 @@ def test_a_long_launch_starts_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_nothing_is_lost_where_threads_take_over(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = 4 * execution._QUICK_INSTRUCTIONS // (4 * 3 * BLOCKS) + 1  # the pause comes amid the second block
+    rounds = (
+        4 * execution._QUICK_INSTRUCTIONS // (4 * 3 * BLOCKS) + 1
+    )  # the pause comes in the middle of the second block
     out, instructions, printed = counted(rounds, threads)
     assert out == [96] * BLOCKS
     assert printed == "done\n" * BLOCKS
@@ -80,7 +82,7 @@ def test_nothing_is_lost_where_threads_take_over(threads: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("quick", [0, 1, 100, 5_000])
-def test_any_moment_is_right_for_the_pause(quick: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pause_may_come_at_any_time(quick: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = counted(200, threads=1)
     monkeypatch.setattr(execution, "_QUICK_INSTRUCTIONS", quick)
     monkeypatch.setattr(execution, "_QUICK_QUANTUM", 50)

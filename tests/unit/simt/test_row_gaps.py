@@ -1,4 +1,4 @@
-"""Where rows with gaps lie, against NumPy's own account of the strides."""
+"""Places of rows with gaps, against NumPy's strides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_elements_and_gaps_share_the_span_between_them(shape, dtype):
     assert rows.gap_bytes % rows.item_bytes == 0
 
 
-def test_what_has_no_rows_or_too_many_is_left_alone():
+def test_arrays_with_no_rows_or_too_many_are_left_alone():
     assert suits((4, 4), 8)
     assert not suits((16,), 8)
     assert not suits((4, 0), 8)

@@ -49,7 +49,7 @@ def test_a_loop_through_a_uniform_indexed_branch_is_stopped() -> None:
 
 
 @pytest.mark.parametrize("arms", [2, 3])
-def test_lanes_that_wait_for_each_other_at_different_shuffles_go_on(arms: int) -> None:
+def test_lanes_that_wait_for_each_other_at_different_shuffles_continue(arms: int) -> None:
     shuffle = "shfl.sync.idx.b32 %r, %t, 0, 31, -1;"
     branches = "".join(f"setp.eq.u32 %p, %m, {arm}; @%p bra arm{arm};\n" for arm in range(arms))
     bodies = "".join(f"arm{arm}: {shuffle} {shuffle} bra end;\n" for arm in range(arms))
@@ -72,7 +72,7 @@ end: st.global.u32 [%a], %t;
 
 
 @pytest.mark.parametrize("load", ["ld.global.cv.u32 %r, [%a];", "membar.gl; ld.global.u32 %r, [%a];"])
-def test_a_lane_that_waits_for_another_of_its_warp_lets_it_go_on(load: str) -> None:
+def test_a_lane_that_waits_for_another_of_its_warp_lets_it_continue(load: str) -> None:
     text = f"""
 .version 8.0
 .target sm_90
@@ -92,7 +92,7 @@ end: ret;
     assert flag.tolist() == [5]
 
 
-def test_a_one_dimensional_launch_minds_only_the_kernel_itself() -> None:
+def test_a_one_dimensional_launch_concerns_only_the_kernel_itself() -> None:
     text = """
 .version 8.0
 .target sm_90
@@ -121,7 +121,7 @@ def test_a_kernel_too_long_to_compile_is_refused(monkeypatch: pytest.MonkeyPatch
         simt.launch(Program.from_ptx(text), 1, 1, ())
 
 
-def test_an_error_of_translation_is_raised_where_the_launch_was_called() -> None:
+def test_an_error_of_translation_is_raised_by_the_launch() -> None:
     text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nfrobnicate.u32 %r1;\nret;\n}\n"
     with pytest.raises(PtxError, match="frobnicate"):
         simt.launch(Program.from_ptx(text), 1, 1, ())

@@ -10,7 +10,7 @@ from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import QUANTUM, translate
 
 # Each thread of warp w first counts to rounds[w]; then it writes its number to shared memory, and after the barrier
-# reads that of the thread 32 further on. A warp whose rounds are negative exits at once.
+# reads that of the thread 32 further on. A warp whose rounds are negative exits immediately.
 KERNEL = """
 .version 8.0
 .target sm_90
@@ -55,7 +55,7 @@ COUNTED = "bar.sync 1, 128;"
 
 
 def passed_on(barrier: str, rounds: list[int], seed: int | None = None) -> list[int]:
-    """Which warp each warp read from; -1 where it read nothing."""
+    """Which warp each warp read from; -1 if it read nothing."""
     out = np.full(128, -1, np.int32)
     launch(Program.from_ptx(KERNEL.replace("BARRIER", barrier)), 1, 128, (out, np.array(rounds, np.int32)), seed=seed)
     first = out[::32]

@@ -1,4 +1,4 @@
-"""TW503: a launch of one dimension is a defect where the kernel addresses by y or z, and legal where it reads them."""
+"""TW503: a launch of one dimension is a defect if the kernel addresses by y or z, and legal if it only reads them."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def compiled() -> str:
     [(index, "" if index < len(LEGAL) else "yz") for index in range(len(LEGAL) + len(DEFECTS))],
     ids=[*LEGAL, *DEFECTS],
 )
-def test_only_an_index_of_its_own_asks_for_its_dimension(index: int, axes: str) -> None:
+def test_only_a_separate_index_needs_its_dimension(index: int, axes: str) -> None:
     found = own_axes(of_kernel(compiled(), f"k{index}"))
     assert bool(found) is bool(axes)
     assert found <= set(axes)
 
 
-def test_it_is_reported_of_launches_with_one_extent_only() -> None:
+def test_it_is_reported_for_launches_with_only_one_extent() -> None:
     program, out = Program.from_ptx(compiled(), f"k{len(LEGAL)}"), np.zeros(1024, np.int32)
     launch(program, 2, 64, (out, 256))  # a GPU takes it
     assert out.sum() == 128

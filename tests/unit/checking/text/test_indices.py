@@ -1,4 +1,4 @@
-"""TW602: 32-bit index arithmetic that wraps, at its line, and none that does not."""
+"""TW602: 32-bit index arithmetic that wraps is found at its line, and no other arithmetic is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = """.version 8.0
 .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
 ld.param.u64 %d1, [x]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;
 """
-#: The address is used by nobody: an index that wrapped would lead out of memory.
+#: The address is unused, because a wrapped index would be out of bounds.
 TAIL = "\nadd.s64 %d3, %d1, %d2; setp.eq.u32 %p1, %r2, 99; @%p1 st.global.u32 [%d3], %r2; ret; }"
 SIGNED = "\nmul.wide.s32 %d2, %r3, 4;"
 UNSIGNED = "\nmul.wide.u32 %d2, %r3, 4;"
@@ -45,12 +45,12 @@ def found(body: str, n: int) -> list[tuple[int, int]]:
         ("mad.lo.s32 %r3, %r1, 4, 0;" + UNSIGNED, 1 << 30, [(1, 40)]),
         # lane by lane: 39 and 38 times 2^26
         ("mul.lo.s32 %r3, %r2, %r1;" + SIGNED, 1 << 26, [(1, 8)]),
-        # going down: 5 - 7 is signed, and no index without a sign; adding 2^32 - 1 subtracts 1
+        # downwards: 5 - 7 is signed, and no unsigned index; adding 2^32 - 1 subtracts 1
         ("sub.s32 %r3, %r1, 7;" + SIGNED, 5, []),
         ("sub.s32 %r3, %r1, 7;" + UNSIGNED, 5, [(1, 40)]),
         ("add.s32 %r3, %r1, -1;" + UNSIGNED, 5, []),
         ("add.s32 %r3, %r1, -1;" + SIGNED, 5, []),
-        ("add.s32 %r3, %r1, -1;" + SIGNED, 1 << 31, []),  # 2^31 without a sign, less 1
+        ("add.s32 %r3, %r1, -1;" + SIGNED, 1 << 31, []),  # 2^31 unsigned, less 1
         ("add.s32 %r3, %r1, -2;" + SIGNED, (1 << 31) + 1, []),
         # a negative factor
         ("mul.lo.s32 %r3, %r1, -3;" + SIGNED, 1 << 29, []),
@@ -72,7 +72,7 @@ def found(body: str, n: int) -> list[tuple[int, int]]:
         ("mul.wide.s32 %d4, %r1, %r1;\nshl.b64 %d2, %d4, 2;", 1 << 16, []),
     ],
 )  # fmt: skip
-def test_what_wraps_is_found_and_nothing_else(body: str, n: int, expected: list[tuple[int, int]]) -> None:
+def test_wrapping_is_found_and_nothing_else(body: str, n: int, expected: list[tuple[int, int]]) -> None:
     assert found(body, n) == expected
 
 

@@ -79,7 +79,7 @@ def tile_mended(x, y):
 
 
 def found(kernel: Callable[..., None], signature: str, *dtypes: str) -> list[tuple[int, str]]:
-    """(line, code) of what is found, launched with arrays of these dtypes."""
+    """(line, code) of each finding, with arrays of these dtypes."""
     program = Program.from_python(kernel, signature)
     values = of_kernel(program.ptx, program.entry)
     rows = precision.findings(values, program.name, [np.dtype(d) for d in dtypes], __file__)
@@ -125,7 +125,7 @@ def test_the_fields_of_a_record_count() -> None:
         assert len(precision.findings(values, "k", [np.dtype(fields)], __file__)) == wanted
 
 
-def test_lines_of_an_installed_library_are_its_own_affair() -> None:
+def test_lines_of_an_installed_library_are_not_reported() -> None:
     program = Program.from_python(float_literal, SINGLE)
     installed = program.ptx.replace(__file__, numba.__file__)
     values = of_kernel(installed, program.entry)

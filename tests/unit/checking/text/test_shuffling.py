@@ -1,4 +1,4 @@
-"""Shuffles from lanes outside of their mask: what is stored of them is told, what nobody uses is not."""
+"""Shuffles from lanes outside their mask: stored results are reported, unused ones are not."""
 
 from __future__ import annotations
 
@@ -92,20 +92,20 @@ def codes(body: str, threads: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_what_is_stored_of_a_lane_outside_the_mask_is_reported(name: str) -> None:
+def test_a_stored_value_from_a_lane_outside_the_mask_is_reported(name: str) -> None:
     found = codes(*DEFECTS[name])
     assert "TW405" in found
     assert set(found) == {"TW405"}
 
 
 @pytest.mark.parametrize("name", CORRECT)
-def test_what_nobody_uses_is_not(name: str) -> None:
+def test_an_unused_value_is_not_reported(name: str) -> None:
     assert codes(*CORRECT[name]) == []
 
 
-def test_what_is_not_there_counts_as_zero() -> None:
+def test_a_missing_value_counts_as_zero() -> None:
     body = f"{EIGHT}{{ for (int d = 16; d; d /= 2) v += __shfl_down_sync(m, v, d);"
     program = Program.from_cuda(f"{HEAD}{body} if (t == 0) out[0] = v; }}\n}}", "k")
     out = np.zeros(32, np.int32)
     tw.simt.launch(program, 1, 32, (np.arange(32, dtype=np.int32), out, 20))
-    assert out[0] == sum(range(8))  # as the sample comes out on GPUs
+    assert out[0] == sum(range(8))  # the sample's result on GPUs

@@ -1,4 +1,4 @@
-"""TW204: registers that no path sets before they are read."""
+"""TW204: registers that are read, but that no path sets before."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ st.global.f32 [%rd1], %f1; ret; }}"""
         # set in a branch only: some path sets it
         ("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;\nmov.u32 %r2, 1;\nL:\n" + STORE, []),
         ("setp.eq.u32 %p1, %r1, 0;\n@%p1 mov.u32 %r2, 1;\n" + STORE, []),
-        # a sum that nothing begins; the store that follows is not told again
+        # a sum without an initial value; the store after it is not reported again
         ("L:\nadd.s32 %r2, %r2, %r1;\nsetp.lt.u32 %p1, %r2, 9;\n@%p1 bra L;\n" + STORE, [(2, ["%r2"])]),
         ("mov.u32 %r2, 0;\nL:\nadd.s32 %r2, %r2, %r1;\nsetp.lt.u32 %p1, %r2, 9;\n@%p1 bra L;\n" + STORE, []),
         # one of two chosen, or half of a pair
         ("setp.eq.u32 %p1, %r1, 0;\nselp.b32 %r2, %r1, %r3, %p1;\n" + STORE, []),
         ("mov.b64 %rd3, {%r1, %r3};\ncvt.u32.u64 %r2, %rd3;\n" + STORE, []),
         ("mov.b64 %rd3, {%r3, %r3};\ncvt.u32.u64 %r2, %rd3;\n" + STORE, [(2, ["%rd3"])]),
-        # set later, where no path leads back
+        # set later, with no path back
         ("add.s32 %r2, %r3, 1;\nmov.u32 %r3, 7;\n" + STORE, [(1, ["%r3"])]),
         # never reached
         ("mov.u32 %r2, 1;\nbra L;\nadd.s32 %r2, %r3, 1;\nL:\n" + STORE, []),
-        # set again beyond a barrier
+        # set again after a barrier
         ("mov.u32 %r3, 7;\nbar.sync 0;\nadd.s32 %r2, %r3, 1;\n" + STORE, []),
         ("bar.red.popc.u32 %r2, 0, %p1;\n" + STORE, [(1, ["%p1"])]),
     ],

@@ -1,4 +1,4 @@
-"""What registers are computed from, in kernels of any length."""
+"""The origins of registers' values, in kernels of any length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 1;
 
 
 class Looked(dict):
-    """A dictionary that counts how often it is asked."""
+    """A dictionary that counts its look-ups."""
 
     count = 0
 
@@ -23,8 +23,8 @@ class Looked(dict):
         return super().get(key, default)
 
 
-def test_the_origins_of_a_register_are_found_in_time_with_the_length():
-    """Registers that many instructions write are looked at once, not once for each that reads them."""
+def test_the_origins_of_a_register_are_found_in_linear_time():
+    """A register that many instructions write is looked up once, not once for each reader."""
     body = "add.u32 %r1, %r1, %r2; xor.b32 %r2, %r2, %r1;\n" * 300
     values = of_kernel(f"{HEAD}{body}st.global.u32 [%rd1], %r2; ret; }}", "k")
     looked = values.__dict__["writers"] = Looked(values.writers)

@@ -1,4 +1,4 @@
-"""Arrays as arguments: any strides in, the same array out, nothing changed where nothing may be."""
+"""Arrays as arguments: any strides, results in the same array, and no other change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VIEWS = {
 }
 
 
-#: Each view as input and as output, alike and with two others; all pairs are for the volume tests.
+#: Each view as input and as output, with itself and two others; the volume tests run all pairs.
 PAIRS = [
     pytest.param(x, y, marks=[] if (j - i) % len(VIEWS) in (0, 1, 5) else [pytest.mark.volume])
     for i, x in enumerate(VIEWS) for j, y in enumerate(VIEWS)
@@ -59,7 +59,7 @@ def test_dtypes(dtype):
     assert np.array_equal(y, (3 * x + 1).astype(dtype))
 
 
-def test_what_lies_between_a_view_s_elements_is_left_alone():
+def test_bytes_between_a_view_s_elements_are_left_alone():
     whole = np.full((13, 34), -1.0)
     launch(scale, (2, 3), (8, 8), (BASE, whole[:, ::2]))
     assert np.array_equal(whole[:, ::2], 3 * BASE - 1)
@@ -78,7 +78,7 @@ def test_broadcast_and_read_only_inputs():
     assert np.array_equal(row, np.arange(17))
 
 
-def test_a_kernel_s_writes_to_a_read_only_array_do_not_come_back():
+def test_a_kernel_s_writes_to_a_read_only_array_are_not_copied_back():
     locked = np.zeros(32, np.uint32)
     locked.flags.writeable = False
     run(kernel("st.global.u32 [%at], 5;"), locked)
@@ -104,7 +104,7 @@ def test_the_same_array_twice_is_one_array():
     assert x.tolist() == [7 + t for t in range(32)]
 
 
-def test_two_views_of_one_array_are_copied_apart_and_both_come_back():
+def test_two_views_of_one_array_are_copied_separately_and_both_copied_back():
     x = np.zeros(64, np.uint32)
     run(kernel("mad.wide.u32 %d1, %tid, 4, %a1; st.global.u32 [%at], 1; st.global.u32 [%d1], 2;", 2), x[:32], x[32:])
     assert x.tolist() == [1] * 32 + [2] * 32
@@ -160,7 +160,7 @@ def test_matrices_that_share_elements_are_one_memory_with_and_without_gaps():
     assert (x == 3).all()
 
 
-def test_views_are_aligned_as_they_are_in_the_whole():
+def test_views_are_aligned_as_in_the_whole_array():
     whole = np.zeros(64, np.uint8)
     bytes_, words = whole[3:], whole[4:].view(np.uint32)
     run(kernel("mad.wide.u32 %d1, %tid, 4, %a1; st.global.u8 [%out], 9; st.global.u32 [%d1+16], 7;", 2), bytes_, words,
@@ -181,17 +181,17 @@ def test_device_arrays_stay_between_launches():
     assert host.tolist() == x.to_host().tolist()
 
 
-def test_a_launch_gives_its_copies_memory_back():
+def test_a_launch_frees_its_copies_memory():
     memory = Memory(1 << 16)
     x = memory.empty(8, np.uint32)
     used = memory.used_bytes
-    for _ in range(20):  # together they would not fit
+    for _ in range(20):  # both together would not fit
         launch(kernel("st.global.u32 [%at], 9;", 2), (1, 1, 1), (8, 1, 1), (x, np.ones(8192, np.uint8)))
     assert memory.used_bytes == used
     assert x.to_host().tolist() == [9] * 8
 
 
-def test_arguments_are_as_before_when_the_kernel_goes_wrong():
+def test_arguments_are_unchanged_if_the_kernel_fails():
     x = np.arange(64, dtype=np.uint32)
     with pytest.raises(MemoryAccessError):
         stray = "st.global.u32 [%at], 0; bar.sync 0; setp.eq.u32 %p1, %tid, 50; @%p1 st.global.u32 [%at+262144], 1;"
@@ -222,7 +222,7 @@ def test_a_device_array_describes_itself():
     assert "shape=(3, 2)" in repr(x)
 
 
-def test_fresh_device_memory_reads_as_zero_also_where_others_were():
+def test_new_device_memory_reads_as_zero_also_if_it_is_reused():
     memory = Memory(1 << 16)
     keep = memory.empty(16, np.uint32)
     launch(kernel("st.global.u32 [%at], 0xffffffff;"), (1, 1, 1), (32, 1, 1), (np.zeros(32, np.uint32),), memory=memory)
@@ -230,7 +230,7 @@ def test_fresh_device_memory_reads_as_zero_also_where_others_were():
     assert not keep.to_host().any()
 
 
-def test_scalars_reach_a_cuda_kernel_as_c_has_them():
+def test_scalars_reach_a_cuda_kernel_as_in_c():
     program = Program.from_cuda(
         """extern "C" __global__ void mix(double *out, char a, unsigned short b, int c, long long d, float e, double f,
                                           bool g) { out[threadIdx.x] = double(a + b + c + d) + e + f + (g ? 1000 : 0);

@@ -1,4 +1,4 @@
-"""Accesses outside their arena, or misaligned: found wherever they are, and only where a lane runs them."""
+"""Accesses outside their arena, or misaligned: found at any address, and only if a lane executes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.simt import Memory, launch
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
-#: How a thread makes the offset %d10 it accesses, as the translator tells addresses apart; `far` is a literal.
+#: Ways to compute the offset %d10 of an access, one for each kind of address in the translator; `far` is a literal.
 SHAPES = {
     "uniform": "mov.u64 %d10, {far};",
     "pattern": "mad.wide.u32 %d10, %tid, 4, {far};",
@@ -52,7 +52,7 @@ def body(shape: str, space: str, operation: str, far: int, guard: str = "") -> s
     return f"{SHAPES[shape].format(far=far)} {before};\n{guard} {last};\nst.global.u32 [%at], 1;"
 
 
-#: Distances that no check tells from others: of stores and atomics, for the volume tests.
+#: Distances that no check distinguishes: of stores and atomics, for the volume tests.
 ALIKE = ("past the slack", "far below", "far above")
 
 
@@ -81,8 +81,8 @@ def test_an_access_outside_is_an_error_that_says_where(shape, space, operation, 
 @pytest.mark.parametrize("space", ["global", "generic", "shared"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("lanes", ["none", "some"])
-def test_lanes_that_are_switched_off_may_be_anywhere(shape, space, operation, lanes):
-    """The same accesses under a guard that keeps out every lane that would be outside."""
+def test_inactive_lanes_may_have_any_address(shape, space, operation, lanes):
+    """The same accesses under a guard that excludes every lane out of bounds."""
     out = np.zeros(256, np.uint32)
     guard = {
         "none": "setp.gt.u32 %p1, %tid, 9999;",
@@ -100,7 +100,7 @@ def test_lanes_that_are_switched_off_may_be_anywhere(shape, space, operation, la
 
 
 def test_the_tail_of_a_partial_warp_is_no_access():
-    """33 threads of an array of 33: lane 1 to 31 of the second warp lie past its end."""
+    """33 threads of an array of 33: lanes 1 to 31 of the second warp are past its end."""
     memory = Memory(1 << 20)
     out = memory.empty(33, np.uint32)
     launch(kernel("st.global.u32 [%at], %tid; ld.global.u32 %r1, [%at];"), (1, 1, 1), (33, 1, 1), (out,))
@@ -124,7 +124,7 @@ def test_the_last_element_is_inside_and_the_next_is_not(offset):
 
 
 @pytest.mark.parametrize("lane", [0, 13, 31])
-def test_the_first_lane_that_is_outside_is_named(lane):
+def test_the_first_lane_out_of_bounds_is_named(lane):
     program = kernel(
         f"""setp.ge.u32 %p1, %lane, {lane}; setp.eq.u32 %p2, %block, 5; and.pred %p1, %p1, %p2;
         selp.u64 %d1, 0x7000000000, 0, %p1; add.u64 %d1, %d1, %at; setp.ge.u32 %p3, %tid, 32;
@@ -165,7 +165,7 @@ def test_misaligned_accesses(shape, operation, natural):
         assert raised.value.thread == (0, 0, 0)
 
 
-def test_a_misaligned_lane_that_is_switched_off_is_no_error():
+def test_a_misaligned_inactive_lane_is_no_error():
     out = np.zeros(64, np.uint32)
     run(kernel("""and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %r1, 0; mad.wide.u32 %d1, %tid, 2, %out; mov.u32 %r2, 3;
         @%p1 st.global.u32 [%d1], %r2; xor.b32 %r3, %tid, 2; mad.wide.u32 %d2, %r3, 2, %out;
@@ -180,7 +180,7 @@ def test_numba_and_cuda_errors_name_the_source_line():
     def stray(out):
         i = cuda.grid(1)
         if i == 70:
-            out[1 << 40] = 1.0  # the line that goes wrong
+            out[1 << 40] = 1.0  # the line with the error
 
     line = stray.py_func.__code__.co_firstlineno + 4
     with pytest.raises(MemoryAccessError, match=rf"test_bounds\.py:{line} ") as raised:
@@ -201,7 +201,7 @@ def test_numba_and_cuda_errors_name_the_source_line():
 
 
 def test_host_bytes_around_the_arenas_do_not_change():
-    """Canaries in the slack of global memory, and in the host's heap, outlive wild stores of every kind."""
+    """Canaries in the slack of global memory, and in the host's heap, survive stray stores of every kind."""
     memory = Memory(1 << 20)
     start = memory.host_address
     slack = [(start - SLACK_BYTES, SLACK_BYTES), (start + (1 << 20), SLACK_BYTES)]
@@ -226,7 +226,7 @@ def test_an_arena_has_slack_on_both_sides():
 
 
 def test_running_past_the_last_array_is_an_error_at_its_end():
-    """Arrays come last in memory, so nothing lies behind the last one."""
+    """Arrays come last in memory, so nothing follows the last one."""
     text = """
 .version 8.0
 .target sm_90

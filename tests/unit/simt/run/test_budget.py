@@ -1,4 +1,4 @@
-"""Limits of a launch: what may be asked for, and that instructions are bounded over all host threads together."""
+"""Limits of a launch: valid values, and one bound on instructions for all host threads together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), WRONG)
-def test_a_wrong_limit_is_refused_where_it_is_written(name: str, value: Any, rule: str) -> None:
+def test_a_wrong_limit_is_refused_immediately(name: str, value: Any, rule: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match="leave it out") as raised:
         Limits(**{name: value})
     shown = str(raised.value)
@@ -63,10 +63,10 @@ UNEVEN = """
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;"], ids=["plain", "barriers"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("quick", [0, 300_000])
-def test_a_limit_is_exact_whatever_the_threads(
+def test_a_limit_is_exact_for_any_number_of_threads(
     threads: int, quick: int, barrier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a run used is enough for every number of threads; one instruction less never is."""
+    """The instructions of a run are enough for every number of threads; one fewer never is."""
     monkeypatch.setattr(execution, "_QUICK_INSTRUCTIONS", quick)
     program = kernel(UNEVEN.replace("L:", f"L: {barrier}"))
     out = np.zeros(64 * 32, np.uint32)
@@ -81,7 +81,7 @@ def test_a_limit_is_exact_whatever_the_threads(
 @pytest.mark.parametrize("threads", [1, 2, 6])
 @pytest.mark.parametrize("block", [32, 1024])
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;"], ids=["plain", "barriers"])
-def test_what_is_run_before_a_stop_does_not_grow_with_threads(
+def test_instructions_before_a_stop_do_not_grow_with_threads(
     threads: int, block: int, barrier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[int] = []
@@ -107,7 +107,7 @@ def test_what_is_run_before_a_stop_does_not_grow_with_threads(
     assert limit < ran[0] <= limit * 17 / 16 + threads * block
 
 
-def test_who_overdraws_waits_for_what_others_give_back() -> None:
+def test_a_thread_without_budget_waits_for_what_others_return() -> None:
     budget = Budget(1_600, 2)  # portions of 50
     first, second = budget.share(), budget.share()
     assert (budget.portion, first.granted, second.granted) == (50, 50, 50)
@@ -127,7 +127,7 @@ def test_who_overdraws_waits_for_what_others_give_back() -> None:
     assert budget.passed
 
 
-def test_who_waits_for_the_budget_can_be_reported_to_stop() -> None:
+def test_a_thread_that_waits_for_the_budget_can_be_stopped() -> None:
     budget = Budget(32, 1)
     first, _second = budget.share(), budget.share()
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Kept translations: what is read back is what was written, and what is damaged is made anew."""
+"""Kept translations: they are read as they were written, and damaged ones are made again."""
 
 from pathlib import Path
 
@@ -27,12 +27,12 @@ KERNEL = Translation(
 )
 
 
-def test_a_translation_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_a_translation_is_read_as_it_was_written(tmp_path: Path) -> None:
     cache.store(tmp_path / "made", "key", KERNEL, b"code")
     assert cache.load(tmp_path / "made", "key") == (KERNEL, b"code")
 
 
-def test_what_was_never_kept_is_none(tmp_path: Path) -> None:
+def test_a_missing_translation_is_none(tmp_path: Path) -> None:
     assert cache.load(tmp_path, "key") is None
 
 
@@ -81,7 +81,7 @@ def test_the_runtime_is_compiled_once(first: tuple[Host, Path], monkeypatch: pyt
     assert second.runtime.addresses["tw_run"] != host.runtime.addresses["tw_run"]
 
 
-def test_other_processor_features_have_a_runtime_of_their_own(first: tuple[Host, Path]) -> None:
+def test_other_processor_features_have_their_own_runtime(first: tuple[Host, Path]) -> None:
     kept = set(first[1].glob("*.bin"))
     Host("+sse4.2", folder=first[1])
     assert len(kept) == 1

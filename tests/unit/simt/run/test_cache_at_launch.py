@@ -1,4 +1,4 @@
-"""Translations on disk: used by the next process, ignored when damaged, never in the way."""
+"""Translations on disk: used by the next process, ignored when damaged, never an obstacle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = "mad.lo.u32 %r1, %gid, 3, 1; st.global.u32 [%at], %r1;"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and no kernels in memory."""
-    host()  # what is the same for all kernels is kept elsewhere
+    host()  # code that all kernels share is kept elsewhere
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     kernels.kernel_store.cache_clear()
     yield tmp_path / "translations"
@@ -40,7 +40,7 @@ def result(body: str = BODY, block: int = 32, **options):
 
 
 def forget() -> None:
-    """As a new process has it: nothing in memory."""
+    """Empty the memory's cache, as in a new process."""
     kernels.kernel_store.cache_clear()
 
 
@@ -65,7 +65,7 @@ print(run(kernel({BODY!r}), out).cached, out.tolist() == [3 * t + 1 for t in ran
     assert shown == ["False True\n", "True True\n"]
 
 
-def test_what_a_translation_depends_on_has_an_entry_of_its_own(folder):
+def test_each_input_of_a_translation_makes_another_entry(folder):
     """Text, block, instruments: each makes another entry; the grid's exact size and the arguments do not."""
     result()
     others = [
@@ -121,7 +121,7 @@ def test_a_damaged_entry_is_one_warning_and_is_replaced(folder, damage):
 
 
 def test_an_entry_of_another_kernel_under_this_name(folder):
-    """A file that checks, but was made for something else, e.g. renamed by hand: it must not run as this kernel."""
+    """A valid file of another kernel, for example renamed by hand, must not run as this kernel."""
     result()
     (mine,) = folder.iterdir()
     run(kernel("st.global.u32 [%at], 99;"), np.zeros(32, np.uint32))
@@ -158,7 +158,7 @@ def test_an_entry_that_is_a_folder_is_no_error(folder):
         assert not result().cached
 
 
-def test_writers_at_the_same_moment_leave_one_whole_entry(folder):
+def test_parallel_writers_leave_one_complete_entry(folder):
     ready = kernels.kernel_store().get(kernel(BODY).ptx, "k", kernels.LaunchClass((32, 1, 1)), ())
     code = b"\x7fELF" + bytes(range(256)) * 400
     gate = threading.Barrier(4)
@@ -182,7 +182,7 @@ def test_writers_at_the_same_moment_leave_one_whole_entry(folder):
     assert not [p for p in folder.iterdir() if p.name.startswith(".new-")]
 
 
-def test_what_is_kept_comes_back_whole(folder):
+def test_a_kept_entry_is_read_completely(folder):
     ready = kernels.kernel_store().get(kernel(BODY).ptx, "k", kernels.LaunchClass((32, 1, 1)), (Mix(),))
     cache.store(folder, "key", ready.translation, b"code")
     translation, code = cache.load(folder, "key")
@@ -213,6 +213,6 @@ def test_an_instrument_that_cannot_be_pickled_is_compiled_for_once(folder):
 
     mine = Locked()
     assert [cached(mine), cached(mine), cached(mine)] == [False, True, True]
-    mine.twice = True  # what can be compared still is
+    mine.twice = True  # other state is still compared
     assert [cached(mine), cached(mine)] == [False, True]
     assert not cached(Locked()), "another's lock is another state"

@@ -1,4 +1,4 @@
-"""Errors and Ctrl-C while a kernel's machine code is in Python: raised by the launch, and no finding."""
+"""Errors and Ctrl-C while a kernel's machine code calls Python: the launch raises them, and they are no finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewright.simt.run import execution
 from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.limits import Limits
 
-#: Warp 0 writes x, and raises a flag behind a fence; warp 1 of another block waits for it and reads x.
+#: Warp 0 writes x, and sets a flag after a fence; warp 1 of another block waits for it and reads x.
 FLAG = """.version 8.0
 .target sm_70
 .address_size 64
@@ -56,7 +56,7 @@ def launch(threads: int = 1) -> tuple[Any, Any]:
     return x, run.results["memory"].findings
 
 
-def test_a_flag_behind_a_fence_orders() -> None:
+def test_a_flag_after_a_fence_orders() -> None:
     x, findings = launch()
     assert (x.tolist(), findings) == ([7, 1, 7], ())
 
@@ -66,7 +66,7 @@ def test_a_flag_behind_a_fence_orders() -> None:
     "error", [MemoryError("no room"), KeyboardInterrupt(), ZeroDivisionError("1 / 0"), SystemExit(3)]
 )
 @pytest.mark.parametrize("what", [orders.ASK, orders.ACCESS, orders.FENCE])
-def test_what_a_callback_raises_the_launch_raises(
+def test_the_launch_raises_the_error_of_a_callback(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], error: BaseException, what: int, threads: int
 ) -> None:
     real = orders.Orders.call
@@ -84,7 +84,7 @@ def test_what_a_callback_raises_the_launch_raises(
     assert launch(threads)[1] == ()
 
 
-def test_machine_code_that_calls_back_runs_where_no_interrupt_strikes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_that_calls_python_runs_without_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
     real, seen = orders.Orders.call, set()
 
     def call(self: orders.Orders, *event: int) -> int:
@@ -109,8 +109,8 @@ def test_ctrl_c_in_a_callback_is_neither_lost_nor_a_finding(monkeypatch: pytest.
         launch()
 
 
-def test_an_interrupt_is_not_lost_behind_a_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel went wrong, and Ctrl-C came before that was told."""
+def test_an_interrupt_is_not_lost_after_a_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel failed, and Ctrl-C came before the error was reported."""
     real = Diagnosis.fault
 
     def error(*arguments: Any) -> Any:
@@ -125,7 +125,7 @@ def test_an_interrupt_is_not_lost_behind_a_kernels_fault(monkeypatch: pytest.Mon
 
 
 def test_ctrl_c_while_threads_are_started_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between starting a thread and noting that it runs, say: what it uses is not taken away under it."""
+    """Ctrl-C may come between a thread's start and its record; memory that the thread uses must not be freed."""
     real, started = execution.start_crew, []
 
     def start(workers: int, work: Any) -> Any:

@@ -120,7 +120,7 @@ def test_a_ring_of_blocks(size: int) -> None:
 
 
 def test_a_configuration_s_clusters_are_not_ignored() -> None:
-    """A configuration that names clusters counts these in its grid, as `cuda.core` documents it."""
+    """The grid of a configuration with clusters counts clusters, as `cuda.core` documents."""
     cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
     from tilewright.drivers.launching import LaunchConfig, Launcher
     from tilewright.drivers.linking import ObjectCode
@@ -138,7 +138,7 @@ def test_a_configuration_s_clusters_are_not_ignored() -> None:
             launcher.launch(0, LaunchConfig(grid=1, cluster=16, block=1), kernel, *values)
 
 
-def test_interruption_ends_a_cluster_one_of_whose_blocks_never_comes() -> None:
+def test_interruption_ends_a_cluster_whose_last_block_never_arrives() -> None:
     ends_at_ctrl_c(
         """.reg .b32 %r<3>; .reg .pred %p1;
         mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;

@@ -1,4 +1,4 @@
-"""Launches whose blocks wait for each other: from CUDA C++ and Numba, how many may, and what else becomes of them."""
+"""Launches whose blocks wait for each other: from CUDA C++ and Numba, with their limits and errors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_grid_waits_for_itself(grid: Any, block: Any, seed: int | None) -> N
     assert (x == np.roll(np.arange(size), 3) + 3).all()
 
 
-def test_arriving_and_waiting_may_be_apart() -> None:
+def test_arrival_and_wait_may_be_separate() -> None:
     x = np.zeros(96, np.int32)
     launch(program("split"), 3, 32, (x,), cooperative=True)
     assert x.tolist() == [96] * 32 + [1] * 64
@@ -99,15 +99,15 @@ def test_a_grid_is_valid_only_in_a_cooperative_launch() -> None:
     assert [launch(program("asks"), 1, 1, (x,), cooperative=c) and int(x[0]) for c in (True, False)] == [1, 0]
 
 
-def test_a_plain_launch_says_what_it_lacks() -> None:
+def test_the_error_of_a_plain_launch_names_the_missing_option() -> None:
     with pytest.raises(TrapError, match=r"barrier of the grid must be that of a cooperative launch") as shown:
         launch(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))
     assert shown.value.line == "kernel.cu:10"
     assert [f.code for f in tw.check(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
 
 
-def test_of_blocks_that_fail_soon_the_first_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the host: another thread would have 0.2 s in which the second block could fail."""
+def test_of_blocks_that_fail_early_the_first_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy host too: another thread would have 0.2 s in which the second block could fail."""
     real = Diagnosis.fault
 
     def slow(self: Diagnosis, *arguments: Any) -> KernelError:
@@ -122,7 +122,7 @@ def test_of_blocks_that_fail_soon_the_first_is_reported_of(monkeypatch: pytest.M
     assert (found.code, found.block) == ("TW509", (0, 0, 0))
 
 
-def test_a_trap_of_the_kernels_own_stays_one() -> None:
+def test_the_kernels_own_trap_stays_a_trap() -> None:
     source = SOURCE + 'extern "C" __global__ void own(int *x) { if (*x) __trap(); cg::this_grid().sync(); }'
     with pytest.raises(TrapError, match=r"`trap` in block .* at kernel.cu:\d+$") as shown:
         launch(Program.from_cuda(source, "own"), 1, 1, (np.ones(1, np.int32),))
@@ -151,7 +151,7 @@ def test_profile_launches_cooperatively_too() -> None:
     assert (x == np.roll(np.arange(64), 1) + 1).all()
 
 
-def test_a_kernel_of_numbas_that_waits_for_its_grid_needs_no_word() -> None:
+def test_a_numba_kernel_that_waits_for_its_grid_needs_no_option() -> None:
     cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
     @cuda.jit

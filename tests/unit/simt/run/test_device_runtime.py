@@ -1,4 +1,4 @@
-"""What CUDA gives to every kernel: assertions, memory of the heap, prints; linked wherever a kernel is read."""
+"""The device runtime of every kernel: assertions, the heap, prints."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __global__ void twice(int *x) {
     ],
 )
 @pytest.mark.parametrize("lineinfo", [True, False])
-def test_a_failed_assertion_tells_its_line_and_thread(
+def test_a_failed_assertion_reports_its_line_and_thread(
     values: list[int], block: int, thread: int, line: int, text: str, lineinfo: bool
 ) -> None:
     program = Program.from_cuda(ASSERTIONS, "each<int>", lineinfo=lineinfo, path="some/kernels.cu")
@@ -96,7 +96,7 @@ def test_a_trap_is_no_assertion() -> None:
     assert not isinstance(shown.value, AssertionFailedError)
 
 
-def test_what_was_printed_before_an_error_is_not_lost() -> None:
+def test_output_before_an_error_is_not_lost() -> None:
     source = 'extern "C" __global__ void k(int *x) { printf("before %d\\n", threadIdx.x); x[1 << 28] = 1; }'
     with pytest.raises(KernelError) as shown:
         launch(Program.from_cuda(source, "k"), 1, 2, (np.zeros(1, np.int32),))
@@ -195,7 +195,7 @@ def test_a_list_lives_from_launch_to_launch_in_one_memory(seed: int | None) -> N
         assert count[0] == 0
     launch(heap("push"), 3, 40, (1,))
     launch(heap("pop"), 1, 1, (count, total))
-    assert count[0] == 0, "launches without a memory begin anew"
+    assert count[0] == 0, "launches without a memory start afresh"
 
 
 def test_memory_of_a_block_is_shared_and_checked() -> None:
@@ -245,14 +245,14 @@ def test_prints_are_those_of_the_host() -> None:
         assert launch(Program.from_ptx(ptx, f"k{i}"), 1, 1, ()).printed == buffer.value.decode(), form
 
 
-def test_a_text_of_a_thread_s_own_is_reported_to_be_none() -> None:
+def test_a_format_in_a_thread_s_local_memory_is_refused() -> None:
     source = """extern "C" __global__ void k(int n) {
         char text[8]; for (int i = 0; i < 7; ++i) text[i] = 'a' + (i + n) % 3; text[7] = 0;
         printf("<%s>", text); }"""
     assert launch(Program.from_cuda(source, "k"), 1, 1, (1,)).printed == "<(not in global memory)>"
 
 
-def test_ptx_keeps_its_lines_and_what_nobody_defines_is_refused() -> None:
+def test_ptx_keeps_its_lines_and_undefined_functions_are_refused() -> None:
     text = """.version 8.0
 .target sm_90
 .address_size 64

@@ -1,4 +1,4 @@
-"""What an error says for programs to read: the rule that was broken, the instruction, and where."""
+"""Fields of an error: the broken rule, the instruction, and its place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_fault_the_instruction_and_its_line_are_reported(fault: str) -> None
         ("bar.sync 1, 64", "bar.sync 2, 64", "deadlock"),
     ],
 )
-def test_a_deadlock_names_the_first_barrier_that_has_begun(first: str, second: str, fault: str) -> None:
+def test_a_deadlock_names_the_first_incomplete_barrier(first: str, second: str, fault: str) -> None:
     error = error_of(ALONE.format(first, second))
     assert (error.fault, error.opcode, error.thread) == (fault, "bar.sync", (0, 0, 0))
     assert error.line == f"PTX line {error.ptx_line}" in str(error)

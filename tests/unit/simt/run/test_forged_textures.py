@@ -1,4 +1,4 @@
-"""A kernel can write what it takes for a texture: no record of its own makes the runtime leave its memory."""
+"""A kernel can forge the record of a texture: no such record makes the runtime access memory out of bounds."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def test_a_record_that_a_kernel_finished_is_read():
     + [{"channels": 0}, {"channels": 5}, {"extents": [0, 1, 1]}, {"extents": [4, 0, 1]}, {"magic": 1}],
     ids=str,
 )
-def test_a_record_that_is_none_is_refused(forged):
+def test_an_invalid_record_is_refused(forged):
     with pytest.raises(MemoryAccessError, match="out of bounds global load"):
         read(**forged)

@@ -20,9 +20,9 @@ numba_cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is no
 @pytest.mark.parametrize("rounds", [0, 1, 2])
 @pytest.mark.parametrize(("came", "live", "handed_out", "stuck"), [
     (3, 3, 4, True),  # one ended, three wait
-    (2, 3, 4, False),  # one of the three is on its way
-    (3, 4, 4, False),  # nobody has ended yet
-    (3, 3, 3, False),  # a block has not begun
+    (2, 3, 4, False),  # one of the three still runs
+    (3, 4, 4, False),  # no block has ended yet
+    (3, 3, 3, False),  # a block has not started
     (1, 1, 4, True),
     (0, 1, 4, False),
 ])  # fmt: skip
@@ -32,7 +32,7 @@ def test_it_is_stuck_where_all_have_ended_or_wait(
     blocks, memory = 4, Memory(1 << 16)
     workspace = memory.allocate(WORKSPACE_BYTES)
     barrier = GridBarrier(memory, workspace, blocks)
-    first = (1 << 31) - (blocks - 1) if with_first and came else came and 1  # what the first that came added
+    first = (1 << 31) - (blocks - 1) if with_first and came else came and 1  # the first arrival's addend
     word = rounds * (1 << 31) + first + max(came - 1, 0)  # each round changes the top bit
     memory.view(workspace + 4, 4).view(np.uint32)[0] = word % (1 << 32)
     for _ in range(live):
@@ -53,7 +53,7 @@ def rounds(out, last):
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
 @pytest.mark.parametrize("seed", [None, 1, 2])
-def test_a_block_that_leaves_is_reported_at_any_order(monkeypatch: pytest.MonkeyPatch, threads: str, seed: int) -> None:
+def test_a_block_that_leaves_is_reported_in_any_order(monkeypatch: pytest.MonkeyPatch, threads: str, seed: int) -> None:
     monkeypatch.setenv("TILEWRIGHT_THREADS", threads)
     with simulated_gpu(seed=seed):
         out = numba_cuda.to_device(np.zeros(7 * 32, np.float32))
@@ -67,7 +67,7 @@ def test_a_block_that_leaves_is_reported_at_any_order(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_of_two_blocks_that_are_stopped_the_one_that_knows_where_is_reported(first: bool) -> None:
+def test_of_two_stopped_blocks_the_one_with_a_place_is_reported(first: bool) -> None:
     launch = object.__new__(execution.Execution)
     launch._lock, launch._failure, launch._stop = threading.Lock(), None, np.zeros(1, np.int32)
     errors = [DeadlockError("stopped as it began"), DeadlockError("waits", line="k.py:9")]

@@ -16,7 +16,7 @@ from tilewright.simt.events import Instrument
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import translate
 
-#: Byte offset of a thread's access: as PTX into %d10 (64 bits), and in Python.
+#: Byte offset of a thread's access: PTX that computes %d10 (64 bits), and Python.
 PATTERNS = {
     "unit stride": ("mul.wide.u32 %d10, %tid, {s};", lambda t, s: t * s),
     "same": ("mov.u64 %d10, {s};", lambda t, s: s),
@@ -53,7 +53,7 @@ def access_text(space: str, pattern: str, form: str, guard: str, store: bool) ->
 
 
 def warps_of(pattern: str, form: str, guard: str) -> list[list[int]]:
-    """Addresses of the lanes that run, one list a warp; the base is aligned to more than anything counted."""
+    """Addresses of active lanes, one list a warp; the base is aligned to more than any counted unit."""
     size, holds = FORMS[form], GUARDS[guard][1]
     return [
         [PATTERNS[pattern][1](t, size) for t in range(first, min(first + 32, BLOCK)) if holds(t)]
@@ -68,7 +68,7 @@ def sectors(addresses: list[int], size: int) -> int:
 @pytest.mark.parametrize(("guard", "store"), [("all", False), ("odd", False), ("few", True), ("all", True)])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_sectors(pattern, guard, store):
-    """Of every form in one kernel."""
+    """Every form in one kernel."""
     data = np.zeros(1 << 17, np.uint8)
     text = "\n".join(access_text("global", pattern, form, guard, store) for form in FORMS)
     program = kernel(text, 2, declarations=".shared .b8 s[16];")
@@ -105,7 +105,7 @@ def wavefronts(addresses: dict[int, int], size: int) -> int:
 @pytest.mark.parametrize("store", [False, True], ids=["load", "store"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_wavefronts(pattern, store):
-    """Of every form in one kernel."""
+    """Every form in one kernel."""
     text = "\n".join(access_text("shared", pattern, form, "all", store) for form in FORMS)
     program = kernel(text, 2, declarations=".shared .align 128 .b8 s[65536];")
     result = run(program, np.zeros(4), np.zeros(4), block=BLOCK, instruments=[Banks()]).results["banks"]
@@ -177,7 +177,7 @@ def text_of(instruments) -> str:
 
 
 @pytest.mark.parametrize("instrument", [Coalescing, Banks, Mix])
-def test_code_for_events_is_there_only_when_asked_for(instrument):
+def test_code_for_events_exists_only_on_request(instrument):
     plain, observed = text_of([]), text_of([instrument()])
     call = re.compile(rf"call void @tw[._]{instrument().name}[._]")
     assert call.search(plain) is None

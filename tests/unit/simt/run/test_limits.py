@@ -1,4 +1,4 @@
-"""Bounds of a run, interruption, threads, and what does not depend on order."""
+"""Limits of a run, interruption, threads, and results that do not depend on order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_limit_names_the_loop_and_a_thread_in_it(body, limits):
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_instructions_are_counted_over_the_whole_launch(threads):
-    """What a run used is what a limit allows: a little more is enough, a good part of it is not."""
+    """A limit slightly above a run's instructions is enough; one far below them is not."""
     program = kernel("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3000; @%p1 bra L;")
     out = np.zeros(64 * 32, np.uint32)
     used = run(program, out, grid=64, limits=Limits(threads=threads)).warp_instructions
@@ -91,12 +91,12 @@ def test_trap_names_line_block_and_thread():
     assert raised.value.line == f"PTX line {line}"
 
 
-def test_interruption_ends_an_endless_kernel_at_once():
+def test_interruption_ends_an_endless_kernel_immediately():
     ends_at_ctrl_c(".reg .b32 %r<3>; L: add.u32 %r1, %r1, 1; bra L;")
 
 
-def test_launches_from_two_threads_at_once():
-    """One store of kernels and one JIT serve them all; a kernel is translated in both at the same moment."""
+def test_launches_from_two_threads_at_the_same_time():
+    """The threads share one store of kernels and one JIT; both translate a kernel at the same time."""
     failures: list[BaseException] = []
     gate = threading.Barrier(3)
 
@@ -201,7 +201,7 @@ END: ret; }
 
 def test_the_number_of_host_threads_is_a_setting(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_THREADS", "1")
-    before = set(threading.enumerate())  # the CPU engine's are kept
+    before = set(threading.enumerate())  # the CPU engine's threads stay
     seen: list[int] = []
     watcher_ends = threading.Event()
 
@@ -222,7 +222,7 @@ def test_the_number_of_host_threads_is_a_setting(monkeypatch):
 
 
 def test_a_limit_is_noticed_where_each_access_calls_python():
-    """Check judges atomics in an order of its own, in Python: a turn of a warp must not take long for that."""
+    """Check judges atomics in Python, in its own order; this must not make a warp's turn long."""
     program = kernel("L: atom.acq_rel.gpu.global.add.u32 %r1, [%out], 1; bra L;")
     start = time.perf_counter()
     with pytest.raises(LimitError):

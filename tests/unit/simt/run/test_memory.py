@@ -1,4 +1,4 @@
-"""Global memory: what is freed is given again, zeroed; red zones; an arena at its own addresses."""
+"""Global memory: freed memory is reused, zeroed; red zones; an arena at its own addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilewright.simt.run.memory import RED_ZONE_MIN_BYTES, Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 
-def test_what_is_freed_is_given_again_and_reads_as_zero() -> None:
+def test_freed_memory_is_reused_and_reads_as_zero() -> None:
     memory = Memory(1 << 20)
     first, second = memory.allocate(1000), memory.allocate(24)
     memory.view(first, 1000)[:] = 7
@@ -83,7 +83,7 @@ def test_red_zones_separate_allocations() -> None:
     assert memory.used_bytes == last - GLOBAL_BASE + 8 + RED_ZONE_MIN_BYTES
 
 
-def test_freeing_what_was_not_allocated_is_refused() -> None:
+def test_freeing_an_unallocated_address_is_refused() -> None:
     memory = Memory(1 << 20)
     address = memory.allocate(8)
     with pytest.raises(ArgumentValueError, match="that of an allocation that is not yet freed"):
@@ -114,7 +114,7 @@ def test_an_arena_at_an_address_is_the_host_s_memory_there() -> None:
         Arena(1 << 20, at)
 
 
-def test_what_was_freed_last_is_given_again_last() -> None:
+def test_memory_freed_last_is_reused_last() -> None:
     memory = Memory(1 << 20)
     memory.quarantine_bytes = 1024
     blocks = [memory.allocate(512) for _ in range(4)]
@@ -126,10 +126,10 @@ def test_what_was_freed_last_is_given_again_last() -> None:
     with pytest.raises(LaunchError):
         memory.allocate(1 << 20)
     assert memory.allocate((1 << 20) - 2560) == blocks[3] + 1024
-    assert memory.allocate(1024) == blocks[1], "where there is no other room, before its time"
+    assert memory.allocate(1024) == blocks[1], "if there is no other room, before its turn"
 
 
-def test_addresses_that_are_given_once_are_given_again_when_there_are_no_others() -> None:
+def test_single_use_addresses_are_reused_if_there_are_no_others() -> None:
     addresses = Addresses(Arena(4096), once=True)
     given = []
     for _ in range(4):
@@ -146,7 +146,7 @@ def test_addresses_that_are_given_once_are_given_again_when_there_are_no_others(
 
 
 class SlowList(list):  # type: ignore[type-arg]
-    """A list in which other threads get their turn while it is looked through."""
+    """A list that lets other threads run while it is searched."""
 
     def __iter__(self) -> Iterator[Any]:
         for item in super().__iter__():
@@ -154,7 +154,7 @@ class SlowList(list):  # type: ignore[type-arg]
             yield item
 
 
-def test_threads_get_memory_of_their_own() -> None:
+def test_threads_get_their_own_memory() -> None:
     memory, overlaps = Memory(1 << 24), []
     memory._holes = SlowList()
 

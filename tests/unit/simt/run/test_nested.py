@@ -33,7 +33,7 @@ HEAD = """.version 8.0
   .param .b64 e);
 .extern .func (.param .b32 r) __cudaCDP2MemsetAsync (.param .b64 a, .param .b32 b, .param .b64 c, .param .b64 e);
 """
-#: Adds, to the words of its block, ten times what is there and `add`: the order of launches shows.
+#: Adds to each word of its block ten times the word and `add`, so results show the order of launches.
 APPEND = """.visible .entry append(.param .u64 x, .param .u8 add, .param .u64 other) {
 .reg .b64 %rd<6>; .reg .b32 %r<6>; ld.param.u64 %rd1, [x]; ld.param.u8 %r1, [add]; mov.u32 %r2, %tid.x;
 mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r2, %r3, %r4, %r2; mul.wide.u32 %rd2, %r2, 4;
@@ -74,9 +74,9 @@ def program(*entries: str) -> Program:
 
 
 @pytest.mark.parametrize("host", ["own", "avx2", "sse"])
-def test_children_run_when_the_grid_has_ended_in_order_and_tails_at_last(host, monkeypatch):
+def test_children_run_in_order_after_the_grid_and_tails_last(host, monkeypatch):
     narrow_hosts.use_host(monkeypatch.setattr, host)
-    own = "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], 1;"  # behind all launches
+    own = "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], 1;"  # after all launches
     body = f"setp.ne.u32 %p1, %r1, 0; @%p1 bra ON; {append(9, 3)} {append(2)} {append(3, 4)} {append(4, 300)} ON: {own}"
     x = np.zeros(8, np.int32)
     for _ in range(2):  # cold and warm
@@ -92,7 +92,7 @@ def test_each_thread_launches_and_children_have_grids_of_several_blocks():
     assert x.tolist() == [1111] * 6 + [0, 0]
 
 
-def test_a_child_ends_with_all_that_it_launched_before_the_next_begins():
+def test_a_child_and_its_launches_end_before_the_next_begins():
     inner = entry(f"{append(5)} {append(6, 3)} {append(7)}", "inner")
     body = f"{append(1)} {launched('inner', u64_0='%rd1')} {append(2)}"
     x = np.zeros(8, np.int32)
@@ -100,7 +100,7 @@ def test_a_child_ends_with_all_that_it_launched_before_the_next_begins():
     assert x.tolist() == [15762] * 8
 
 
-#: Counts its levels in x[0] and leaves what the launch and its last error say in x[1 + level].
+#: Counts its levels in x[0], and writes the launch's result and last error to x[1 + level].
 DEEP = entry(
     f"""ld.param.u32 %r2, [level]; add.u32 %r3, %r2, 1; {launched("k", u64_0="%rd1", u32_8="%r3")} {LAST_ERROR}
     mad.lo.u32 %r21, %r20, 1000, %r21; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2;
@@ -130,7 +130,7 @@ def test_a_launch_that_no_gpu_takes_is_reported_to_its_thread_once(grid, block, 
     assert x.tolist() == [100 * error * (t == 5) for t in range(32)]
 
 
-def test_no_more_launches_wait_than_have_room():
+def test_pending_launches_are_limited_by_room():
     body = f"""mov.u32 %r2, 0; mov.u32 %r8, 0; AGAIN: {append(1, 4, 1)} {LAST_ERROR} setp.eq.u32 %p2, %r21, 69;
     @%p2 add.u32 %r8, %r8, 1; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 65; @%p1 bra AGAIN;
     atom.global.add.u32 %r9, [%rd1+4], %r8;"""
@@ -164,7 +164,7 @@ def test_copies_and_fills_are_in_the_order_of_launches():
 
 
 def test_copies_and_fills_are_in_their_stream():
-    """One behind a launch in the tail stream, and its twin in the stream of the grid, which comes first."""
+    """One after a launch in the tail stream, and its twin in the stream of the grid, which comes first."""
     x = np.zeros(8, np.int32)
     for stream, first in ((3, 0), (0, 7)):
         x[:] = 0
@@ -186,7 +186,7 @@ def test_limits_bound_copies_and_fills_too(monkeypatch):
                 run()
 
 
-def test_a_queue_takes_the_memory_that_is_used_and_no_more_than_is_sensible(monkeypatch):
+def test_a_queue_takes_only_the_memory_that_it_uses_up_to_a_limit(monkeypatch):
     resident, made = [], []
 
     def of(pending, *given):
@@ -211,7 +211,7 @@ def test_a_queue_takes_the_memory_that_is_used_and_no_more_than_is_sensible(monk
         launch(big, 1, 1, (x,), memory=Memory())
 
 
-def test_what_waits_on_all_levels_takes_no_more_than_is_sensible(monkeypatch):
+def test_pending_launches_of_all_levels_take_limited_memory(monkeypatch):
     """Sixteen launches on each level have no room for 187; its twin launches one."""
     few = functools.partial(replace, pending=16)
     monkeypatch.setattr("tilewright.simt.run.launch.device_of", lambda *given: few(device_of(*given)))
@@ -225,7 +225,7 @@ def test_what_waits_on_all_levels_takes_no_more_than_is_sensible(monkeypatch):
     assert x.tolist() == [1] * 8
 
 
-def test_limits_bound_a_launch_with_all_that_it_leads_to():
+def test_limits_bound_a_launch_with_all_its_children():
     again = entry(launched("k", stream=3, u64_0="%rd1"))
     with pytest.raises(LimitError, match="with what its kernels launched"):
         launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(instructions=20_000))
@@ -233,7 +233,7 @@ def test_limits_bound_a_launch_with_all_that_it_leads_to():
         launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(seconds=0.3))
 
 
-def test_what_a_child_does_wrong_is_an_error_of_the_launch_with_its_kernel():
+def test_an_error_of_a_child_is_an_error_of_the_launch_and_names_its_kernel():
     body = launched("append", block="8, 1, 1", u64_0="0", u8_8="1")
     with pytest.raises(KernelError, match="append: out of bounds global load"):
         launch(program(entry(body)), 1, 1, (np.zeros(8, np.int32),))
@@ -254,7 +254,7 @@ def test_a_record_that_the_kernel_overwrites_reaches_nothing(change):
         launch(program(absent, entry(body)), 1, 1, (np.zeros(8, np.int32),))
 
 
-#: A variable of the kernel's own, behind which the variable with the queue lies.
+#: The kernel's own variable, which the variable with the queue follows.
 BESIDE = ".global .align 8 .b64 beside[8];\n"
 
 
@@ -264,7 +264,7 @@ def test_a_kernel_that_forges_its_level_goes_no_deeper():
         launch(program(BESIDE, DEEP.replace("ld.param.u32 %r2, [level];", forged)), 1, 1, (np.zeros(2000, np.int32), 0))
 
 
-def test_a_queue_that_says_it_is_longer_gives_no_more_than_it_has():
+def test_a_queue_with_a_forged_length_gives_no_more_than_it_has():
     forged = "mov.u64 %rd9, beside; st.volatile.global.u32 [%rd9+80], -1;"
     x = np.zeros(8, np.int32)
     launch(program(BESIDE, entry(append(1) + forged)), 1, 1, (x,))
@@ -273,7 +273,7 @@ def test_a_queue_that_says_it_is_longer_gives_no_more_than_it_has():
 
 @pytest.mark.parametrize("space", ["global", "shared", "const"])
 def test_a_variable_is_no_queue_by_its_name_alone(space):
-    """The queue is what the definitions of the device runtime declare: a module without them has a plain variable."""
+    """The definitions of the device runtime declare the queue; in a module without them it is a plain variable."""
     head = HEAD.partition(".extern")[0]
     own = f".{space} .b8 tilewright_launches[1];\n.global .b32 beside = 5;\n"
     x = np.zeros(1, np.int32)
@@ -291,7 +291,7 @@ def test_a_variable_is_no_queue_by_its_name_alone(space):
         program(inside)
 
 
-def test_threads_launch_at_once_and_memory_is_given_back():
+def test_threads_launch_in_parallel_and_memory_is_freed():
     made, wrong = program(entry(f"{append(1)} {append(2)}")), []
 
     def work() -> None:
@@ -314,15 +314,15 @@ def test_threads_launch_at_once_and_memory_is_given_back():
         assert memory.used_bytes == before
 
 
-def test_check_sees_children_and_finds_what_they_do():
-    """A child whose last thread is beyond its array, and its clean twin."""
+def test_check_finds_errors_of_children():
+    """A child whose last thread is past its array, and its clean twin."""
     found = tw.check(program(entry(append(1))), 1, 1, (np.zeros(8, np.int32),))
     assert not found
     beyond = tw.check(program(entry(append(1, 0, 9))), 1, 1, (np.zeros(8, np.int32),))
     assert {(one.code, one.kernel) for one in beyond} == {("TW101", "append")}
 
 
-def test_what_is_not_simulated_of_the_device_runtime_says_so():
+def test_parts_of_the_device_runtime_that_are_not_simulated_are_reported():
     text = HEAD + ".extern .func (.param .b32 r) __cudaCDP2DeviceGetLimit (.param .b64 a, .param .b32 b);\n"
     call = """{ .param .b64 a; .param .b32 b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b32 [b], 0;
     call.uni (r), __cudaCDP2DeviceGetLimit, (a, b); }"""

@@ -1,4 +1,4 @@
-"""Seeded orders: every block runs once, for any grid, and the order does change."""
+"""Seeded orders: every block runs once, for any grid, and seeds change the order."""
 
 from __future__ import annotations
 

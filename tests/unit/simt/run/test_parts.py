@@ -1,4 +1,4 @@
-"""C functions of instruments that quick code calls: compiled once, made again where they are gone, with any calls."""
+"""C functions of instruments that quick code calls: compiled once, made again if missing, with any calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def another(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], Host]:
-    """Launches go on as in another process, with nothing in memory."""
+    """Empty the memory's cache, as in another process."""
 
     def begin() -> Host:
         compiler, kept = Host(), kernels.KernelStore()
@@ -49,13 +49,13 @@ def another(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], Host]
 
 
 def counted(lanes: int) -> int:
-    """Instructions of threads in a kernel that so many lanes store in; where others are off, `Mix` hears of it in C."""
+    """Thread instructions of a kernel in which this many lanes store; with inactive lanes, `Mix` counts in C."""
     body = f"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, {lanes}; @!%p1 bra E; st.global.u32 [%at], %r1; E:"
     found = run(kernel(body), np.zeros(1024, np.uint32), instruments=(Mix(),))
     return int(found.results["mix"].thread_instructions)
 
 
-def test_a_part_comes_behind_what_it_calls_and_rings_come_together() -> None:
+def test_a_part_comes_after_parts_that_it_calls_and_cycles_come_together() -> None:
     order = ("bulk", "mbarriers", "records", "sent", "clocks", "clusters")
     names = dict(zip(parts(*order), order, strict=True))
     units = [sorted(names[part] for part in unit) for unit in _units(list(names))]
@@ -72,9 +72,7 @@ def test_a_part_is_compiled_once_for_all_kernels_and_processes(folder: Path, mon
     assert first.parts.found(keys) == libraries and first.parts.found(keys[:1]) == libraries[:1]
 
 
-def test_libraries_of_a_kernel_that_nothing_keeps_are_there_until_it_is_loaded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_libraries_of_a_kernel_exist_until_it_is_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
     kept = Host().parts
     kept._libraries.capacity = 1
@@ -96,7 +94,7 @@ def test_quick_code_of_two_kernels_has_one_copy(another: Callable[[], Host], mon
     assert made.count(bitcode(INSTRUMENTS / "mix.c")) == 1
 
 
-def test_a_kernel_whose_part_is_gone_is_made_again(another: Callable[[], Host], folder: Path) -> None:
+def test_a_kernel_with_a_missing_part_is_made_again(another: Callable[[], Host], folder: Path) -> None:
     keys, _ = another().parts.made([bitcode(INSTRUMENTS / "mix.c")])
     five = counted(5)
     for key in keys:

@@ -1,4 +1,4 @@
-"""What kernels print, against Python's own formatting, and against the host's C library."""
+"""Output of kernels, against Python's formatting and the host's C library."""
 
 # ruff: noqa: UP031 - percent formats are what is compared
 
@@ -95,7 +95,7 @@ def test_a_full_buffer_is_a_warning_and_the_beginning_is_kept():
 
 
 def c_text(directive: str, value: object) -> str:
-    """What the host's printf makes of one argument."""
+    """The host's printf of one argument."""
     buffer = ctypes.create_string_buffer(4096)
     ctypes.CDLL(None).snprintf(buffer, 4096, directive.encode(), value)
     return buffer.value.decode()

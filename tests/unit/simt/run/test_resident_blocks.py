@@ -1,4 +1,4 @@
-"""Blocks that wait for each other: as many as any GPU holds at once wait on one host thread."""
+"""Blocks that wait for each other: one host thread runs as many waiting blocks as any GPU holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared memory of a block: as much as the chosen GPU has, whichever way it is chosen."""
+"""Shared memory of a block: as much as the chosen GPU has, for every way to choose it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_shared_memory_is_the_chosen_gpus(gpu: str, most: int, monkeypatch: pyte
     program = storing(".shared .align 4 .b8 s[40000];", "st.shared.u32 [s], 1;")
     launch(program, 1, 32, (OUT,), shared_bytes=most - 40_000, gpu=gpu)
     launch(storing(), 1, 32, (OUT,), shared_bytes=np.int64(most), gpu=gpu)
-    monkeypatch.setenv("TILEWRIGHT_GPU", gpu)  # what an argument does, the setting does
+    monkeypatch.setenv("TILEWRIGHT_GPU", gpu)  # the setting has the argument's effect
     for chosen in (gpu, None):
         with pytest.raises(
             LaunchError, match=rf"between 0 and {most:,}, the most for a block of NVIDIA .*; use smaller tiles"
@@ -53,7 +53,7 @@ def test_shared_bytes_are_a_whole_number(shared_bytes: object) -> None:
 
 
 def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
-    """What fits the shared memory of an H100 is refused on a T4, although the assembler takes it for both."""
+    """What fits the shared memory of an H100 is refused on a T4, although the assembler accepts it for both."""
     text = (
         ".version 8.7\n.target sm_75\n.address_size 64\n.extern .shared .align 4 .b8 s[];\n"
         ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c) {\n ret;\n}\n"

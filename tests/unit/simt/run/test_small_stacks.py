@@ -1,4 +1,4 @@
-"""A launch from a thread with a small stack: a kernel's frame lies on a stack that holds it."""
+"""A launch from a thread with a small stack: a kernel's frame is on a stack with enough room."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.simt.run import execution
 COUNT = 900
 _VALUES = [f"mad.lo.u64 %r{i},%r{i - 1},%r{i - 1},{i};" for i in range(1, COUNT)]
 _USES = [f"xor.b64 %r0,%r0,%r{i};" for i in range(COUNT - 1, 0, -1)]
-#: All values live until the last is made: 230 KB of a frame.
+#: All values are live until the last is computed: a frame of 230 KB.
 PTX = f""".version 8.0
 .target sm_90
 .address_size 64

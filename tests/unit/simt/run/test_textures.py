@@ -1,4 +1,4 @@
-"""Textures of any coordinates."""
+"""Textures at any coordinates."""
 
 from __future__ import annotations
 

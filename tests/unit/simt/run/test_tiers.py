@@ -1,4 +1,4 @@
-"""Quick code first: launches begin in code that is quickly made, and go on in better if they are many or long."""
+"""Quick code first: launches begin in code that compiles quickly; many or long ones continue in better code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INSTRUMENTS = pytest.mark.parametrize("instruments", [(), (Mix(), Coalescing(), 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """How each kernel was compiled: `quick`, `optimised`, or `apart` from launches; nothing is kept from before."""
+    """How each kernel was compiled: `quick`, `optimised`, or `apart` from launches; caches are empty."""
     found: list[str] = []
     here: Callable[..., bytes] = Host.compile_kernel
     apart: Callable[..., bytes] = Host.compile_kernel_apart
@@ -70,7 +70,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]
 
 @pytest.fixture
 def earned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each launch that ends, or is looked at, has earned better code."""
+    """Each launch that ends, or is examined, earns better code."""
     monkeypatch.setattr(tiers, "WORTH_SECONDS", 1e-9)
     monkeypatch.setattr(tiers, "WORTH_TIMES", 0.0)
 
@@ -94,7 +94,7 @@ def making() -> list[threading.Thread]:
 
 
 def finish() -> None:
-    """Wait until all better code is there that was begun."""
+    """Wait until all better code in progress is done."""
     for thread in making():
         thread.join(60)
     assert not making()
@@ -109,7 +109,7 @@ def test_a_short_launch_runs_quick_code(made: list[str], instruments: tuple[obje
 
 
 @INSTRUMENTS
-def test_launches_wait_for_optimised_code_where_that_is_asked_for(
+def test_launches_wait_for_optimised_code_on_request(
     made: list[str], monkeypatch: pytest.MonkeyPatch, instruments: tuple[object, ...]
 ) -> None:
     launch(5, *instruments)
@@ -120,7 +120,7 @@ def test_launches_wait_for_optimised_code_where_that_is_asked_for(
 
 
 def test_many_short_launches_earn_better_code(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of them is long enough to be looked at while it runs."""
+    """None of them is long enough to be examined while it runs."""
     monkeypatch.setattr("tilewright.simt.run.execution._POLL_SECONDS", 60.0)
     monkeypatch.setattr(tiers, "WORTH_SECONDS", 0.02)
     monkeypatch.setattr(tiers, "WORTH_TIMES", 0.0)
@@ -139,14 +139,14 @@ def test_many_short_launches_earn_better_code(made: list[str], monkeypatch: pyte
 
 
 def _asked(count: int) -> tuple[str, str, LaunchClass, tuple[object, ...]]:
-    """What a launch of such a kernel asks the store for."""
+    """The request of such a kernel's launch to the store."""
     program = kernel(LONG.replace("COUNT", str(count)))
     return program.ptx, program.entry, LaunchClass.of((64, 1, 1), (16, 1, 1)), ()
 
 
 @pytest.mark.usefixtures("earned_at_once")
 def test_better_code_that_could_not_be_made_is_tried_again(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk or memory may have been the cause, which passes; until then launches go on as they are."""
+    """The cause may be temporary, such as a full disk or memory; until then launches continue in quick code."""
     apart = Host.compile_kernel_apart
 
     def failing(self: Host, *what: object) -> bytes:
@@ -170,7 +170,7 @@ def test_better_code_that_could_not_be_made_is_tried_again(made: list[str], monk
 def test_no_launch_waits_for_better_code_and_one_thread_makes_it(
     made: list[str], monkeypatch: pytest.MonkeyPatch, instruments: tuple[object, ...]
 ) -> None:
-    """Launches of a kernel that has run long go on in quick code until the better is there, which is made once."""
+    """Launches of a kernel that has run long continue in quick code until the better code is ready; it is made once."""
     may_go_on, apart = threading.Event(), Host.compile_kernel_apart
 
     def held(self: Host, *what: object) -> bytes:
@@ -225,10 +225,10 @@ def test_better_code_is_kept_on_disk(made: list[str]) -> None:
 
 
 @INSTRUMENTS
-def test_a_long_launch_goes_on_in_better_code(
+def test_a_long_launch_continues_in_better_code(
     made: list[str], monkeypatch: pytest.MonkeyPatch, instruments: tuple[object, ...]
 ) -> None:
-    """It begins in quick code, is switched while warps are half-way, and gives the same sums and counts."""
+    """It begins in quick code, switches while warps are half-way, and gives the same sums and counts."""
     count = 1_500_000  # several times what the better code takes to be made here, on a busy host too
     monkeypatch.setattr(Host, "compile_kernel_apart", Host.compile_kernel)
     monkeypatch.setattr("tilewright.simt.run.execution._QUICK_INSTRUCTIONS", 1000)
@@ -253,14 +253,14 @@ def test_a_long_launch_goes_on_in_better_code(
     out, after = launch(count, *instruments)
     assert made == ["optimised", "quick", "optimised"]
     assert len(switches) == 1
-    assert switches[0] > 0  # blocks that had not begun
+    assert switches[0] > 0  # blocks that had not started
     assert (out == plain).all()
     assert out[0] == expected(count)
     assert repr(after) == repr(before)
 
 
 @pytest.mark.usefixtures("earned_at_once")
-def test_kernels_whose_functions_stay_calls_are_optimised_at_once(made: list[str]) -> None:
+def test_kernels_whose_functions_stay_calls_are_optimised_immediately(made: list[str]) -> None:
     """Frames of quick code are large, and the host's stack bounds how deep calls go."""
     out = np.zeros(1, np.uint32)
     for _ in range(2):
@@ -272,7 +272,7 @@ def test_kernels_whose_functions_stay_calls_are_optimised_at_once(made: list[str
 
 @pytest.mark.usefixtures("earned_at_once")
 def test_a_forked_process_makes_better_code_itself(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its parent's thread that makes some is not there, and nobody of it waits for that one."""
+    """It lacks the parent's thread that makes better code, and no thread waits for that one."""
     may_go_on, apart, parent = threading.Event(), Host.compile_kernel_apart, os.getpid()
 
     def held(self: Host, *what: object) -> bytes:
@@ -298,7 +298,7 @@ def test_a_forked_process_makes_better_code_itself(made: list[str], monkeypatch:
 
 
 def test_translating_again_gives_the_same_text(made: list[str]) -> None:
-    """So that code of both kinds fits the same warps."""
+    """Code of both kinds must fit the same warps."""
     store = kernels.kernel_store()
     program = kernel(LONG.replace("COUNT", "5"))
     kind = LaunchClass.of((64, 1, 1), (1, 1, 1))

@@ -70,7 +70,7 @@ def test_kernels_of_one_text_share_their_variables() -> None:
         assert int(Variables(OTHERS)["total"][()]) == 4
 
 
-def test_every_kind_is_what_its_initialiser_says() -> None:
+def test_every_kind_has_its_initialiser_s_value() -> None:
     memory = Memory()
     found = memory.variables(OTHERS)
     out = np.zeros(6, np.int32)
@@ -93,7 +93,7 @@ def test_every_kind_is_what_its_initialiser_says() -> None:
     assert set(found) >= {"coefficients", "total", "hidden", "bins"}
 
 
-def test_each_memory_has_its_own_and_a_launch_without_one_begins_anew() -> None:
+def test_each_memory_has_its_own_and_a_launch_without_one_starts_afresh() -> None:
     first, second, out = Memory(), Memory(), np.zeros(6, np.int32)
     first.variables(OTHERS)["width"] = 1
     for memory, width, hidden in ((first, 1, -2), (second, 3, -2), (first, 1, -3), (None, 3, -2), (None, 3, -2)):
@@ -151,12 +151,12 @@ def test_past_the_last_variable_is_out_of_bounds() -> None:
         ("coefficients", np.float32(1), ArgumentValueError, r"its 16 bytes \(got 4"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, value: Any, error: type[Exception], said: str) -> None:
+def test_values_that_do_not_fit_are_refused(name: str, value: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         Memory().variables(OTHERS)[name] = value
 
 
-def test_outside_of_any_memory_it_says_what_to_do() -> None:
+def test_the_error_outside_of_a_memory_says_what_to_do() -> None:
     with pytest.raises(ArgumentValueError, match=r"write `with tilewright.simt.Memory\(\):` around them"):
         _ = Variables(OTHERS)
 
@@ -167,7 +167,7 @@ def test_arrays_of_another_memory_are_refused_in_a_block() -> None:
         launch(OTHERS, 1, 1, (array,))
 
 
-def test_types_that_ptx_tells() -> None:
+def test_types_that_ptx_states() -> None:
     text = """.version 8.0
 .target sm_90
 .address_size 64
@@ -208,7 +208,7 @@ def test_a_null_pointer() -> None:
     launch(Program.from_cuda("__global__ void k(void *x) { }", "k"), 1, 1, (ctypes.c_void_p(None).value,))
 
 
-def test_threads_enter_one_memory_each_for_itself() -> None:
+def test_each_thread_enters_a_memory_separately() -> None:
     memory, inside, left = Memory(), threading.Event(), threading.Event()
     seen: list[Any] = []
 
@@ -229,7 +229,7 @@ def test_threads_enter_one_memory_each_for_itself() -> None:
     assert (seen, current_memory()) == ([None, memory, None], None)
 
 
-def test_threads_that_ask_first_get_the_same_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_with_the_first_access_get_the_same_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     placed = variables.place_all
 
     def slowly(*arguments: Any) -> int:
@@ -244,5 +244,5 @@ def test_threads_that_ask_first_get_the_same_variables(monkeypatch: pytest.Monke
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(memory.allocations()) == 1  # the variables, and nothing else that lives on
+        assert len(memory.allocations()) == 1  # the variables, and nothing else that remains
         assert int(Variables(OTHERS)["bins"].view("int32")[3]) == 4

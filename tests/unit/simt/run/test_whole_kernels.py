@@ -205,7 +205,7 @@ extern "C" __global__ void warp(const float *in, float *sums, unsigned *ballots,
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lanes_that_look_at_each_other(seed):
+def test_lanes_that_exchange_values(seed):
     data = RANDOM.integers(-3, 4, 256).astype(np.float32)
     sums, ballots, firsts = np.zeros(256, np.float32), np.zeros(256, np.uint32), np.zeros(256, np.int32)
     launch(Program.from_cuda(WARP, "warp"), 2, 128, (data, sums, ballots, firsts), seed=seed)

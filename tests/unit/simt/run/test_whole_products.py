@@ -1,4 +1,4 @@
-"""Products of whole matrices: each result against sums of whole numbers, cut off as the GPU cuts them off."""
+"""Products of whole matrices: each result against sums of integers, truncated as the GPU truncates them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tilewright import machine
 from tilewright.simt.run.whole_products import whole_product
 
-#: How many products a GPU adds at once, and which fraction bits stay below the largest exponent (MMA-Sim, table 4).
+#: How many products a GPU adds together, and its fraction bits below the largest exponent (MMA-Sim, table 4).
 GPUS = {"v100": (4, 23), "a100": (8, 24), "h100": (16, 25)}
 
 
@@ -20,7 +20,7 @@ def exponent(x: Fraction) -> int:
 
 
 def summed(terms: list[tuple[Fraction, int]], fraction: int) -> Fraction:
-    """A sum of terms by their exponents: each cut off below the largest one's bits, the result at 23 bits."""
+    """A sum of terms by their exponents: each is truncated below the largest one's bits, the result to 23 bits."""
     unit = Fraction(2) ** (max((e for x, e in terms if x), default=0) - fraction)
     whole = sum(math.trunc(x / unit) for x, _ in terms) * unit
     if not whole:
@@ -42,7 +42,7 @@ def expected(a: np.ndarray, b: np.ndarray, group: int, fraction: int) -> float:
 
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (17, 9, 40), (3, 25, 129)])
-def test_sums_are_cut_off_as_the_gpu_cuts_them_off(gpu: str, shape: tuple[int, int, int]) -> None:
+def test_sums_are_truncated_as_on_the_gpu(gpu: str, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     random = np.random.default_rng(m)
     a = (random.random((k, m)) - 0.3).astype(np.float16).T  # by columns

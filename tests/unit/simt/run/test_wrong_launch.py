@@ -1,4 +1,4 @@
-"""Launches that no GPU would accept, and kernels that are no PTX."""
+"""Launches that no GPU accepts, and kernels that are no PTX."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_options_of_another_kind(options, message):
 
 
 @pytest.mark.parametrize("call", [tw.check, tw.profile, tw.predict])
-def test_options_that_there_are_not(call):
+def test_unknown_options(call):
     with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) got an unexpected keyword argument 'shared'"):
         call(kernel("ret;"), 1, 32, (), shared=4)
 

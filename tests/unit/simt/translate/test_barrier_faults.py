@@ -1,4 +1,4 @@
-"""Rules of barriers, each broken once and kept once by the same kernel."""
+"""Rules of barriers: a kernel breaks each rule once, and its twin keeps it."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def test_literals_are_checked_before_anything_runs(form: str, identity: str, cou
         (3, 16, "the threads must be a positive multiple of 32 (got 16)"),
     ],
 )
-def test_registers_are_checked_when_a_warp_comes(
+def test_registers_are_checked_when_a_warp_arrives(
     form: str, uniform: bool, identity: int, count: int, rule: str
 ) -> None:
-    """They come from memory, the same for all lanes, or looked up by each lane for itself."""
+    """Values come from memory, the same for all lanes, or loaded by each lane."""
     index = "%block" if uniform else "%tid"
     body = (
         f"mul.wide.u32 %d1, {index}, 8; add.u64 %d1, %d1, %a1; ld.global.u32 %r1, [%d1]; ld.global.u32 %r2, [%d1+4];"
@@ -125,7 +125,7 @@ def test_all_threads_and_their_number_are_the_same_count(seed: int | None) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_where_one_names_no_number_warps_that_exited_are_not_waited_for(seed: int | None) -> None:
+def test_without_a_count_exited_warps_are_not_waited_for(seed: int | None) -> None:
     body = "setp.ge.u32 %p2, %tid, 64; @%p2 exit; " + PARTS.format(one="bar.sync 1, 96;", rest="{rest}")
     text = body + " st.global.u32 [%at], 1;"
     assert words(text.format(rest="bar.sync 1;"), 96, block=96, seed=seed).tolist() == [1] * 64 + [0] * 32
@@ -133,8 +133,8 @@ def test_where_one_names_no_number_warps_that_exited_are_not_waited_for(seed: in
         words(text.format(rest="bar.sync 1, 96;"), 96, block=96, seed=seed)
 
 
-def test_arrivals_that_nobody_waits_for_end_with_their_block() -> None:
-    """The first block leaves 64 of 96 threads at a barrier; the others find it as new."""
+def test_arrivals_without_a_waiter_end_with_their_block() -> None:
+    """The first block leaves 64 of 96 threads at a barrier; the others find it empty."""
     body = """setp.ne.u32 %p1, %block, 0; @%p1 bra OTHERS; bar.arrive 5, 96; bra DONE;
         OTHERS: bar.sync 5, 64; DONE: st.global.u32 [%at], 1;"""
     assert words(body, 192, grid=3, block=64, limits=simt.Limits(threads=1, seconds=30)).all()
@@ -151,7 +151,7 @@ def test_a_reduction_is_not_mixed_with_other_forms(one: str, seed: int | None) -
 # -- lanes of one warp ----------------------------------------------------------------------------------------------
 
 ARMS = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra EVEN; {odd} bra DONE; EVEN: {even} DONE:"
-#: Lanes whose number is odd come to the barrier later, for they go round first. No block has a number above 7.
+#: Odd lanes arrive at the barrier later, because they take a loop first. No block has a number above 7.
 LATER = """and.b32 %r1, %tid, 1; mov.u32 %r2, 0; mov.u32 %r4, 96;
     HEAD: setp.eq.u32 %p1, %r1, 1; @%p1 bra ROUND;
     barrier.sync {id}, {count}; setp.gt.u32 %p2, %block, 7; @%p2 bra HEAD; bra OUT;
@@ -172,7 +172,7 @@ AT_DIFFERENT_BARRIERS = {
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("body", AT_DIFFERENT_BARRIERS.values(), ids=list(AT_DIFFERENT_BARRIERS))
 def test_lanes_of_a_warp_wait_at_one_barrier(body: str, seed: int | None) -> None:
-    """Each waits for all lanes of its warp, so at different barriers none can go on."""
+    """Each waits for all lanes of its warp, so at different barriers none can continue."""
     found = fault(DeadlockError, "the lanes of a warp must wait at the same barrier", body.replace("DIFFER", "1"), seed)
     assert re.search(r"\(got (0 where .* at 1|1 where .* at 0)\)", str(found))
     clean(body.replace("DIFFER", "0"), seed)
@@ -195,7 +195,7 @@ def test_lanes_of_a_warp_name_one_count(body: str) -> None:
 
 
 def test_lanes_that_exited_do_not_count() -> None:
-    """What their registers hold is no other number of a barrier."""
+    """Values of their registers do not count as another barrier's number."""
     got = words("""and.b32 %r1, %tid, 1; add.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r1, 1; @%p1 exit;
         barrier.sync %r2; st.global.u32 [%at], 1;""", 64, block=64)  # fmt: skip
     assert got.tolist() == [1, 0] * 32
@@ -213,7 +213,7 @@ def test_lanes_of_a_warp_reach_a_barrier_by_one_form() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("arrive", ["bar.arrive", "barrier.cta.arrive", "barrier.arrive"])
 def test_a_warp_arrives_once_when_its_last_lane_does(arrive: str, seed: int | None) -> None:
-    """Lanes of warp 0 arrive at two places: together 32 threads, so that warps 1 and 2 make the other 64."""
+    """Lanes of warp 0 arrive at two places: together they are 32 threads, and warps 1 and 2 the other 64."""
     body = f"""setp.ge.u32 %p2, %tid, 32; @%p2 bra REST; st.volatile.shared.u32 [s], 1;
         {ARMS.format(odd=f"{arrive} 1, COUNT;", even=f"st.volatile.shared.u32 [s], 7; {arrive} 1, COUNT;")}
         bra END; REST: bar.sync 1, COUNT; ld.volatile.shared.u32 %r9, [s]; setp.ne.u32 %p3, %r9, 7;
@@ -227,8 +227,8 @@ def test_a_warp_arrives_once_when_its_last_lane_does(arrive: str, seed: int | No
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("arrive", ["arrive", "sync"])
-def test_lanes_that_arrive_in_divergent_code_go_on(arrive: str, seed: int | None) -> None:
-    """Warp 0 comes to barriers 1 and 2, the others to 2 and 1: that ends only when arriving is not waiting."""
+def test_lanes_that_arrive_in_divergent_code_continue(arrive: str, seed: int | None) -> None:
+    """Warp 0 arrives at barriers 1 and 2, the others at 2 and 1: this ends only if an arrival does not wait."""
     body = f"""setp.ge.u32 %p2, %tid, 32; @%p2 bra REST;
         {ARMS.format(odd=f"barrier.{arrive} 1, 96;", even=f"barrier.{arrive} 1, 96;")} barrier.sync 2; bra END;
         REST: barrier.sync 2; barrier.sync 1, 96; END:"""
@@ -244,7 +244,7 @@ def test_lanes_that_arrive_in_divergent_code_go_on(arrive: str, seed: int | None
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_surplus_warp_waits_for_the_next_generation(seed: int) -> None:
-    """Of three warps two go on, whichever come first; the clean twin has a fourth."""
+    """The first two of three warps continue; the clean twin has a fourth."""
     program = kernel("bar.sync 1, 64; st.global.u32 [%at], 1;")
     memory = simt.Memory()
     out = memory.array(np.zeros(96, np.uint32))
@@ -260,15 +260,15 @@ def test_a_surplus_warp_waits_for_the_next_generation(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_barrier_can_be_used_again_at_once_with_another_count(seed: int) -> None:
-    """Whoever leaves the first generation is the first of the next; its count may be another."""
+def test_a_barrier_can_be_used_again_immediately_with_another_count(seed: int) -> None:
+    """The first warp that leaves a generation is the first of the next; its count may differ."""
     clean("bar.sync 1, 96; bar.sync 1; shr.u32 %r7, %tid, 5; setp.eq.u32 %p1, %r7, 1; @%p1 bra ONE; "
           "bar.sync 1, 64; ONE: bar.sync 2; bar.sync 1, 96;", seed)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_reductions_in_flight_at_different_barriers_keep_their_results(seed: int) -> None:
-    """Two pairs of warps, three rounds: each pair counts and compares its own lanes, at barriers of its own."""
+    """Two pairs of warps, three rounds: each pair counts and compares its own lanes, at its own barriers."""
     body = """shr.u32 %r1, %tid, 6; add.u32 %r2, %r1, 4; add.u32 %r3, %r1, 8; mov.u32 %r8, 0; mov.u32 %r9, 0;
         LOOP: mad.lo.u32 %r4, %r1, 10, 7; add.u32 %r4, %r4, %r9; setp.lt.u32 %p1, %lane, %r4;
         barrier.red.popc.u32 %r5, %r2, 64, %p1; setp.eq.u32 %p2, %r1, 1; barrier.red.and.pred %p3, %r3, 64, %p2;

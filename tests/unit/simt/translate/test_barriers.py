@@ -16,7 +16,7 @@ AT = "mov.u32 %r90, s; mad.lo.u32 %r91, %tid, 4, %r90;"
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("barrier", ["bar.sync 0", "bar.sync 15", "barrier.sync 3", "barrier.cta.sync.aligned 1, 96"])
-def test_what_other_warps_wrote_before_a_barrier_is_seen_after_it(seed, barrier):
+def test_writes_before_a_barrier_are_visible_after_it(seed, barrier):
     got = words(
         f"""{AT} mul.lo.u32 %r1, %tid, 7; st.shared.u32 [%r91], %r1; {barrier};
         sub.u32 %r2, 95, %tid; mad.lo.u32 %r2, %r2, 4, %r90; ld.shared.u32 %r3, [%r2]; st.global.u32 [%at], %r3;""",
@@ -50,7 +50,7 @@ def test_tree_reduction_in_a_loop_of_barriers(seed, threads):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_producer_arrives_and_a_consumer_waits(seed):
-    """Two barriers of 64 threads hand a buffer to and fro between two warps, eight times."""
+    """Two barriers of 64 threads pass a buffer back and forth between two warps, eight times."""
     got = words(
         f"""{AT} mov.u32 %r1, 0; mov.u32 %r9, 0; setp.ge.u32 %p1, %tid, 32; @%p1 bra CONSUME;
         PRODUCE: mad.lo.u32 %r2, %r1, 100, %tid; st.shared.u32 [%r91], %r2; bar.arrive 1, 64;
@@ -67,7 +67,7 @@ def test_a_producer_arrives_and_a_consumer_waits(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_groups_of_warps_with_barriers_of_their_own(seed):
+def test_groups_of_warps_with_their_own_barriers(seed):
     """Warps 0 and 1 meet at barrier 1 three times while warps 2 and 3 meet at barrier 2 once."""
     got = words(
         f"""{AT} st.shared.u32 [%r91], %tid; setp.ge.u32 %p1, %tid, 64; @%p1 bra SECOND; mov.u32 %r1, 0;
@@ -128,7 +128,7 @@ def test_threads_that_exited_are_not_waited_for(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_barrier_reached_from_two_arms_of_a_branch(seed):
-    """Threads of a warp arrive at two places of the text: they meet, for a barrier is its number."""
+    """Threads of a warp arrive at two places of the text; they wait together, as a barrier is its number."""
     got = words(
         f"""{AT} st.shared.u32 [%r91], %tid; and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra EVEN;
         barrier.sync 0; mov.u32 %r5, 1000; bra READ;
@@ -144,7 +144,7 @@ def test_a_barrier_reached_from_two_arms_of_a_branch(seed):
 
 
 def test_a_divergent_loop_of_barriers_with_values_carried_across():
-    """Each lane waits as often as its number says; those that have left wait at the end, at another barrier."""
+    """Each lane waits as many times as its number; lanes that have left wait at the end, at another barrier."""
     got = words(
         """and.b32 %r1, %tid, 3; mov.u32 %r2, 0; mov.u32 %r3, 17; mul.lo.u32 %r9, %tid, 11;
         LOOP: setp.ge.u32 %p1, %r2, %r1; @%p1 bra OUT; mad.lo.u32 %r3, %r3, 5, %r2; add.u32 %r2, %r2, 1;
@@ -202,7 +202,7 @@ DEADLOCKS = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("body", "waits"), DEADLOCKS.values(), ids=list(DEADLOCKS))
-def test_a_deadlock_names_the_block_and_who_waits_where(body, waits, seed):
+def test_a_deadlock_names_the_block_and_the_waiting_warps(body, waits, seed):
     program = kernel("setp.ne.u32 %p9, %block, 2; @%p9 exit;" + body + " st.global.u32 [%at], 1;")
     lines = program.ptx.splitlines()
     line = next(i for i, text in enumerate(lines, 1) if body in text)

@@ -1,4 +1,4 @@
-"""Device functions: called directly, by address, from parted lanes, by themselves, with structs, too deep."""
+"""Device functions: called directly, by address, in divergent code, recursively, with structs, and too deep."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_calls_inside_calls():
     assert got.tolist() == [t * t + b for b in range(2) for t in range(40)]
 
 
-def test_one_function_called_twice_keeps_its_calls_apart():
+def test_two_calls_of_one_function_are_separate():
     got = words(
         f"""{call("square", "%r1", "%tid")} {call("square", "%r2", "%lane")} sub.u32 %r3, %r1, %r2;
         {call("square", "%r4", "%r3")} st.global.u32 [%at], %r4;""",
@@ -141,8 +141,8 @@ def test_a_call_of_no_function():
 
 
 @pytest.mark.parametrize("size", [64, 72, 1000, 4000])
-def test_large_arguments_and_results_of_calls_that_stay(size):
-    """What a recursive function is given and gives back arrives whole, for the calling lanes only."""
+def test_large_arguments_and_results_of_recursive_calls(size):
+    """Arguments and results of a recursive function arrive completely, and only for the calling lanes."""
     last = size - 8
     module = f""".func (.param .align 8 .b8 result[{size}]) f(.param .align 8 .b8 x[{size}])
 {{ .param .align 8 .b8 back[{size}]; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<2>;
@@ -162,7 +162,7 @@ ld.param.u64 %d1, [back+{last}]; }} st.param.u64 [result+{last}], %d1; ret; }}""
     assert got.tolist() == [7 if t < 20 else t * 10 + 3 * (t & 1) for t in range(40)]
 
 
-def test_an_argument_without_end_is_refused_at_once():
+def test_an_oversized_argument_is_refused_immediately():
     module = ".func f(.param .b8 x[1000000000]) { .param .b8 a[1000000000]; call f, (a); ret; }"
     with pytest.raises(LaunchError, match="local memory of a thread must be at most"):
         words("{ .param .b8 a[1000000000]; call f, (a); }", 32, module=module)
@@ -184,7 +184,7 @@ def test_structs_and_arrays_by_value():
     assert out.reshape(64, 2).tolist() == [[t << 40, t + 9] for t in range(64)]
 
 
-def test_a_function_with_a_local_array_of_its_own():
+def test_a_function_with_its_own_local_array():
     module = """.func (.param .b32 result) pick(.param .b32 x) {
         .local .align 4 .b8 a[32]; .reg .b32 %r<6>; .reg .b64 %d<4>;
         ld.param.u32 %r1, [x]; st.local.u32 [a], 5; st.local.u32 [a+4], %r1; st.local.u32 [a+8], 7; mov.u64 %d1, a;
@@ -240,7 +240,7 @@ def test_functions_of_a_cuda_program():
     assert out.tolist() == wanted
 
 
-def test_dynamic_shared_memory_comes_behind_that_of_called_functions():
+def test_dynamic_shared_memory_follows_that_of_called_functions():
     """A recursive function's own array, declared inside it, is not where the kernel's dynamic one begins."""
     module = """.extern .shared .align 4 .b32 dynamic[];
         .func (.param .b32 back) kept(.param .b32 depth, .param .b32 x) {

@@ -1,4 +1,4 @@
-"""Control flow: lanes that part and meet, against what each thread would do alone."""
+"""Control flow: divergence and reconvergence, against each thread executed alone."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_guards_on_every_kind_of_instruction(condition):
 
 
 def test_a_signed_comparison_with_a_literal_above_the_signed_range():
-    """0xFFFFFFF0 is -16 to a signed comparison, also where the comparison folds to a constant."""
+    """0xFFFFFFF0 is -16 in a signed comparison, also if the comparison folds to a constant."""
     got = words(
         """mov.u32 %r1, 1; setp.le.s32 %p1, %r1, 0xFFFFFFF0; selp.u32 %r2, 10, 20, %p1;
         mov.u32 %r3, -16; setp.eq.s32 %p2, %r3, 4294967280; selp.u32 %r4, 1, 2, %p2;
@@ -354,7 +354,7 @@ def test_a_signed_comparison_with_a_literal_above_the_signed_range():
     ],
     ids=["twice", "loop", "fewer each time"],
 )
-def test_code_behind_a_barrier_runs_while_it_holds_other_lanes(block, body, wanted):
-    """Lanes that wait at the barrier go on where others of the warp run already: each counts for itself."""
+def test_code_after_a_barrier_runs_while_other_lanes_wait(block, body, wanted):
+    """Lanes from the barrier join others of the warp that already run there; each lane counts separately."""
     text = f"mov.u32 %r9, 0; mov.u32 %r3, 0; setp.ge.u32 %p1, %lane, 5; {body} st.global.u32 [%at], %r9;"
     assert words(text, block, block=block).tolist() == [wanted(t % 32) for t in range(block)]

@@ -1,4 +1,4 @@
-"""Bounds of loops' counters, against loops run in plain Python."""
+"""Bounds of loop counters, against loops executed in Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shapes_of(body: str, small_params=frozenset({(0, 32)}), block=(32, 1, 1)) ->
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bits", [32, 64])
-def test_what_a_loop_counts_through_lies_in_its_bounds(relation, bits):
+def test_values_of_a_counter_are_within_its_bounds(relation, bits):
     letter = "r" if bits == 32 else "d"
     known = 0
     for first, step, limit in itertools.product((-3, 0, 7), (-4, -1, 1, 3, 4), (-11, 0, 1, 8, 19)):
@@ -52,7 +52,7 @@ def test_what_a_loop_counts_through_lies_in_its_bounds(relation, bits):
             known += 1
             assert shape.lo <= min(seen) and max(seen) <= shape.hi, about
         else:
-            # nothing may be claimed of a loop that runs through the register's range; of others something should be
+            # no bound may exist for a loop that runs through the register's range; others should have one
             assert bits == 32 and not _bounded(relation, first, step, limit), about
     assert known >= 20
 
@@ -84,18 +84,18 @@ def test_a_limit_of_the_launch_bounds_a_counter(body):
     [
         # a step that no comparison precedes
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; add.u32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 50; @%p1 bra L;",
-        # one way round the loop leaves the comparison out
+        # one path around the loop omits the comparison
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; ld.global.u32 %r5, [%d1]; setp.ne.u32 %p2, %r5, 0; @%p2 bra L; "
         "setp.lt.s32 %p1, %r1, 50; @%p1 bra L;",
         # the register is changed between the comparison and the branch
         "mov.u32 %r1, 0; L: setp.lt.s32 %p1, %r1, 50; add.u32 %r1, %r1, 1; @%p1 bra L;",
-        # the limit is one that nothing is known of
+        # nothing is known of the limit
         "ld.global.u32 %r9, [%d1]; mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, %r9; @%p1 bra L;",
         # an unsigned comparison with a limit that may be large
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 0xfffffff0; @%p1 bra L;",
         # it steps over the one value that ends it
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 3; setp.ne.s32 %p1, %r1, 50; @%p1 bra L;",
-        # it begins behind that value
+        # it begins past that value
         "mov.u32 %r1, 60; L: add.u32 %r1, %r1, 1; setp.ne.s32 %p1, %r1, 50; @%p1 bra L;",
         # two such values: past one of them, the other is no bound
         "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; ld.global.u32 %r5, [%d1]; setp.ne.u32 %p2, %r5, 0; @%p2 bra B; "
@@ -120,8 +120,8 @@ def test_no_warp_counts_64_bits_through():
     assert shapes_of(loop.format(step=1 << 20))["%d1"].lo is None  # large steps come around
 
 
-def test_a_counter_that_differs_between_lanes_is_bounded_for_those_that_left_too():
-    """The base is lane 0's value, which runs on with the others: it must be within the bounds as well."""
+def test_a_counter_that_differs_between_lanes_is_also_bounded_for_lanes_that_left():
+    """The base is lane 0's value, which continues with the other lanes, so it must be within the bounds too."""
     body = """mov.u32 %r2, %tid.x; mov.u32 %r3, 31; sub.u32 %r1, %r3, %r2;
         L: add.u32 %r1, %r1, 32; setp.lt.s32 %p1, %r1, 100; @%p1 bra L;"""
     shape = shapes_of(body)["%r1"]

@@ -1,4 +1,4 @@
-"""Functions of many blocks in which lanes wait: what their ends share does what each end would do by itself."""
+"""Functions of many blocks in which lanes wait: code shared by ends of blocks acts like separate code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOPS = """mov.u32 %r1, 0; mov.u32 %r2, 0; and.b32 %r3, %tid, 7;
         mad.lo.u32 %r1, %r1, 3, %r4; add.u32 %r4, %r4, 1; bra INNER;
       NEXT: add.u32 %r1, %r1, %r2; add.u32 %r2, %r2, 1; bra OUTER;
     DONE: st.global.u32 [%at], %r1;"""
-#: Lanes take a lock in turn: those that spin must let the one that has it go on.
+#: Lanes take a lock in turn: those that spin must let its holder continue.
 LOCK = """mov.u32 %r1, 0;
     TRY: atom.global.cas.b32 %r2, [%out+1024], 0, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra TRY;
     ld.volatile.global.u32 %r3, [%out+1028]; add.u32 %r3, %r3, 1; st.volatile.global.u32 [%out+1028], %r3;
@@ -43,7 +43,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("crowded")
 @pytest.mark.parametrize("body", [LOOPS, MEET], ids=["loops", "meet"])
-def test_crowded_functions_do_the_same(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crowded_functions_give_the_same_results(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     got = words(body, 70, block=70)
     monkeypatch.setattr(flow, "CROWD_TESTS", 1 << 30)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "plain"))
@@ -52,7 +52,7 @@ def test_crowded_functions_do_the_same(body: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("crowded")
-def test_lanes_that_spin_let_others_go_on() -> None:
+def test_lanes_that_spin_let_others_continue() -> None:
     got = words(LOCK, 258, block=64)
     assert sorted(got[:64].tolist()) == list(range(1, 65))
     assert got[257] == 64

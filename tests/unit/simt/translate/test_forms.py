@@ -1,4 +1,4 @@
-"""The forms that loads, stores and comparisons take by shape, mask and host: in the text, and in what they compute."""
+"""Forms of loads, stores and comparisons by shape, mask and host: their text, and their results."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_a_part_of_a_warp_stores_under_its_mask():
     branch = f"setp.lt.u32 %p1, %r30, 7; @!%p1 bra OUT; {STORE} OUT: "
     assert calls(emitted(branch), "store") == 1
     again = f"setp.lt.u32 %p1, %r30, 7; @!%p1 bra OUT; add.u32 %r1, %r30, 1; OUT: {STORE}"
-    assert calls(emitted(again), "store") == 0  # all lanes are together again
+    assert calls(emitted(again), "store") == 0  # all lanes have reconverged
     left = f"setp.lt.u32 %p1, %r30, 7; @!%p1 exit; {STORE}"
-    assert calls(emitted(left), "store") == 1  # and here they never are
+    assert calls(emitted(left), "store") == 1  # and here they never do
 
 
-def test_without_mask_registers_the_run_looks_whether_all_lanes_are_on():
+def test_without_mask_registers_the_run_tests_whether_all_lanes_are_active():
     branch = f"setp.lt.u32 %p1, %r30, 7; @!%p1 bra OUT; {STORE} OUT: "
     text = emitted(branch, host=NARROW)
     full = text.index("store <32 x i32>", text.index("\nall"))
@@ -83,13 +83,13 @@ def test_rows_of_a_stride_that_only_the_run_knows_are_loaded_whole():
     text = emitted(body, (16, 16, 1))
     rows = text[text.index("\nrows") : text.index("\nlanes")]
     assert rows.count("load <32 x i32>") == 2
-    assert calls(text, "gather") == 1  # where lanes lie outside
+    assert calls(text, "gather") == 1  # if lanes are out of bounds
 
 
 # -- what they compute, in every host's form ---------------------------------------------------------------------------
 
 #: Rows of `a` by a stride of the launch: in 32 or 64 bits, the element's index or its address. Registers are written
-#: once, for each has one shape.
+#: once, because each has one shape.
 INDEX = {
     "32 bits": "mad.lo.s32 %r5, %r2, %r9, %r1; mul.wide.s32 %d2, %r5, 4; add.s64 %d1, %a1, %d2;",
     "64 bits": "cvt.s64.s32 %d2, %r9; cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4; "
@@ -126,8 +126,8 @@ def test_rows_of_any_stride_under_any_mask(monkeypatch, host, index, block):
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_lanes_that_are_off_may_lie_outside_in_rows(monkeypatch, host):
-    """Only the first row is there; its lanes alone load and store."""
+def test_inactive_lanes_may_be_out_of_bounds_in_rows(monkeypatch, host):
+    """Only the first row exists; only its lanes load and store."""
     use_host(monkeypatch.setattr, host)
     a = np.arange(16, dtype=np.uint32)
     out = np.zeros(256, np.uint32)
@@ -138,7 +138,7 @@ def test_lanes_that_are_off_may_lie_outside_in_rows(monkeypatch, host):
 
 @pytest.mark.parametrize("index", INDEX)
 @pytest.mark.parametrize("block", [(16, 4), (8, 8), (20, 3)], ids=str)
-def test_instruments_hear_of_each_lane_that_is_moved_in_rows(index, block):
+def test_instruments_get_each_lane_that_is_moved_in_rows(index, block):
     x, y = block
     program = kernel(COPY.format(index=INDEX[index]), 3)
     for stride, limit in ((x, x * y), (x + 3, x * y - 1), (1000, 37), (1000, 1), (0, 1), (1 << 28, min(x, 5))):
@@ -155,7 +155,7 @@ def test_instruments_hear_of_each_lane_that_is_moved_in_rows(index, block):
         assert [row.lanes for row in loads] == [limit]  # each access is one site, reported once
 
 
-def test_instruments_do_not_hear_of_rows_that_a_lane_leaves_memory_in():
+def test_instruments_get_no_rows_with_a_lane_out_of_bounds():
     memory = Memory()
     a, facts = memory.array(np.zeros(64, np.uint32)), memory.array(np.array([1 << 28, 17], np.int32))
     program = kernel(COPY.format(index=INDEX["64 bits"]), 3)

@@ -1,4 +1,4 @@
-"""Loads and stores at a place for each lane: the host's instructions, the runtime's loop, windows with shuffles."""
+"""Loads and stores at one place for each lane: the host's instructions, the runtime's loop, windows with shuffles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.simt.translate.pieces import WHOLE_COST
 
 #: Bytes of an element and elements of an access.
 FORMS = [(1, 1), (1, 4), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (16, 1)]
-#: A lane's index from its thread's: loaded, with each element apart or not, and elements that several lanes share.
+#: A lane's index from its thread's: loaded, with separate elements or with elements that several lanes share.
 INDICES = {
     "loaded": "mad.wide.u32 %d1, %r2, 4, %a1; ld.global.u32 %r1, [%d1+4];",
     "neighbours": "mov.u32 %r1, %r2;",
@@ -67,7 +67,7 @@ def test_elements_of_every_width_at_any_place_under_any_mask(monkeypatch, host, 
 BRANCH = "setp.lt.u32 %p1, %r30, 7; @!%p1 bra OUT; {} OUT: "
 
 
-def test_the_runtime_moves_what_the_host_has_no_instruction_for():
+def test_the_runtime_moves_elements_without_a_host_instruction():
     word = "ld.global.u32 %r1, [%a1]; and.b32 %r2, %r30, %r1; mad.wide.u32 %d1, %r2, 4, %out; "
     store = word + BRANCH.format("st.global.u32 [%d1], %r30;")
     assert calls(emitted(store, host=WIDE), "scatter") == 1
@@ -80,7 +80,7 @@ def test_the_runtime_moves_what_the_host_has_no_instruction_for():
     assert [text.count("call void @tw_gather(") for text in narrow] == [1, 1]
     assert calls(emitted(word + move, host=NARROW), "scatter") == 1  # a full warp's moves need no branches
     long = "add.u32 %r3, %r3, %r1;" * WHOLE_COST
-    assert "llvm.masked" not in emitted(word + move + long, host=NARROW)  # but take long to compile
+    assert "llvm.masked" not in emitted(word + move + long, host=NARROW)  # but they take long to compile
 
 
 def test_a_vector_of_elements_is_one_window_or_one_call():
@@ -94,7 +94,7 @@ def test_a_vector_of_elements_is_one_window_or_one_call():
 
 
 def test_vectors_are_shuffled_by_32():
-    """LLVM takes shuffles of other widths apart, element by element, and needs minutes for some hundred."""
+    """LLVM splits shuffles of other widths into elements, and takes minutes for some hundred."""
     for step in (8, 12, 20):
         text = emitted(f"mad.wide.u32 %d1, %r30, {step}, %out; ld.global.u32 %r1, [%d1]; st.global.u32 [%d30], %r1;")
         assert set(re.findall(r"shufflevector <(\d+) x i32>", text)) == {"32"}

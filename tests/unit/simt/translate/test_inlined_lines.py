@@ -30,7 +30,7 @@ TEXT = """.version 8.0
 
 
 @pytest.mark.parametrize(("line", "second"), [("", 8), (".loc 1 3 1", 3), (".loc 1 0 0", 8)])
-def test_a_line_of_its_own_stays_and_no_line_is_the_callers(line: str, second: int) -> None:
+def test_an_own_line_stays_and_a_missing_one_is_the_callers(line: str, second: int) -> None:
     module = parse(TEXT.format(line=line))
     body = inline_calls(module, module.functions["k"]).body
     found = [

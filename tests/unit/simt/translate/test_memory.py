@@ -11,7 +11,7 @@ from tilewright.simt import launch
 
 TYPES = ["u8", "s8", "b8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"]
 REGISTER = {8: "%h", 16: "%h", 32: "%r", 64: "%d"}
-#: Where a thread finds its element: shapes that the translator tells apart.
+#: Places of a thread's element, in each shape that the translator distinguishes.
 INDEX = {
     "own": ("mov.u32 %r60, %tid;", lambda t: t),
     "reversed": ("sub.u32 %r60, 63, %tid;", lambda t: 63 - t),
@@ -78,7 +78,7 @@ VECTORS = ["v2.u8", "v4.u8", "v2.b16", "v4.u16", "v2.u32", "v4.u32", "v2.f32", "
 
 
 def vector_text(vector: str, space: str) -> str:
-    """A thread's vector, stored the other way round; %d51 and %d52 point to the source's and the target's part."""
+    """A thread's vector, stored in reverse; %d51 and %d52 point to the source's and the target's part."""
     count, type_ = int(vector[1]), vector[3:]
     whole = int(type_[1:]) // 8 * count
     names = [f"{register(type_)}{i}" for i in range(41, count + 41)]
@@ -126,7 +126,7 @@ def test_stores_of_parts_leave_neighbours_alone():
     assert out.tolist() == wanted.tolist()
 
 
-def test_the_last_of_several_lanes_that_store_to_one_place_is_kept_by_a_lane_that_runs():
+def test_the_last_active_lane_that_stores_to_a_place_determines_it():
     got = words("setp.lt.u32 %p1, %tid, 20; @%p1 st.global.u32 [%out], %tid; st.global.u32 [%out+4], 77;", 2)
     assert 0 <= got[0] < 20
     assert got[1] == 77
@@ -134,7 +134,7 @@ def test_the_last_of_several_lanes_that_store_to_one_place_is_kept_by_a_lane_tha
 
 @pytest.mark.parametrize("generic", [False, True], ids=["local", "generic"])
 def test_local_arrays_with_dynamic_index(generic):
-    """Every thread has an array of its own, in its own order."""
+    """Every thread has its own array, in its own order."""
     prefix = "cvta.local.u64 %d1, %d1;" if generic else ""
     space = "" if generic else ".local"
     got = words(
@@ -173,7 +173,7 @@ def test_two_local_variables_and_a_vector_access():
 
 
 def test_static_and_dynamic_shared_memory():
-    """Two static arrays, and a dynamic one that two names share, behind them."""
+    """Two static arrays, and after them a dynamic one that two names share."""
     got = words(
         """mov.u32 %r1, dyn; mad.lo.u32 %r2, %tid, 4, %r1; mov.u32 %r3, a; mad.lo.u32 %r4, %tid, 4, %r3;
         mov.u32 %r5, b; mad.lo.u32 %r6, %tid, 4, %r5; add.u32 %r7, %tid, 1000; add.u32 %r8, %tid, 2000;
@@ -195,7 +195,7 @@ def test_static_and_dynamic_shared_memory():
 
 
 def test_dynamic_shared_memory_begins_where_its_declaration_wants():
-    """The vendor's assembler puts it 1024 bytes behind 60 static ones."""
+    """The vendor's assembler puts it at 1024, after 60 static bytes."""
     got = words(
         """mov.u32 %r1, dyn; mov.u32 %r2, a; sub.u32 %r3, %r1, %r2; st.shared.u32 [%r1+252], %r3;
         ld.shared.u32 %r4, [dyn+252]; st.global.u32 [%at], %r4;""",
@@ -243,7 +243,7 @@ def test_constants_and_module_variables_with_initialisers():
     assert got.tolist() == [primes[t & 7] + 11 + 500 + 65535 + 105 + 3 + 0 + 5 for t in range(32)]
 
 
-def test_module_variables_start_anew_in_each_launch():
+def test_module_variables_are_initialised_in_each_launch():
     program = kernel("atom.global.add.u32 %r1, [counter], 1; st.global.u32 [%at], %r1;", module=MODULE)
     for _ in range(2):
         out = np.zeros(32, np.uint32)
@@ -252,7 +252,7 @@ def test_module_variables_start_anew_in_each_launch():
 
 
 def test_generic_addresses_and_isspacep():
-    """One instruction reaches three spaces at once; isspacep tells them apart."""
+    """One instruction accesses three spaces together; isspacep tells them apart."""
     got = words(
         """mov.u64 %d1, g; cvta.global.u64 %d1, %d1; mov.u64 %d2, s; cvta.shared.u64 %d2, %d2; mov.u64 %d3, l;
         cvta.local.u64 %d3, %d3; add.u32 %r9, %tid, 30; st.shared.u32 [s], 20; st.local.u32 [l], %r9; bar.sync 0;

@@ -1,4 +1,4 @@
-"""Long kernels in pieces: functions of bounded size that do the same as one, wherever the cuts fall."""
+"""Long kernels in pieces: functions of bounded size that give the same results as one, for any cuts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def steps(count: int) -> str:
 
 
 def wanted_after(count: int) -> np.ndarray:
-    """What `steps` leaves in %r0, a lane each."""
+    """The value of %r0 after `steps`, for each lane."""
     registers = [np.arange(32, dtype=np.uint32) + np.uint32(i) for i in range(LIVE)]
     for i in range(count):
         registers[i % LIVE] = registers[(i * 5 + 1) % LIVE] * np.uint32(3) + registers[(i * 3 + 2) % LIVE]
@@ -48,7 +48,7 @@ def functions(count: int) -> list[int]:
 
 @pytest.fixture
 def cut_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Pieces of a few instructions, and no translation of another kind is found."""
+    """Pieces of a few instructions; other translations are not in the cache."""
     monkeypatch.setattr(pieces, "WHOLE_COST", 0)
     monkeypatch.setattr(pieces, "PIECE_COST", 5)
     monkeypatch.setattr(graph, "BLOCK_OPS", 3)
@@ -58,7 +58,7 @@ def cut_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     kernels.kernel_store.cache_clear()
 
 
-def test_functions_stay_small_however_long_the_kernel_is() -> None:
+def test_functions_stay_small_for_any_length_of_the_kernel() -> None:
     short, long = functions(2000), functions(8000)
     assert max(long) < 1.2 * max(short)
     assert sum(long) < 4.4 * sum(short)
@@ -75,7 +75,7 @@ def test_a_long_line_computes_the_same() -> None:
     assert (out == wanted_after(2000)).all()
 
 
-def test_cuts_fall_outside_loops_where_they_can() -> None:
+def test_cuts_are_outside_loops_if_possible() -> None:
     loop = "mov.u32 %r20, 0; L: add.u32 %r20, %r20, 1;" + steps(350) + "setp.lt.u32 %p1, %r20, 9; @%p1 bra L;"
     program = kernel(steps(600) + loop + steps(800))
     module = parse(program.ptx)
@@ -97,8 +97,8 @@ def test_random_flow_in_small_pieces(quantum: int | None, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("cut_everywhere")
-def test_lanes_part_and_meet_across_pieces() -> None:
-    """Half of the lanes take a long way; all meet at a shuffle, then at a barrier behind which others' values count."""
+def test_lanes_diverge_and_reconverge_across_pieces() -> None:
+    """Half of the lanes take a long path; all reconverge at a shuffle, then wait at a barrier before reads."""
     body = f"""{steps(20)} and.b32 %r40, %lane, 1; setp.eq.u32 %p1, %r40, 0; mov.u32 %r41, %r0; @%p1 bra EVEN;
     {"add.u32 %r41, %r41, 7;" * 11} bra JOIN;
     EVEN: {"add.u32 %r41, %r41, 5;" * 6}
@@ -136,7 +136,7 @@ def test_a_register_that_was_never_written_is_zero_in_every_block() -> None:
 
 
 @pytest.mark.usefixtures("cut_everywhere")
-def test_calls_that_stay_calls_between_pieces() -> None:
+def test_calls_that_are_not_inlined_between_pieces() -> None:
     module = """.func (.param .u32 r) fact(.param .u32 n) { .reg .b32 %a<6>; .reg .pred %q;
     ld.param.u32 %a1, [n]; setp.lt.u32 %q, %a1, 2; mov.u32 %a2, 1; @%q bra D; sub.u32 %a3, %a1, 1;
     { .param .u32 m; .param .u32 s; st.param.u32 [m], %a3; call (s), fact, (m); ld.param.u32 %a4, [s]; }

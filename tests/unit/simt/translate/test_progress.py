@@ -23,7 +23,7 @@ def test_lanes_of_one_warp_take_a_spin_lock_in_turn():
 @pytest.mark.parametrize("first", [0, 31])
 @pytest.mark.parametrize("load", ["ld.volatile.shared", "ld.acquire.cta.shared", "ld.relaxed.gpu.shared"])
 def test_a_lane_waits_for_another_lane_of_its_warp(first, load):
-    """One lane sets the flag, the others spin; whichever branch is the first in the text."""
+    """One lane sets the flag, the others spin, for either order of the branches in the text."""
     body = f"""setp.eq.u32 %p2, %tid, {first}; st.shared.u32 [flag], 0; bar.sync 0; mov.u32 %r2, 0;
         @%p2 bra SET;
         SPIN: {load}.u32 %r1, [flag]; add.u32 %r2, %r2, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra SPIN;
@@ -60,7 +60,7 @@ def test_a_warp_waits_for_another_warp_of_its_block(seed, setter):
 @pytest.mark.parametrize("load", ["ld.volatile.global", "ld.acquire.gpu.global", "ld.acquire.gpu", "atom"])
 @pytest.mark.parametrize("setter", [0, 7])
 def test_blocks_wait_for_one_block(seed, load, setter):
-    """With one host thread or two, whichever block starts first."""
+    """With one host thread or two, for any order of blocks."""
     read = "atom.global.or.b32 %r1, [%a1], 0;" if load == "atom" else f"{load}.u32 %r1, [%a1];"
     program = kernel(
         f"""setp.eq.u32 %p1, %block, {setter}; @%p1 bra SET;

@@ -1,4 +1,4 @@
-"""Programs that mutation found: what no compiler writes is refused with its line, not by an accident in a pass."""
+"""Programs that mutation found: text that no compiler writes is refused with its line, not by a crash in a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the translator claims of registers, against the values that every lane computes in plain Python."""
+"""The translator's claims about registers, against the values that every lane computes in Python."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Line:
 
 
 def meaning(opcode: str, operands: list[int]) -> int:
-    """The result, before it is cut to its register."""
+    """The result, before it is truncated to its register."""
     name, *parts = opcode.split(".")
     type_ = parts[-1]
     bits = int(type_[1:])
@@ -194,7 +194,7 @@ def evaluate(lines: list[Line], specials: dict[str, int]) -> list[int]:
 
 
 def in_rows(values: list[int], shape: Shape, bits: int) -> bool:
-    """Whether one stride within its bound explains all lanes; a warp that ends before the second row has none."""
+    """Whether one stride within its bound fits all lanes; a warp that ends before the second row has none."""
     if 1 not in shape.rows[: len(values)]:
         return True
     lane = shape.rows.index(1)
@@ -257,7 +257,7 @@ def test_claims_hold_for_every_lane(block, far, seeds):
         found = broken_claims(shapes, lines, [[evaluate(lines, lane) for lane in warp] for warp in warps])
         assert not found, found[0]
         kinds |= {s.kind for s in shapes.of.values()}
-    assert kinds - {STRIDED} == {UNIFORM, AFFINE, VECTOR}  # else nothing was claimed
+    assert kinds - {STRIDED} == {UNIFORM, AFFINE, VECTOR}  # else there were no claims
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -285,7 +285,7 @@ def claims(body: str, block=(32, 1, 1), small=True) -> dict[str, tuple[int, ...]
 
 
 def test_addresses_of_a_matrix_are_patterns():
-    """The index arithmetic of every kernel here: what makes the machine fast must not get lost."""
+    """The index arithmetic of every kernel here: the machine's speed depends on it."""
     got = claims(
         """mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1;
         cvta.to.global.u64 %d2, %d1; mul.wide.s32 %d3, %r4, 4; add.s64 %d4, %d2, %d3; cvt.s64.s32 %d5, %r4;
@@ -337,7 +337,7 @@ def test_a_kind_without_a_rule_is_refused():
 
 
 def test_frontier_of_a_diamond():
-    """While one arm runs, lanes can wait in the other or behind it; after the join nowhere."""
+    """While one arm runs, lanes can wait in the other or after it; after the join there are none."""
     flow = graph_of("@%p1 bra A; mov.u32 %r1, 1; bra J; A: mov.u32 %r1, 2; J: mov.u32 %r2, %r1;")
     top, first, second, join = (b.index for b in flow.blocks)
     frontiers = thread_frontiers(flow, {top})
@@ -382,7 +382,7 @@ mul.wide.u32 %d2, %f1, 4; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1; ret; 
 
 @pytest.mark.parametrize("combine", ["and.b32 %r4, %r1, %r3;", "mul.lo.u32 %r4, %r1, %r3;", "shl.b32 %r4, %r1, %r3;"])
 def test_a_constant_that_lanes_write_apart_combines_with_an_index(combine):
-    """Both arms write 3, so the register is kept lane by lane, but its value is known."""
+    """Both arms write 3, so the register is a vector of lanes, but its value is known."""
     out = np.full(32, 99, np.uint32)
     text = f""".version 8.7
 .target sm_90
@@ -399,8 +399,8 @@ st.global.u32 [%d2], %r4; ret; }}"""
 
 @pytest.mark.parametrize("guard", ["", "@%p2 ", "@!%p2 "])
 @pytest.mark.parametrize("index", ["mov.u32 %r2, %tid.x;", "mov.u32 %r9, %tid.y; mul.lo.u32 %r2, %r9, %r8;"])
-def test_an_index_that_is_always_chosen_may_stand_beside_any_number(index, guard):
-    """The predicate is known, so the result is the index, by lane 0's; what is not chosen differs from lane to lane."""
+def test_an_index_that_is_always_chosen_may_have_any_alternative(index, guard):
+    """The predicate is known, so the result is the index, by lane 0's; the other value differs from lane to lane."""
     out = np.arange(64, dtype=np.uint32) + 100
     body = f"""ld.param.u32 %r8, [pitch]; {index} setp.lt.u32 %p2, %r1, 7;
         setp.lt.s32 %p1, %r1, 64; selp.b32 %r5, %r2, %r3, %p1; {guard}selp.b32 %r4, %r2, %r3, %p1;

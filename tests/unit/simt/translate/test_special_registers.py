@@ -1,4 +1,4 @@
-"""Every special register against a formula written here, and names that are none."""
+"""Every special register against a formula of this file, and unknown names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.simt import launch
 from tilewright.simt.translate.special import SPECIAL_REGISTERS, find
 
 STATIC_BYTES = 40
-#: The memory that the machine keeps to itself follows the kernel's own, at a multiple of 16.
+#: The machine's reserved memory follows the kernel's own, at a multiple of 16.
 RESERVED_START = 48
 
 
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def shared(self) -> int:
-        """Dynamic shared memory starts at a multiple of 16; the whole is given out in pieces of 128 bytes."""
+        """Dynamic shared memory starts at a multiple of 16; the whole is allocated in units of 128 bytes."""
         used = 48 + self.dynamic if self.dynamic else STATIC_BYTES
         return (used + 127) // 128 * 128
 
@@ -80,7 +80,7 @@ FORMULAS: dict[str, Callable[[Place], int]] = {
     **{f"%reserved_smem_offset_{name}": lambda p: RESERVED_START + 1024 for name in ("end", "cap")},
     **{f"%pm{i}{width}": lambda p: 0 for i in range(8) for width in ("", "_64")},
 }
-#: Clocks count what the machine has run: they are tested by how they grow.
+#: Clocks count executed instructions, so their growth is tested.
 CLOCKS = {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
 
 
@@ -144,7 +144,7 @@ def test_every_register_in_every_thread(grid, block, dynamic):
             assert got[number, thread].tolist() == wanted
 
 
-def test_clocks_grow_alike():
+def test_clocks_grow_equally():
     loop = "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 100; @%p1 bra L;"
     reads = """mov.u64 %d2, %clock64; mov.u64 %d3, %globaltimer; mov.u32 %r2, %clock; mov.u32 %r3, %clock_hi;
     mov.u32 %r4, %globaltimer_lo; mov.u32 %r5, %globaltimer_hi; mov.b64 %d4, {%r2, %r3}; mov.b64 %d5, {%r4, %r5};"""
@@ -180,6 +180,6 @@ def test_clocks_grow_alike():
         ("mov.u32 %r1, _;", r"'mov\.u32' reads '_'"),
     ],
 )  # fmt: skip
-def test_what_is_no_special_register(line, message):
+def test_unknown_special_registers(line, message):
     with pytest.raises(PtxError, match=r"kernel\.ptx:7: .*" + message):
         launch(program(line), 1, 32, (np.zeros(1, np.uint64),))

@@ -30,7 +30,7 @@ def fill_and_sum(n: int, factor: int) -> int:
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("size", ["mov.u32 %r1, 9;", "and.b32 %r1, %tid, 15;"])
-def test_all_lanes_alike_and_each_with_its_own(size, host, monkeypatch):
+def test_all_lanes_together_and_each_with_its_own_size(size, host, monkeypatch):
     narrow_hosts.use_host(monkeypatch.setattr, host)
     got = words(f"{size} {FILL_AND_SUM.replace('FACTOR', '%tid')} st.global.u32 [%at], %r9;", 80, 2, 40)
     sizes = [9 if "9" in size else t & 15 for t in range(40)]
@@ -38,7 +38,7 @@ def test_all_lanes_alike_and_each_with_its_own(size, host, monkeypatch):
 
 
 @pytest.mark.parametrize("align", [1, 8, 32, 1024])
-def test_addresses_are_aligned_and_apart(align):
+def test_addresses_are_aligned_and_distinct(align):
     got = words(
         f"""mov.u32 %r1, 5; cvt.u64.u32 %d1, %r1; alloca.u64 %d2, %d1, 1; alloca.u64 %d3, %d1, {align};
         alloca.u64 %d4, %d1; st.local.u8 [%d2], %tid; sub.u64 %d5, %d3, %d2; cvt.u32.u64 %r2, %d5;
@@ -57,7 +57,7 @@ def test_pointers_of_32_bits():
         sub.u32 %r6, %r5, %r4; ld.local.u32 %r7, [%r2+60]; mad.lo.u32 %r7, %r6, 1000, %r7; st.global.u32 [%at], %r7;""",
         32,
     )
-    assert got.tolist() == list(range(32))  # what was given back is had again
+    assert got.tolist() == list(range(32))  # freed memory is allocated again
 
 
 WORK = f""".func (.param .b32 result) work(.param .b32 n, .param .b32 factor) {{
@@ -69,7 +69,7 @@ call (back), CALLEE, (a, b)PROTOTYPE; ld.param.b32 %r10, [back]; }"""
 
 
 @pytest.mark.parametrize("by_address", [False, True], ids=["inlined", "by_address"])
-def test_what_a_function_allocates_ends_with_it(by_address):
+def test_memory_of_a_function_is_freed_at_its_end(by_address):
     """A hundred calls of up to 1,024 bytes each, on a stack of 8,192 that the caller uses too."""
     target = "mov.u64 %d20, work;" if by_address else ""
     call = CALL.replace("CALLEE", "%d20" if by_address else "work").replace("PROTOTYPE", ", proto" * by_address)
@@ -102,7 +102,7 @@ ld.param.b32 %r2, [back]; }"""
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_recursion_has_memory_of_its_own_at_each_depth(host, monkeypatch):
+def test_recursion_has_its_own_memory_at_each_depth(host, monkeypatch):
     narrow_hosts.use_host(monkeypatch.setattr, host)
     body = f"""and.b32 %r1, %tid, 15; mov.u64 %d1, 8; alloca.u64 %d9, %d1; st.local.u32 [%d9], %gid; {CALL_DOWN}
     ld.local.u32 %r3, [%d9]; mad.lo.u32 %r2, %r2, 1000, %r3; st.global.u32 [%at], %r2;"""
@@ -121,15 +121,15 @@ def test_no_room_is_a_fault_with_its_line(size, alike):
     assert caught.value.thread == ((0 if alike else 17), 0, 0) and caught.value.ptx_line == line
 
 
-def test_the_limit_says_how_much_there_is():
+def test_the_limit_sets_the_size_of_the_stack():
     text = "mov.u64 %d1, 9000; alloca.u64 %d2, %d1; st.local.u32 [%d2+8996], %tid; ld.local.u32 %r1, [%d2+8996];"
     limits = Limits(seconds=30, stack_bytes=16_000)
     assert words(f"{text} st.global.u32 [%at], %r1;", 32, limits=limits).tolist() == list(range(32))
 
 
 @pytest.mark.parametrize("pointer", ["mov.u64 %d3, 64000;", "mov.u64 %d3, -16;", "alloca.u64 %d3, %d1;"])
-def test_only_what_was_saved_can_be_restored(pointer):
-    """The last: memory that was given back is not had again by its pointer."""
+def test_only_saved_pointers_can_be_restored(pointer):
+    """In the last case, a pointer to freed memory does not restore it."""
     back = "stacksave.u64 %d9; alloca.u64 %d8, %d1; stacksave.u64 %d3; stackrestore.u64 %d9;"
     body = f"mov.u64 %d1, 64; {back if 'alloca' in pointer else pointer} stackrestore.u64 %d3; st.global.u32 [%at], 1;"
     with pytest.raises(KernelError, match="must be a value of `stacksave`"):
@@ -152,14 +152,14 @@ def test_nothing_beyond_local_memory_can_be_reached():
     ("does", "code", "count"),
     [
         ("st.local.u32 [%d2+8], 7; ld.local.u32 %r1, [%d2+8];", None, 0),
-        ("ld.local.u32 %r1, [%d2+8];", "TW203", 32),  # nobody wrote it
+        ("ld.local.u32 %r1, [%d2+8];", "TW203", 32),  # never written
         ("st.local.u32 [%d2+16], 7; mov.u32 %r1, 7;", "TW104", 32),  # behind it
-        ("stackrestore.u64 %d8; st.local.u32 [%d2+8], 7; mov.u32 %r1, 7;", "TW104", 32),  # given back
-        # what is allocated again holds nothing, whatever stood there
+        ("stackrestore.u64 %d8; st.local.u32 [%d2+8], 7; mov.u32 %r1, 7;", "TW104", 32),  # freed
+        # memory that is allocated again is unset
         ("st.local.u32 [%d2+8], 7; stackrestore.u64 %d8; alloca.u64 %d2, %d1; ld.local.u32 %r1, [%d2+8];", "TW203", 32),
     ],
 )
-def test_check_knows_what_is_allocated_and_written(does, code, count, lanes):
+def test_check_follows_allocations_and_writes(does, code, count, lanes):
     program = kernel(f"{lanes} stacksave.u64 %d8; alloca.u64 %d2, %d1; {does} st.global.u32 [%at], %r1;")
     done = run(program, np.zeros(32, np.uint32), instruments=[MemoryCheck(program.module)])
     found = done.results["memory"].findings
@@ -167,8 +167,8 @@ def test_check_knows_what_is_allocated_and_written(does, code, count, lanes):
 
 
 @pytest.mark.parametrize("reads_after", [False, True])
-def test_check_of_what_a_called_function_left(reads_after):
-    """A pointer into a function's stack that it stored: to read there after it has returned is a defect."""
+def test_check_of_a_pointer_into_a_finished_function(reads_after):
+    """A function stores a pointer into its stack; a read there after its return is a defect."""
     module = DOWN.replace(".func (.param .b32 result) down", ".global .u64 left;\n.func (.param .b32 result) down", 1)
     module = module.replace("alloca.u64 %d2, %d1;", "alloca.u64 %d2, %d1; st.global.u64 [left], %d2;", 1)
     after = "ld.global.u64 %d7, [left]; ld.local.u32 %r2, [%d7];" * reads_after

@@ -1,4 +1,4 @@
-"""Functions whose lanes wait in many places: registers are held in memory, for LLVM is slow where many values meet."""
+"""Functions whose lanes wait in many places: registers are in memory, because LLVM is slow where many values join."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_code_grows_with_the_text_not_with_values_times_places() -> None:
 
 
 @pytest.mark.parametrize("quantum", [None, 3], ids=["plain", "yielding"])
-def test_registers_held_in_memory_do_the_same(
+def test_registers_in_memory_give_the_same_results(
     quantum: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Random flow graphs against one thread at a time; with almost no fuel a warp leaves at every back edge."""

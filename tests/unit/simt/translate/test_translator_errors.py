@@ -1,4 +1,4 @@
-"""A failure of the translator is Tilewright's, and no word of it blames the PTX."""
+"""A failure of the translator is reported as Tilewright's error, not as an error in the PTX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.simt.translate import emit, translation, webs
 
 
 @pytest.mark.parametrize("error", [KeyError("u7"), TypeError("add: i32 and i64"), IndexError(3)])
-def test_a_defect_of_ours_is_called_that(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_the_translator_is_reported_as_such(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*asked: object) -> None:
         raise error
 
@@ -28,7 +28,7 @@ def test_a_defect_of_ours_is_called_that(error: Exception, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("defective", [(webs, "split"), (translation, "Shapes"), (translation, "emit_function")])
-def test_a_defect_of_a_pass_is_called_that_too(
+def test_a_defect_of_a_pass_is_reported_as_such(
     defective: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*asked: object) -> None:

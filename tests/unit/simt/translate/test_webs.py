@@ -1,4 +1,4 @@
-"""Registers' webs, against chains of definitions and uses that are followed one by one over random flow graphs."""
+"""Webs of registers, against chains of definitions and uses that are followed one by one over random flow graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = """.version 8.7
 .visible .entry k(.param .u64 p) { .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<4>;
 """
 REGISTERS = ("%r1", "%r2", "%r3", "%p1")
-#: Where no register was written yet.
+#: The place before any write.
 ENTRY = (-1, -1)
 
 register = st.sampled_from(REGISTERS[:3])
@@ -74,7 +74,7 @@ def sites(flow: Graph) -> Iterator[tuple[tuple[int, int], Op]]:
 
 
 def reaching(flow: Graph) -> dict[tuple[tuple[int, int], str], set[tuple[int, int]]]:
-    """For each place and register, the definitions whose value may be there: walked instruction by instruction."""
+    """For each place and register, the definitions that reach it, found instruction by instruction."""
     at_block = [{name: set() for name in REGISTERS} for _ in flow.blocks]
     for name in REGISTERS:
         at_block[0][name].add(ENTRY)
@@ -98,7 +98,7 @@ def reaching(flow: Graph) -> dict[tuple[tuple[int, int], str], set[tuple[int, in
 
 
 def tied(op: Op, name: str) -> bool:
-    """Whether an instruction's result stays with what it was computed from, by the rule of the module."""
+    """Whether an instruction's result keeps the name of its source, by the module's rule."""
     return name in op.writes and (op.guard is not None or (name in op.reads and not op.form.row.linear))
 
 
@@ -141,7 +141,7 @@ def test_definitions_share_a_name_where_one_use_reads_either(text: str) -> None:
 
 @given(kernels(), st.randoms(use_true_random=False))
 def test_every_instruction_reads_what_it_read_before(text: str, rng: random.Random) -> None:
-    """Both graphs are walked along one path; a definition writes its place, so that a use says which one it reads."""
+    """Both graphs are walked along one path; a definition writes its place, so a use shows which one it reads."""
     before, after = split(text)
     for _ in range(8):
         old: dict[str, object] = {}
@@ -169,7 +169,7 @@ def read_by(op: Op) -> list[str]:
 
 
 @given(kernels())
-def test_a_name_of_its_own_is_of_one_definition_outside_of_loops(text: str) -> None:
+def test_a_separate_name_has_one_definition_outside_loops(text: str) -> None:
     before, after = split(text)
     reach = reaching(before)
     loops = {b for tail, header in before.back_edges for b in range(header, tail + 1)}
@@ -208,9 +208,9 @@ def test_liveness_is_that_of_the_new_names(text: str) -> None:
     assert all(webs.ptx_name(n) in after.registers for block in kept for n in block)
 
 
-# -- what it is for --------------------------------------------------------------------------------------------------
+# -- effects --------------------------------------------------------------------------------------------------
 
-#: A counter that begins as the thread's index, which addresses are computed from before the loop.
+#: A counter that begins as the thread's index, from which addresses are computed before the loop.
 COUNTER = """ld.param.u64 %d1, [p]; mov.u32 %r5, %nctaid.x; add.s32 %r5, %r5, 2; mov.u32 %r1, %tid.x;
 mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2; mov.u32 %r2, 0;
 L: add.s32 %r2, %r2, %r1; add.s32 %r1, %r1, %r5; setp.lt.s32 %p1, %r1, 50; @%p1 bra L;
@@ -251,7 +251,7 @@ def test_a_register_that_holds_one_value_after_another_is_uniform_where_it_is() 
     ],
 )
 def test_a_kernel_gives_what_plain_python_gives(before: str) -> None:
-    """Results of the kernel, and of one whose registers are written once each before the loop."""
+    """Results of the kernel, and of one that writes each register once before the loop."""
     text = COUNTER.replace("mov.u32 %r2, 0;", f"{before} mov.u32 %r2, 0;")
     counts = sum(t > 7 for t in range(40))
     first = {

@@ -70,7 +70,7 @@ def test_a_register_of_another_width_is_refused(line: str, message: str) -> None
         "bar.red.popc.u32 %r1, 0, %p1;", "bar.red.popc.u32 %r1, 0, 32, !%p1;", "setp.eq.u32 %p1|_, %r1, 0;",
     ],
 )  # fmt: skip
-def test_the_right_width_is_not(line: str) -> None:
+def test_the_right_width_is_accepted(line: str) -> None:
     run(line)
 
 
