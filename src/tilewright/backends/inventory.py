@@ -39,7 +39,6 @@ class Row:
     #: Whether it makes its kernels itself, for any real dtype. Others launch compiled programs, within a GPU's limits.
     own_kernels: bool = False
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
-    tuned: bool = False  #: Whether `tilewright tune` times its kernels.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of its arrays.
     interface: str = ""  #: The attribute that marks its arrays, of any library.
@@ -91,9 +90,7 @@ def _has(value: Any, name: str) -> bool:
 
 #: Every backend; the first is the default.
 BACKENDS = (
-    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True,
-        tuned=True,
-    ),
+    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True),
     Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True,
         interface="__cuda_array_interface__", dlpack=CUDA_DEVICES,
     ),
@@ -102,7 +99,7 @@ BACKENDS = (
         multiplies=True, several=True, arrays=("pyopencl.array", "Array"),
     ),
     Row(
-        "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True, tuned=True,
+        "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True,
         several=True,
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Products of the host's arrays by kernels of the catalogue: chooses a kernel, cuts C and launches.
 
-A real or a simulated GPU launches them; all else is the same. `ranking` chooses the kernel; on a simulated GPU the
-times of a tuner come first (`winners`).
+A real or a simulated GPU launches them; all else is the same. `ranking` chooses the kernel; the times of a tuner come
+first (`winners`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.backends import ranking, winners
-from tilewright.backends.protocol import Planned, Strided
+from tilewright.backends.protocol import Choices, Planned, Strided
+from tilewright.errors import DeviceError
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu
 from tilewright.problem.dtypes import element
@@ -43,6 +44,7 @@ class LaunchedProducts:
     launch: Callable[..., Any]
     gpu: Gpu  #: Its record; for a real GPU the record of the most similar one.
     simulated: bool = False  #: Whether its launch takes instruments.
+    identity: str = ""  #: The device in a tuner's keys: by default the simulated GPU of that record.
 
     def refusal(self, kind: Kind) -> str:
         """Why no kernel of the catalogue can multiply a kind; "" if one can."""
@@ -106,9 +108,37 @@ class LaunchedProducts:
     def _chosen(self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int]) -> ranking.Choice:
         """The ranked kernels for operands of these strides."""
         found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, (ranking.by_columns(a), ranking.by_columns(b)))
-        if not self.simulated:
-            return found
-        return winners.first(found, winners.key(kind, m, n, k, self.gpu), m, n, k, self.gpu)
+        return winners.first_of_gpu(found, self._identity, kind, m, n, k, self.gpu)
+
+    @property
+    def _identity(self) -> str:
+        return self.identity or winners.simulated(self.gpu)
+
+    def choices(self, kind: Kind, extents: tuple[int, int, int]) -> Choices:
+        """The kernels by estimate. Their times are predicted, or on a real GPU measured between events."""
+        from tilewright.backends.cuda import quick  # it imports cuda.core's names, which simulated GPUs do not need
+
+        found = ranking.chosen(kind, *extents, self.gpu, self.cc)
+        if len(found.ranking) == 1:
+            raise DeviceError(
+                f"{self.name} has one kernel for such products ({found.ranking[0].name}); nothing is tuned"
+            )
+
+        def prepare(at: int, a: Array, b: Array) -> Callable[[], float | None]:
+            one = found.candidates[at]
+            x, y = (_read(x, name, by_columns, element(one.dtype).numpy) for x, name, by_columns in zip(
+                (a, b), (kind.a, kind.b), one.record.columns, strict=True))  # fmt: skip
+            c: Array = np.empty((len(a), b.shape[1]), element(element(one.dtype).product).numpy)
+            program, rows = one.record.program(one.dtype, self.cc), ranking.rows_of(one.record, len(a))
+
+            def multiply() -> float:
+                parts = (slice(start, start + rows) for start in range(0, len(a), rows))
+                return math.fsum(self.run(one.record, program, x[part], y, c[part]).seconds for part in parts)
+
+            return multiply
+
+        asked = winners.key(self._identity, kind, *extents)
+        return Choices(asked, found.ranking, prepare if self.identity else None, quick.forget, found.candidates)
 
     def run(
         self, record: Record, program: Program, a: Array, b: Array, c: Array, more: Sequence[Array] = (), **options: Any

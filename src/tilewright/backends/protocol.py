@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from tilewright.errors import DeviceError
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from tilewright.backends.ranking import Candidate
+    from tilewright.backends.winners import Key
     from tilewright.problem.kind import Kind
 
     Array = npt.NDArray[Any]
@@ -57,7 +59,7 @@ class Strided:
 class Ranked:
     """The estimate of a kernel for a product."""
 
-    name: str  #: The kernel's name in the catalogue.
+    name: str  #: The kernel's name in the catalogue, or the tile of an OpenCL device.
     seconds: float  #: Time for one matrix.
     limiter: str  #: The unit that limits the time.
     waves: float  #: Number of blocks divided by those that the device holds at once.
@@ -85,7 +87,7 @@ class Planned:
     text: str = field(repr=False, compare=False)  #: Path, kernel and tile in a few words.
     #: The error bound of the sums; "" if they are canonical.
     bound: str = field(default="", kw_only=True)
-    #: For GPUs, the possible kernels, the fastest first, which is the one that will run.
+    #: For GPUs and OpenCL devices, the possible kernels, the fastest first, which is the one that will run.
     ranking: tuple[Ranked, ...] = field(default=(), repr=False, kw_only=True)
 
 
@@ -132,6 +134,30 @@ def require(device: Backend, kind: Kind) -> None:
     why_not = device.refusal(kind)
     if why_not:
         raise DeviceError(f"{device.name}: {why_not}")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The configurations of a device that can multiply a product, all with the same bits, for a tuner."""
+
+    key: Key  #: The key of their times.
+    ranking: tuple[Ranked, ...]  #: The estimate of each, the fastest first.
+    #: (index in the ranking, A, B) -> a function that multiplies, waits, and returns seconds by the device's clock, or
+    #: None for the host's. None for kernels of a simulated GPU, whose times are predicted.
+    prepare: Callable[[int, Array, Array], Callable[[], float | None]] | None
+    forget: Callable[[], None]  #: Makes later products use the times that are kept by then.
+    candidates: Sequence[Candidate] = ()  #: For a GPU, the kernel of each.
+
+
+@runtime_checkable
+class Tunable(Backend, Protocol):
+    """A backend with several configurations for a product."""
+
+    def choices(self, kind: Kind, extents: tuple[int, int, int]) -> Choices:
+        """The configurations for one product of row-major matrices; `extents` are m, n and k.
+
+        Raises DeviceError: there is only one.
+        """
 
 
 class Rungs(Backend, Protocol):

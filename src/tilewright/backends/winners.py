@@ -14,22 +14,25 @@ import functools
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tilewright.backends import ranking
+from tilewright.backends.protocol import Ranked
 from tilewright.errors import DeviceError, warn
 from tilewright.machine import Gpu
 from tilewright.machine.timing import timing
 from tilewright.native import private, upkeep
 from tilewright.native.store import digest, fingerprint
+from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
 
-#: A digest of the sources that a time depends on besides the key.
+#: Rooms whose sources the times of GPUs depend on.
 _SOURCES = ("kernels", "prediction")
+_T = TypeVar("_T")
 
 
 Extents = tuple[int, int, int]  #: m, n and k.
@@ -38,8 +41,8 @@ Extents = tuple[int, int, int]  #: m, n and k.
 class Key(NamedTuple):
     """The key of a file of times."""
 
-    device: str  #: The device's name, and a digest of its record.
-    kind: str  #: Dtypes of A, B, C and the sums, and the order of summation.
+    device: str  #: The device's name, with a digest of its record or its driver's version.
+    kind: str  #: Dtypes of A, B, C and the sums, the order of summation, and the algebra.
     extents: Extents  #: m, n and k, each the largest extent of its class.
     version: str  #: The version of the sources that made the times.
 
@@ -48,10 +51,11 @@ class Key(NamedTuple):
 class Timed:
     """The time of a kernel."""
 
-    kernel: str  #: The kernel's name in the catalogue; for the CPU, its block sizes.
+    kernel: str  #: The kernel's name in the catalogue; its tile for OpenCL, its block sizes for the CPU.
     seconds: float
     limiter: str  #: The unit that limits the time.
     extents: Extents  #: m, n and k.
+    spread: float = 0.0  #: Distance of the quartiles, relative to the time; 0 for a prediction.
 
 
 def extent_class(extent: int) -> int:
@@ -64,39 +68,62 @@ def extent_class(extent: int) -> int:
     return -(-extent // unit) * unit
 
 
-def dtypes_of(kind: Kind) -> str:
-    """Dtypes and order of a kind, for a key."""
-    return " ".join((kind.a, kind.b, kind.out, kind.accumulator, kind.order))
+def kind_key(kind: Kind) -> str:
+    """Dtypes, order and algebra of a kind, for a key.
+
+    An epilogue is left out: it runs once for each element of C, not at each step of k, so its product has the times of
+    the product without it, if both have sums of the same dtype. An algebra changes each step, so it has its own key.
+    """
+    out = kind.out if kind.finish is None or kind.a != kind.b else element(kind.a).product
+    steps = () if kind.algebra is None else (f"algebra {digest(repr(kind.algebra))[:16]}",)
+    return " ".join((kind.a, kind.b, out, kind.accumulator, kind.order, *steps))
 
 
 @functools.lru_cache(maxsize=1024)
-def key(kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> Key | None:
-    """The key of a product on a simulated GPU; None for algebras and epilogues, which tuners do not time."""
-    if kind.algebra is not None or kind.finish is not None:
-        return None
-    device = f"simulated {gpu.name} {digest(repr(gpu), repr(timing(gpu)))[:16]}"
-    dtypes = dtypes_of(kind)
+def key(device: str, kind: Kind, m: int, n: int, k: int, *rooms: str) -> Key:
+    """The key of a product on a device; `rooms` have the sources that its times depend on."""
     m, n, k = (extent_class(extent) for extent in (m, n, k))
-    return Key(device, dtypes, (m, n, k), fingerprint(*_SOURCES)[:16])
+    return Key(device, kind_key(kind), (m, n, k), fingerprint(*(rooms or _SOURCES))[:16])
 
 
-def first(found: ranking.Choice, asked: Key | None, m: int, n: int, k: int, gpu: Gpu) -> ranking.Choice:
-    """A ranking with the kernels that a tuner timed first, the fastest first, before the others.
+@functools.lru_cache(maxsize=64)
+def simulated(gpu: Gpu) -> str:
+    """A simulated GPU, for a key."""
+    return f"simulated {gpu.name} {digest(repr(gpu), repr(timing(gpu)))[:16]}"
 
-    A time for other extents of the class is scaled by the ratio of the estimates.
+
+def first(
+    found: Sequence[tuple[_T, Ranked]], asked: Key, scale: Callable[[_T, Extents], float], shared: bool = False
+) -> tuple[tuple[_T, Ranked], ...]:
+    """A ranking with the choices that a tuner timed first, the fastest first, before the others.
+
+    A time for other extents of the class is multiplied by `scale(choice, its extents)`. `shared` says that the times
+    are those of another kind of product, some of whose choices are not here: they count only if the first by estimate
+    has one.
     """
-    times = {} if asked is None else kept(asked, Settings.from_environ().cache_dir)
+    times = kept(asked, Settings.from_environ().cache_dir)
+    if not times or (shared and found[0][1].name not in times):
+        return tuple(found)
     timed, others = [], []
-    for one, estimate in zip(found.candidates, found.ranking, strict=True):
+    for one, estimate in found:
         if (time := times.get(estimate.name)) is None:
             others.append((one, estimate))
             continue
-        scale = ranking.estimate(one, m, n, k, gpu).seconds / ranking.estimate(one, *time.extents, gpu).seconds
-        timed.append((one, replace(estimate, seconds=time.seconds * scale, limiter=time.limiter, source="tuned")))
-    if not timed:
-        return found
-    timed.sort(key=lambda each: each[1].seconds)
-    candidates, told_of = zip(*timed, *others, strict=True)
+        seconds = time.seconds * scale(one, time.extents)
+        timed.append((one, replace(estimate, seconds=seconds, limiter=time.limiter, source="tuned")))
+    return (*sorted(timed, key=lambda each: each[1].seconds), *others)
+
+
+def first_of_gpu(found: ranking.Choice, device: str, kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> ranking.Choice:
+    """The kernels of a GPU with those that a tuner timed first, by :func:`first`."""
+
+    def scale(one: ranking.Candidate, extents: Extents) -> float:
+        return ranking.estimate(one, m, n, k, gpu).seconds / ranking.estimate(one, *extents, gpu).seconds
+
+    pairs = list(zip(found.candidates, found.ranking, strict=True))
+    candidates, told_of = zip(
+        *first(pairs, key(device, kind, m, n, k), scale, shared=kind.finish is not None), strict=True
+    )
     return ranking.Choice(candidates, told_of)
 
 
@@ -200,7 +227,7 @@ def _decoded(entry: Any, asked: Key) -> dict[str, Timed]:
             raise ValueError("extents of another class")
         if not isinstance(one.kernel, str) or not isinstance(one.limiter, str):
             raise TypeError("names are text")
-        if not isinstance(one.seconds, float) or not 0 < one.seconds < math.inf:
+        if not isinstance(one.seconds, float) or not 0 < one.seconds < math.inf or not 0 <= one.spread < math.inf:
             raise ValueError("no time")
         found[one.kernel] = one
     return found

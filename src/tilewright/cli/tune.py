@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.cli import completion
+from tilewright.cli.matmul import Algebra
 from tilewright.cli.options import option
 from tilewright.cli.statuses import DEFECT, INTERRUPTED
 from tilewright.errors import ArgumentValueError
@@ -21,7 +22,10 @@ def tune(
     order: Annotated[
         str, option("ORDER", "Order of sums: canonical, tf32x3 or fast.", complete=completion.orders)
     ] = "canonical",
-    device: Annotated[str, option("NAME", "cpu, or a simulated GPU: simulated:h100.")] = "simulated",
+    algebra: Algebra = None,
+    device: Annotated[
+        str, option("NAME", "cpu, opencl, cuda, or a simulated GPU: simulated:h100.", complete=completion.devices)
+    ] = "simulated",
     kernels: Annotated[str | None, option("COUNT", "Number of best-ranked kernels.", "5")] = None,
     again: Annotated[bool, typer.Option("--again", help="Time kernels again that already have a time.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -29,8 +33,9 @@ def tune(
     """Time the best-ranked kernels of a product; tw.matmul uses the fastest from then on.
 
     For a simulated GPU the times are predicted, which takes about ten seconds per kernel. Each time is stored at once;
-    after Ctrl-C the same command resumes. On the CPU the blocking is measured. The exit status is 4 if no kernel has a
-    time or the times could not be stored.
+    after Ctrl-C the same command resumes. On other devices the kernels are measured in turns: GPUs have several
+    kernels, OpenCL devices several tiles, the CPU several block sizes. The exit status is 4 if no kernel has a time or
+    the times could not be stored.
     """
     from tilewright.cli import values
     from tilewright.engine.promotion import ORDERS, as_dtype
@@ -46,7 +51,7 @@ def tune(
     found = []
     try:
         for each in extents:
-            found.append(tuner.tune(device, each, name, order, few, again=again))
+            found.append(tuner.tune(device, each, name, order, few, algebra=algebra or "plus-times", again=again))
             if not json:
                 terminal.show(report.blocks(found[-1]), console.output())
     except KeyboardInterrupt:

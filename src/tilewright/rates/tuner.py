@@ -1,34 +1,43 @@
-"""Times the first kernels of a ranking and keeps the times: `matmul` uses the fastest from then on.
+"""Times the first configurations of a product and keeps the times: `matmul` uses the fastest from then on.
 
-A kernel's time on a simulated GPU is a full prediction: the kernel is compiled and profiled, and a multiprocessor
-simulated. Each time is kept as soon as it is known, so that a stopped tuner resumes. On the CPU block sizes are timed,
-in turns.
+A configuration is a kernel of a GPU, a tile of an OpenCL device, or block sizes of the CPU. On a simulated GPU its time
+is a full prediction: the kernel is compiled and profiled, and a multiprocessor simulated. Each prediction is kept as
+soon as it is known, so that a stopped tuner resumes. On other devices the configurations are measured in turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewright.backends import inventory, ranking, winners
-from tilewright.backends.cuda import quick
 from tilewright.backends.launched import LaunchedProducts
-from tilewright.backends.protocol import Backend, Ranked, require
+from tilewright.backends.protocol import Backend, Choices, Ranked, Tunable, require
 from tilewright.backends.winners import Extents, Timed
-from tilewright.engine.promotion import Order, kind_of, truth_kind, types
+from tilewright.engine import known_layouts
+from tilewright.engine.promotion import Order, kind_of, truth_kind
+from tilewright.engine.request import Request
 from tilewright.errors import ArgumentValueError, CompileError, DeviceError, KernelError, MissingExtraError
+from tilewright.ladder import operands
 from tilewright.machine import Gpu
+from tilewright.problem.algebra import Algebra
 from tilewright.problem.kind import Kind
+from tilewright.rates.turns import Ready, Spread, turns
 from tilewright.settings import Settings
 from tilewright.waiting import announced
 
-#: Number of kernels of a ranking that are timed: one of them is near the best (`benchmarks/ranking.py`).
+#: Number of configurations of a ranking that are timed: one of them is near the best (`benchmarks/ranking.py`).
 FEW = 5
+#: The errors of a configuration that cannot be timed, although others can.
+_REFUSED = (ArgumentValueError, CompileError, DeviceError, KernelError)
+#: Samples of each configuration.
+_SAMPLES = 7
 
 Measure = Callable[[ranking.Candidate, Extents, Gpu], Timed]
+Race = Callable[[Sequence[Ready]], Sequence[Spread]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Tried:
     """A kernel of the ranking."""
 
     ranked: Ranked  #: Its estimate.
-    timed: Timed | None  #: None if the model has no time for it.
+    timed: Timed | None  #: None if it has no time.
     refused: str = ""  #: Why there is no time.
     known: bool = False  #: Whether its time was kept before.
 
@@ -68,91 +77,127 @@ def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
     return Timed(one.record.name, found.seconds, found.limiter, extents)
 
 
+def in_turns(contenders: Sequence[Ready]) -> list[Spread]:
+    """The time of each contender, measured in turns."""
+    return [Spread.of(samples) for samples in turns(contenders, _SAMPLES).samples]
+
+
 def tune(
     device: str, extents: Extents, dtype: np.dtype[Any], order: Order = "canonical", few: int = FEW, *,
-    again: bool = False, measure: Measure = predicted,
+    algebra: str | Algebra = "plus-times", again: bool = False, measure: Measure = predicted, race: Race = in_turns,
 ) -> Tuned:  # fmt: skip
-    """Time the first kernels of a product's ranking, and keep the times.
+    """Time the first configurations of a product's ranking, and keep the times.
 
     Parameters
     ----------
     device : str
-        A simulated GPU, as `tw.matmul` takes it, or the name of its record; or "cpu".
+        As `tw.matmul` takes it, or the name of a simulated GPU's record.
     extents : tuple of int
         m, n and k.
     dtype : numpy.dtype
         Dtype of A and B, which decides that of C.
     order : {"canonical", "tf32x3", "fast"}
     few : int
-        Number of kernels.
+        Number of configurations.
+    algebra : str or Algebra
+        As for `tw.matmul`.
     again : bool
-        Whether to time kernels again that have a time for these extents.
+        Whether to time configurations again that have a time for these extents.
     measure : callable
-        `(candidate, extents, gpu) -> Timed`, for GPUs.
+        `(candidate, extents, gpu) -> Timed`, for simulated GPUs.
+    race : callable
+        `(contenders) -> a Spread of each`, for other devices.
 
     Raises
     ------
     DeviceError
-        The device's kernels are not tuned, it cannot multiply such operands or has only one kernel for them, or the
-        cache is off.
+        The device cannot multiply such operands, it has only one configuration for them, or the cache is off.
     """
-    opened = _device(device)
-    if dtype == np.bool_ and not opened.refusal(truth_kind(None)):
-        raise DeviceError(f"booleans have only one kernel on {opened.name}, so there is nothing to tune (got bool)")
-    kind = kind_of(types(dtype, dtype, None, None, "result", order, "same_kind"), extents[-1], None)
+    opened = inventory.for_plans(device)
+    kind = _kind(opened, dtype, order, algebra, extents[-1])
     require(opened, kind)
     winners.room()
-    if not isinstance(opened, LaunchedProducts):
-        return _measured(opened.name, kind, extents, few, again=again)
-    found = ranking.chosen(kind, *extents, opened.gpu, opened.cc)
-    asked = winners.key(kind, *extents, opened.gpu)
-    assert asked is not None, "the kind is plain"
-    known = {} if again else winners.kept(asked, Settings.from_environ().cache_dir)
-    tried: list[Tried] = []
+    if not isinstance(opened, Tunable):
+        raise DeviceError(f"{opened.name} has one kernel for each product (got {device!r}); nothing is tuned")
+    choices = opened.choices(kind, extents)
+    known = {} if again else winners.kept(choices.key, Settings.from_environ().cache_dir)
+    some = choices.ranking[:few]
+    tried = {
+        at: Tried(one, kept, known=True)
+        for at, one in enumerate(some)
+        if (kept := known.get(one.name)) is not None and kept.extents == extents
+    }
+    wanted = [at for at in range(len(some)) if at not in tried]
     unkept = ""
-    pairs = list(zip(found.candidates, found.ranking, strict=True))[:few]
-    product = "{:,} x {:,} x {:,}".format(*extents)
-    with announced("tuning", product, len(pairs), "kernels", lambda: len(tried)):
-        for one, ranked in pairs:
-            kept = known.get(ranked.name)
-            if kept is not None and kept.extents == extents:
-                tried.append(Tried(ranked, kept, known=True))
+    with announced("tuning", "{:,} x {:,} x {:,}".format(*extents), len(some), "kernels", lambda: len(tried)):
+        if isinstance(opened, LaunchedProducts) and choices.prepare is None:
+            found = _predicted(choices, wanted, extents, opened.gpu, measure)
+        else:
+            found = _measured(choices, wanted, extents, kind, race)
+        for at, made in found:
+            if isinstance(made, str):
+                tried[at] = Tried(some[at], None, made)
                 continue
-            made = _timed(one, ranked, extents, opened.gpu, measure)
-            tried.append(made)
-            if made.timed is not None:
-                unkept = _kept(asked, made.timed) or unkept
-                quick.forget()
-    return Tuned(opened.name, kind, extents, tuple(tried), unkept)
+            tried[at] = Tried(some[at], made)
+            unkept = _kept(choices.key, made) or unkept
+            choices.forget()
+            known_layouts.forget()
+    return Tuned(opened.name, kind, extents, tuple(tried[at] for at in sorted(tried)), unkept)
 
 
-def _measured(device: str, kind: Kind, extents: Extents, few: int, *, again: bool) -> Tuned:
-    """Measure the first blocks of the CPU engine."""
-    from tilewright.rates import cpu_blocks
+def _kind(opened: Backend, dtype: np.dtype[Any], order: Order, algebra: str | Algebra, k: int) -> Kind:
+    """The kind of a device's product of operands of one dtype.
 
-    bench = cpu_blocks.Bench(extents, kind)
-    some = bench.choices[:few]
-    known = {} if again else winners.kept(bench.key, Settings.from_environ().cache_dir)
-    kept = {name: one for name, one in known.items() if one.extents == extents}
-    wanted = [one for one in some if one.ranked.name not in kept]
-    unkept = ""
-    with announced("tuning", "{:,} x {:,} x {:,}".format(*extents), len(wanted), "blocks", lambda: 0):
-        measured = bench.measured(wanted)
-    for one in measured:
-        unkept = _kept(bench.key, one) or unkept
-    cpu_blocks.forget()
-    times = kept | {one.kernel: one for one in measured}
-    tried = (Tried(one.ranked, times[one.ranked.name], known=one.ranked.name in kept) for one in some)
-    return Tuned(device, kind, extents, tuple(tried), unkept)
+    Raises DeviceError: its booleans have only one kernel.
+    """
+    asked = Request(algebra=algebra, order=order)
+    types = asked.types(dtype, dtype)
+    steps = asked.semiring(types)
+    if types.lowering == "words" or (types.lowering == "bool" and not opened.refusal(truth_kind(steps))):
+        raise DeviceError(f"booleans have only one kernel on {opened.name}, so there is nothing to tune (got bool)")
+    return kind_of(types, k, steps)
 
 
-def _timed(one: ranking.Candidate, ranked: Ranked, extents: Extents, gpu: Gpu, measure: Measure) -> Tried:
-    try:
-        return Tried(ranked, measure(one, extents, gpu))
-    except MissingExtraError:  # a compiler is missing: no other kernel will have a time
-        raise
-    except (ArgumentValueError, CompileError, KernelError) as error:  # tensor memory, for example, has no model
-        return Tried(ranked, None, str(error).splitlines()[0])
+def _predicted(
+    choices: Choices, wanted: Sequence[int], extents: Extents, gpu: Gpu, measure: Measure
+) -> Iterator[tuple[int, Timed | str]]:
+    """The predicted time of each kernel, one after the other, or why it has none."""
+    for at in wanted:
+        try:
+            yield at, measure(choices.candidates[at], extents, gpu)
+        except MissingExtraError:  # a compiler is missing: no other kernel will have a time
+            raise
+        except _REFUSED as error:  # tensor memory, for example, has no model
+            yield at, _line(error)
+
+
+def _measured(
+    choices: Choices, wanted: Sequence[int], extents: Extents, kind: Kind, race: Race
+) -> Iterator[tuple[int, Timed | str]]:
+    """The time of each configuration, measured in turns, so that disturbances affect all; or why it has none."""
+    if not wanted or choices.prepare is None:
+        return
+    a, b = operands(*extents, kind.a)
+    ready: dict[int, Ready] = {}
+    for at in wanted:
+        try:
+            ready[at] = _ready(choices.prepare(at, a, b))
+        except MissingExtraError:
+            raise
+        except _REFUSED as error:  # a driver refuses a tile, for example
+            yield at, _line(error)
+    for at, taken in zip(ready, race(list(ready.values())), strict=True):
+        one, spread = choices.ranking[at], (taken.high - taken.low) / taken.median
+        yield at, Timed(one.name, taken.median, one.limiter, extents, spread)
+
+
+def _ready(run: Callable[[], Any]) -> Ready:
+    """A product, by the device's clock if it has one; its first run may compile."""
+    return Ready(run, run, run if run() is not None else None)
+
+
+def _line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _kept(asked: winners.Key, timed: Timed) -> str:
@@ -162,13 +207,3 @@ def _kept(asked: winners.Key, timed: Timed) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def _device(name: str) -> Backend:
-    row = inventory.row_of(name)
-    if row is None or row.tuned:
-        return inventory.for_plans(name)
-    tuned = " and ".join(row.title for row in inventory.BACKENDS if row.tuned)
-    raise DeviceError(
-        f"kernels are timed for {tuned} (got {name!r}: no kernel of {row.title} is); try --device simulated:h100"
-    )

@@ -6,12 +6,13 @@ import numpy.typing as npt
 
 from tilewright.engine.promotion import Order, as_dtype
 from tilewright.errors import ArgumentValueError
+from tilewright.problem.algebra import Algebra
 from tilewright.rates import tuner
 
 
 def tune(
     a: tuple[int, int], b: tuple[int, int], /, dtype: npt.DTypeLike = "float64", *, device: str = "cpu",
-    order: Order = "canonical", few: int = tuner.FEW, again: bool = False,
+    order: Order = "canonical", algebra: str | Algebra = "plus-times", few: int = tuner.FEW, again: bool = False,
 ) -> tuner.Tuned:  # fmt: skip
     """Time the first few kernels for a product; :func:`tilewright.matmul` uses the fastest from then on.
 
@@ -24,10 +25,13 @@ def tune(
     dtype : numpy.dtype
         Dtype of both operands.
     device : str
-        "cpu", whose block sizes are timed, or a simulated GPU such as "simulated:h100", whose kernels' times are
-        predicted.
+        As for :func:`tilewright.matmul`. On the CPU block sizes are timed, on OpenCL devices tiles, on GPUs kernels;
+        for a simulated GPU such as "simulated:h100" times are predicted.
     order : {"canonical", "tf32x3", "fast"}
         As for :func:`tilewright.matmul`.
+    algebra : str or Algebra
+        As for :func:`tilewright.matmul`; each algebra has times of its own. A product with an epilogue uses the times
+        of the product without it.
     few : int
         Number of kernels from the top of the ranking.
     again : bool
@@ -43,7 +47,7 @@ def tune(
     ArgumentValueError
         The shapes are not those of two matrices that can be multiplied.
     DeviceError
-        The device is not tuned, it has only one kernel for such operands, or the cache is off.
+        The device has only one kernel for such operands, or the cache is off.
 
     Examples
     --------
@@ -53,4 +57,4 @@ def tune(
     """
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
         raise ArgumentValueError(f"shapes must be (m, k) and (k, n) (got {a} and {b})")
-    return tuner.tune(device, (a[0], b[1], a[1]), as_dtype(dtype, "dtype"), order, few, again=again)
+    return tuner.tune(device, (a[0], b[1], a[1]), as_dtype(dtype, "dtype"), order, few, algebra=algebra, again=again)

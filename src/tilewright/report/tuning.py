@@ -23,9 +23,14 @@ def blocks(found: Tuned) -> Iterator[Block]:
 
     product = "{:,} x {:,} x {:,}".format(*found.extents)
     yield words((product, f"bold {styles.PLACE}"), f" {found.kind.a}, {found.kind.order}, on {found.device}", hang=2)
+
+    def spread(one: Tried) -> float | None:
+        return (one.timed.spread or None) if one.timed else None
+
     times = group(
         Column("estimated", lambda one: one.ranked.seconds, SECONDS),
         Column("timed", lambda one: one.timed and one.timed.seconds, SECONDS),
+        Column("spread", spread, PERCENT),
         Column("over best", slower, PERCENT),
         Column("limited by", lambda one: one.timed.limiter if one.timed else ""),
         Column("", lambda one: "kept before" if one.known else "", style=styles.QUIET),
@@ -47,12 +52,14 @@ def document(found: Tuned) -> dict[str, Any]:
         "extents": list(found.extents),
         "dtype": found.kind.a,
         "order": found.kind.order,
+        "algebra": found.kind.algebra.name if found.kind.algebra else None,
         "best": found.best.kernel if found.best else None,
         "kernels": [
             {
                 "kernel": one.ranked.name,
                 "estimated_seconds": one.ranked.seconds,
                 "timed_seconds": one.timed.seconds if one.timed else None,
+                "spread": one.timed.spread if one.timed else None,
                 "limiter": one.timed.limiter if one.timed else None,
                 "kept_before": one.known,
                 "refused": one.refused or None,

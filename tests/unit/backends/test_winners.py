@@ -21,6 +21,8 @@ from tilewright.backends import ranking, winners
 from tilewright.backends.winners import Key, Timed
 from tilewright.errors import DeviceError, TilewrightWarning
 from tilewright.native import store
+from tilewright.problem.algebra import semiring
+from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
 
 SINGLE = Kind(*["float32"] * 4)
@@ -30,9 +32,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def key() -> Key:
-    found = winners.key(SINGLE, *SHAPE, GPU)
-    assert found is not None
-    return found
+    return winners.key(winners.simulated(GPU), SINGLE, *SHAPE)
 
 
 def plan(shape: tuple[int, int, int] = SHAPE) -> Any:
@@ -95,15 +95,33 @@ def test_kernels_that_may_not_multiply_are_not_taken() -> None:
     assert plan().ranking == before.ranking
 
 
-def test_no_epilogue_and_no_algebra_has_times() -> None:
-    found = tw.problem.algebra.semiring("min-plus", "float32")
-    assert winners.key(SINGLE._replace(algebra=found), *SHAPE, GPU) is None
+def test_each_algebra_has_a_key_and_an_epilogue_has_that_of_the_product_without_it() -> None:
+    device, half = winners.simulated(GPU), Kind("float16", "float16", "float16", "float32", order="fast")
+    kinds = [SINGLE, SINGLE._replace(order="fast"), half, half._replace(out="float32")]
+    kinds += [SINGLE._replace(algebra=semiring(name, "float32")) for name in ("min-plus", "max-plus")]
+    assert len({winners.key(device, kind, *SHAPE) for kind in kinds}) == len(kinds)
+    finished = half._replace(out="float32", finish=identity("float32", "float32"))
+    assert winners.key(device, finished, *SHAPE) == winners.key(device, half, *SHAPE)
 
 
 def test_other_data_of_a_gpu_have_another_key() -> None:
     other = replace(GPU, memory_gb_per_s=GPU.memory_gb_per_s + 1)
-    assert winners.key(SINGLE, *SHAPE, other) != key()
-    assert winners.key(SINGLE._replace(order="fast"), *SHAPE, GPU) != key()
+    assert winners.key(winners.simulated(other), SINGLE, *SHAPE) != key()
+    assert winners.key(winners.simulated(GPU), SINGLE, *SHAPE, "backends/opencl") != key()
+
+
+def test_an_epilogue_takes_times_of_the_plain_product_only_if_its_own_first_kernel_has_one() -> None:
+    found = ranking.chosen(SINGLE, *SHAPE, GPU, GPU.compute_capability)
+    pairs = list(zip(found.candidates, found.ranking, strict=True))
+    winners.keep(key(), Timed(found.ranking[-1].name, 1e-9, "memory", SHAPE))
+
+    def first(shared: bool) -> str:
+        return winners.first(pairs, key(), lambda one, extents: 1.0, shared)[0][1].name
+
+    assert first(shared=False) == found.ranking[-1].name
+    assert first(shared=True) == found.ranking[0].name
+    winners.keep(key(), Timed(found.ranking[0].name, 1e-3, "memory", SHAPE))
+    assert first(shared=True) == found.ranking[-1].name
 
 
 def spoiled(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
@@ -135,6 +153,8 @@ def linked(path: Path) -> None:
     spoiled(lambda found: found["times"][0].update(seconds=-1.0)),
     spoiled(lambda found: found["times"][0].update(seconds=float("nan"))),
     spoiled(lambda found: found["times"][0].update(seconds="1")),
+    spoiled(lambda found: found["times"][0].update(spread=-1.0)),
+    spoiled(lambda found: found["times"][0].update(spread=None)),
     spoiled(lambda found: found["times"][0].update(extents=[0, 1024, 900])),
     spoiled(lambda found: found["times"][0].update(extents=[8, 8])),
     spoiled(lambda found: found["times"][0].update(kernel=["warp_tiled"])),
@@ -168,14 +188,16 @@ _PRELUDE = """
 import itertools, os, resource, signal, sys, warnings
 from pathlib import Path
 from tilewright.backends import winners
-from tilewright.backends.winners import Key, Timed
+from tilewright.backends.winners import Timed
+from tilewright.problem.kind import Kind
 
 warnings.simplefilter("error")
 root = Path(os.environ["TILEWRIGHT_CACHE_DIR"])
-asked = Key("a GPU", "float32", (8, 8, 8), "1")
+device = "opencl Portable Computing Language: a processor 0123456789abcdef"
+asked = winners.key(device, Kind(*["float32"] * 4), 8, 8, 8, "backends/opencl")
 
 def keep(name, seconds):
-    winners.keep(asked, Timed(name, seconds, "memory " * 500, (8, 8, 8)))  # several blocks of a file
+    winners.keep(asked, Timed(name, seconds, "memory " * 500, (8, 8, 8), spread=0.1))  # several blocks of a file
 
 def kept():
     winners.kept.cache_clear()

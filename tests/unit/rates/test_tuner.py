@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import machine
 from tilewright.backends import ranking, winners
-from tilewright.backends.cpu import product
+from tilewright.backends.cpu import backend as processor, product
 from tilewright.backends.cuda.launches import Launches
+from tilewright.backends.launched import LaunchedProducts
+from tilewright.backends.opencl import product as product_of_opencl, tiles
 from tilewright.backends.winners import Extents, Timed
+from tilewright.engine import known_layouts
 from tilewright.errors import CompileError, DeviceError
 from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.machine import Gpu
 from tilewright.native import private
+from tilewright.problem.kind import Kind
 from tilewright.problem.reference import same_bits
-from tilewright.rates import cpu_blocks, tuner
+from tilewright.rates import tuner
+from tilewright.rates.turns import Ready, Spread, Taken
 
 DEVICE = "simulated:a100"
 SHAPE = (512, 384, 640)
@@ -113,15 +121,13 @@ def test_a_full_disk_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one.source for one in plan().ranking} == {"estimated"}
 
 
-@pytest.mark.parametrize(("device", "shown"), [
-    ("opencl:1", "kernels are timed for the CPU and the simulated GPU (got 'opencl:1'"),
-    ("cuda", "kernels are timed for the CPU and the simulated GPU (got 'cuda'"),
-])  # fmt: skip
-def test_problems_that_are_not_timed_are_refused(device: str, shown: str) -> None:
+def test_problems_with_one_kernel_are_refused() -> None:
     clock = Clock()
-    with pytest.raises(DeviceError) as refused:
-        tuner.tune(device, SHAPE, SINGLE, measure=clock)
-    assert shown in str(refused.value)
+    for more, shown in (({"algebra": "min-plus"}, "one kernel for such products (semiring)"),
+                        ({"algebra": "max-plus", "device": "h100"}, "H100")):  # fmt: skip
+        with pytest.raises(DeviceError, match="nothing is tuned") as refused:
+            tuner.tune(**{"device": DEVICE, "extents": SHAPE, "dtype": SINGLE, "measure": clock} | more)
+        assert shown in str(refused.value)
     assert not clock.asked
 
 
@@ -145,7 +151,7 @@ def test_nothing_is_timed_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def command(tilewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command line, with a clock in place of the model."""
-    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock()})
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {**tuner.tune.__kwdefaults__, "measure": Clock()})
     return lambda *words: tilewright("tune", "--device", DEVICE, "--shape", ",".join(map(str, SHAPE)), *words)
 
 
@@ -173,17 +179,150 @@ def test_the_command_fails_where_no_kernel_has_a_time(
     def clock(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
         raise CompileError(f"the model must know {one.record.name}")
 
-    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": clock})
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {**tuner.tune.__kwdefaults__, "measure": clock})
     done = command()
     assert done.status == 4
     assert "no kernel has a time" in done.out
 
 
 def test_the_command_reports_ctrl_c(command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {"again": False, "measure": Clock(stop_at=2)})
+    monkeypatch.setattr(tuner.tune, "__kwdefaults__", {**tuner.tune.__kwdefaults__, "measure": Clock(stop_at=2)})
     done = command()
     assert done.status == 130
     assert "are kept" in done.err
+
+
+class Race:
+    """Says that each contender is quicker than the one before; each multiplies once."""
+
+    def __init__(self) -> None:
+        self.seen: list[float | None] = []
+
+    def __call__(self, contenders: Sequence[Ready]) -> list[Spread]:
+        self.seen += [None if one.timed is None else one.timed() for one in contenders]
+        times = [1e-4 / (1 + place) for place in range(len(contenders))]
+        return [Spread(one, 0.9 * one, 1.1 * one) for one in times]
+
+
+def forbidden(*_: object) -> Any:
+    raise AssertionError("nothing is predicted, or measured again")
+
+
+def path_of(device: str | None, m: int, n: int, k: int, **more: Any) -> Any:
+    return tw.plan((m, k), (k, n), "float32", device=device, **more)
+
+
+def test_an_opencl_device_takes_the_tile_that_was_quickest(opencl_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    m, n, k = shape = 40, 70, 90
+    a, b = operands(m, n, k, "float32")
+    before = path_of("opencl", *shape)
+    assert {one.source for one in before.ranking} == {"estimated"}
+    found = tuner.tune("opencl", shape, SINGLE, few=3, measure=forbidden, race=Race())
+    few = [one.ranked.name for one in found.tried]
+    assert few == [one.name for one in before.ranking[:3]]
+    assert [one.timed and round(one.timed.spread, 9) for one in found.tried] == [0.2] * 3
+    assert found.best is not None and found.best.kernel == few[-1]
+    after = path_of("opencl", *shape)
+    assert (after.ranking[0].name, after.ranking[0].source) == (few[-1], "tuned") and after.tile != before.tile
+    assert str(after.tile) == few[-1] and "tuned" in str(after)
+    cuts: list[str] = []
+    made = product_of_opencl.kernel
+    monkeypatch.setattr(product_of_opencl, "kernel", lambda *given: (cuts.append(str(given[3])), made(*given))[1])
+    assert same_bits(tw.matmul(a, b, device="opencl"), tw.matmul(a, b))
+    assert cuts == [few[-1]]
+    assert all(one.known for one in tuner.tune("opencl", shape, SINGLE, few=3, race=forbidden).tried)
+    assert path_of("opencl", *shape, order="fast").tile == after.tile, "each order is computed canonically"
+    assert path_of("opencl", *shape, epilogue=tw.relu).tile == after.tile, (
+        "an epilogue leaves the steps of k as they are"
+    )
+    for other in (path_of("opencl", *shape, algebra="min-plus"), path_of("opencl", 300, n, k), tw.plan((m, k), (k, n),
+                  device="opencl")):  # fmt: skip
+        assert {one.source for one in other.ranking} == {"estimated"}
+    algebra = tuner.tune("opencl", shape, SINGLE, few=2, algebra="min-plus", race=Race())
+    assert path_of("opencl", *shape, algebra="min-plus").ranking[0].name == algebra.tried[1].ranked.name
+    assert same_bits(tw.matmul(a, b, device="opencl", algebra="min-plus"), tw.matmul(a, b, algebra="min-plus"))
+
+
+def test_another_driver_has_times_of_its_own(opencl_device: Any) -> None:
+    kind = Kind(*["float32"] * 4)
+    for change in ({"driver": "another"}, {"units": 99}, {"name": "another"}, {"platform": "another"}):
+        other = replace(opencl_device, **change)
+        assert tiles.key_of(other, kind, *SHAPE) != tiles.key_of(opencl_device, kind, *SHAPE), change
+    assert tiles.key_of(replace(opencl_device), kind, *SHAPE) == tiles.key_of(opencl_device, kind, *SHAPE)
+
+
+def test_a_tile_that_a_driver_refuses_has_no_time(opencl_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = tiles.ranked(opencl_device, Kind(*["float32"] * 4), 40, 70, 90)[0][0]
+    made = product_of_opencl.kernel
+
+    def kernel(context: Any, handle: Any, kind: Kind, cut: Any, layout: Any) -> Any:
+        if cut == first:
+            raise CompileError("no registers are left\nlog")
+        return made(context, handle, kind, cut, layout)
+
+    monkeypatch.setattr(product_of_opencl, "kernel", kernel)
+    found = tuner.tune("opencl", (40, 70, 90), SINGLE, few=2, race=Race())
+    assert [(one.refused, one.timed is None) for one in found.tried] == [("no registers are left", True), ("", False)]
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`device="cuda"` as an A100 of a driver's version, whose launches run on the simulated GPU by a scripted clock."""
+    from tilewright.backends.cuda import backend
+
+    gpu = machine.gpu("a100")
+
+    def launch(*asked: Any, **options: Any) -> Any:
+        tw.simt.launch(*asked, **options, gpu="a100")
+        return SimpleNamespace(seconds=0.25)
+
+    def driver(version: str) -> None:
+        found = LaunchedProducts(
+            "An A100", gpu.compute_capability, launch, gpu, identity=f"cuda A100, driver {version}"
+        )
+        monkeypatch.setattr(backend, "opened", lambda device: found)
+
+    driver("1")
+    return driver
+
+
+def test_a_real_gpu_is_timed_by_its_own_clock_under_its_own_key(real: Callable[[str], None]) -> None:
+    shape = 40, 24, 20
+    before, race = path_of("cuda", *shape), Race()
+    found = tuner.tune("cuda", shape, SINGLE, few=3, measure=forbidden, race=race)
+    assert race.seen == [0.25] * 3, "seconds between events, not the host's"
+    assert found.best is not None and found.best.kernel == before.ranking[2].name == path_of("cuda", *shape).path
+    a, b = operands(*shape, "float32")
+    assert same_bits(tw.matmul(a, b, device="cuda"), tw.matmul(a, b))
+    assert path_of(DEVICE, *shape).path == before.path, "a simulated GPU of that record has times of its own"
+    real("2")
+    assert path_of("cuda", *shape).path == before.path, "so has another driver"
+
+
+def test_a_simulated_gpu_in_place_of_the_driver_has_predicted_times() -> None:
+    pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    with tw.simulated_gpu("a100"):
+        tuner.tune("cuda", SHAPE, SINGLE, measure=Clock(), race=forbidden)
+        assert path_of("cuda", *SHAPE).path == plan().path == plan().ranking[0].name
+        assert plan().ranking[0].source == "tuned"
+
+
+def test_a_full_disk_ends_no_race(opencl_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private, "write", full)
+    found = tuner.tune("opencl", (40, 70, 90), SINGLE, few=2, race=Race())
+    assert found.unkept == "No space left on device" and found.best is not None
+    assert {one.source for one in path_of("opencl", 40, 70, 90).ranking} == {"estimated"}
+
+
+def test_measured_times_are_medians_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = [Ready(forbidden, forbidden), Ready(forbidden, forbidden)]
+
+    def turns(contenders: Sequence[Ready], samples: int) -> Taken:
+        assert list(contenders) == ready and samples > 1
+        return Taken(((1.0, 9.0, 5.0, 2.0, 7.0), (4.0,) * 5), disturbed=False)
+
+    monkeypatch.setattr(tuner, "turns", turns)
+    assert tuner.in_turns(ready) == [Spread(5.0, 2.0, 7.0), Spread(4.0, 4.0, 4.0)]
 
 
 def test_the_cpu_takes_the_blocks_that_were_quickest() -> None:
@@ -198,16 +337,29 @@ def test_the_cpu_takes_the_blocks_that_were_quickest() -> None:
     assert found.best is not None
     assert str(tw.plan(a.shape, b.shape).kernel.blocks) == found.best.kernel
     assert all(one.known for one in tw.tune(a.shape, b.shape, few=3).tried)
-    bench = cpu_blocks.Bench((m, n, k), found.kind)
-    for one in bench.choices:  # the bits are the same for either
-        winners.keep(bench.key, Timed(one.ranked.name, 1e-9 / (1 + bench.choices.index(one)), "packing", (m, n, k)))
-        cpu_blocks.forget()
-        assert tw.plan(a.shape, b.shape).kernel.blocks == one.blocks
+    choices = processor.opened("cpu").choices(found.kind, (m, n, k))
+    names = [one.name for one in choices.ranking]
+    for place, name in enumerate(names):  # the bits are the same for each
+        winners.keep(choices.key, Timed(name, 1e-9 / (1 + place), "packing", (m, n, k)))
+        choices.forget()
+        known_layouts.forget()
+        assert str(tw.plan(a.shape, b.shape).kernel.blocks) == name
         assert same_bits(tw.matmul(a, b), plain)
-    winners.keep(bench.key, Timed("3 steps of k", 1e-12, "packing", (m, n, k)))  # another host's entry is not used
-    cpu_blocks.forget()
-    assert tw.plan(a.shape, b.shape).kernel.blocks == bench.choices[-1].blocks
+    assert str(tw.plan(a.shape, b.shape, epilogue=tw.relu).kernel.blocks) == names[-1]
+    assert tw.plan(a.shape, b.shape, algebra="min-plus").kernel.blocks is None
+    winners.keep(choices.key, Timed("3 steps of k", 1e-12, "packing", (m, n, k)))  # another host's entry is not used
+    choices.forget()
+    assert str(tw.plan(a.shape, b.shape).kernel.blocks) == names[-1]
     assert tw.plan((64, 64), (64, 64)).kernel.blocks is None
+
+
+def test_the_cpu_has_blocks_for_each_algebra() -> None:
+    shape = 260, 300, 1100
+    found = tuner.tune("cpu", shape, SINGLE, few=2, algebra="min-plus", race=Race())
+    assert found.best is not None and found.best.kernel == found.tried[1].ranked.name
+    tuned = path_of(None, *shape, algebra="min-plus")
+    assert str(tuned.kernel.blocks) == found.best.kernel and tuned.text.endswith(", tuned")
+    assert path_of(None, *shape).kernel.blocks is None and not path_of(None, *shape).text.endswith("tuned")
 
 
 def test_a_problem_without_blocks_is_refused() -> None:

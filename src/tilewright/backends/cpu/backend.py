@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from tilewright.backends.cpu import product as products
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.cpu import blocks, product as products
+from tilewright.backends.cpu.threads import limit
 from tilewright.backends.inventory import host_name
-from tilewright.backends.protocol import IN_WORDS, Device, Planned, Strided
+from tilewright.backends.protocol import IN_WORDS, Choices, Device, Planned, Strided
+from tilewright.errors import DeviceError
 from tilewright.native.compiler import compiler
+from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
+from tilewright.programs.host_arrays import row_major
 from tilewright.settings import Settings
 
+Array = npt.NDArray[Any]
 #: The processor features that products use, by LLVM's names.
 _FEATURES = {
     "avx2": "AVX2", "avx512f": "AVX-512", "avx512vnni": "VNNI", "avxvnni": "AVX-VNNI", "avx512fp16": "AVX512-FP16",
@@ -46,6 +58,7 @@ class Processor:
         text = f"{path}: {key.family}, vectors of {key.vector_bytes} bytes"
         if path in ("packed", "tile registers"):
             text += f", tiles of {tile.mr} x {tile.nr}, blocks of {tile.kc} along k and {tile.nc} along n"
+            text += ", tuned" * (key.blocks is not None)
         return Planned(
             path=path,
             order=key.order,
@@ -57,6 +70,25 @@ class Processor:
             flops=2 * found.pairs**2 * found.layout.work,
             text=text,
         )
+
+    def choices(self, kind: Kind, extents: tuple[int, int, int]) -> Choices:
+        """The block sizes, by estimate."""
+        (m, n, k), threads = extents, limit().count
+        arrays = ((m, k), kind.a), ((k, n), kind.b), ((m, n), kind.out)
+        laid = [part for shape, name in arrays for part in (shape, row_major(shape, element(name).bytes))]
+        found = products.product(*laid, kind, threads)
+        if found.path != "packed":
+            raise DeviceError(
+                f"the CPU multiplies {m:,} x {n:,} x {k:,} in {kind.a} without blocks ({found.path}); nothing is tuned"
+            )
+        some = blocks.ranked(found.layout, found.key, found.size, threads)
+
+        def prepare(at: int, a: Array, b: Array) -> Callable[[], None]:
+            made = products.Product(found.layout, kind, threads, some[at].blocks)
+            return functools.partial(made.run_arrays, a, b, np.zeros((m, n), element(kind.out).numpy))
+
+        asked = blocks.key_of(found.layout, kind, threads)
+        return Choices(asked, tuple(one.ranked for one in some), prepare, products.forget)
 
 
 _PROCESSOR = Processor()

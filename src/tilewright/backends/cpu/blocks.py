@@ -15,7 +15,7 @@ from tilewright.backends.cpu.microarchitectures import of_host
 from tilewright.backends.protocol import Ranked
 from tilewright.native import upkeep
 from tilewright.native.compiler import compiler
-from tilewright.native.store import digest, fingerprint
+from tilewright.native.store import digest
 from tilewright.problem.kind import Kind
 from tilewright.settings import Settings
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Choices of steps along k, and of bytes of B's packed block.
 _STEPS, _PACKED_BYTES = (256, 384, 512, 1024), (256 << 10, 512 << 10, 1 << 20, 2 << 20)
 #: Per second, multiply-adds of one core, and bytes that it packs or moves through its L2; measured on Zen 4. Only their
-#: ratio matters (`benchmarks/cpu_blocks.py`).
+#: ratio matters (`benchmarks/ranking.py --device cpu`).
 _RATE, _BYTES = 5e10, 2e10
 #: Multiply-adds from which blocks are chosen: smaller products are one block.
 _LARGE = 1 << 21
@@ -67,7 +67,7 @@ def _estimate(layout: Layout, key: KernelKey, size: int, threads: int, blocks: B
 
 def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -> Blocks | None:
     """The fastest block sizes that a tuner timed for such a product; None if it timed none."""
-    if layout.m * layout.n * layout.k < _LARGE or kind.algebra is not None or kind.finish is not None:
+    if layout.m * layout.n * layout.k < _LARGE:
         return None
     root = Settings.from_environ().cache_dir
     if root is None or not (root / upkeep.WINNERS).is_dir():
@@ -86,5 +86,4 @@ def key_of(layout: Layout, kind: Kind, threads: int) -> Key:
 
     host = compiler()
     device = f"cpu {host.cpu} {digest(host.features)[:16]}, {threads} threads"
-    m, n, k = (winners.extent_class(extent) for extent in (layout.m, layout.n, layout.k))
-    return winners.Key(device, winners.dtypes_of(kind), (m, n, k), fingerprint("backends/cpu")[:16])
+    return winners.key(device, kind, layout.m, layout.n, layout.k, "backends/cpu")

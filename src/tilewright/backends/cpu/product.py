@@ -421,3 +421,9 @@ def multiply(a: Array, b: Array) -> Array:
     record = dtype(a.dtype)
     multiply_into(a, b, out, Kind(record.name, record.name, record.name, record.accumulator))
     return out
+
+
+def forget() -> None:
+    """Forget all products, so that later ones use the block sizes that are kept now."""
+    product.cache_clear()
+    _product.cache_clear()

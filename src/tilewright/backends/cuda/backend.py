@@ -68,8 +68,11 @@ def opened(device: str) -> LaunchedProducts:
     Raises DeviceError: there is none.
     """
     # It imports the catalogue, which listing devices does not need.
-    from tilewright.backends.cuda import device as real
+    from tilewright.backends.cuda import current, device as real
     from tilewright.backends.launched import LaunchedProducts
 
-    found, cc = real.current(), real.compute_capability()
-    return LaunchedProducts(str(found.name), cc, real.launch, real.nearest(found))
+    real.current()
+    found = current.device()
+    return LaunchedProducts(
+        found.name, found.compute_capability, real.launch, found.record, identity=found.identity
+    )  # fmt: skip

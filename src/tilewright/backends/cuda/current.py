@@ -34,6 +34,8 @@ class Current:
     compute_capability: tuple[int, int]
     number: int  #: Different for any two GPUs, simulated ones included.
     record: Gpu = field(compare=False)  #: Its own record, or that of the most similar GPU.
+    #: The GPU and its driver in a tuner's keys; "" for a simulated GPU in its place, which its record identifies.
+    identity: str = field(compare=False, default="")
 
 
 def names() -> Any:
@@ -83,7 +85,12 @@ def identity() -> Any:
 
 @bounded(64)
 def _current(name: str, major: int, minor: int, multiprocessors: int, number: int) -> Current:
-    return Current(name, (major, minor), number, machine.nearest(name, (major, minor), multiprocessors))
+    record = machine.nearest(name, (major, minor), multiprocessors)
+    identity = ""
+    if not is_replaced():
+        version = check(driver().cuDriverGetVersion(), "asking for the driver's version")
+        identity = f"cuda {name}, {multiprocessors} multiprocessors of {major}.{minor}, driver {version}"
+    return Current(name, (major, minor), number, record, identity)
 
 
 def is_replaced() -> bool:

@@ -90,14 +90,12 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
             f"{device.name}: no kernel sums in {kind.accumulator} (got operands of {kind.a} and {kind.b}); convert "
             f"them to one of {', '.join(ranking.dtypes_of_sums())}, or multiply arrays of the host"
         )
-    replaced = current.is_replaced()
     if k == 0:  # k is 0: use the kernel that takes every algebra and every epilogue
         best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator)
     else:
         found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns)
-        if replaced:  # tuners time simulated GPUs
-            found = winners.first(found, winners.key(kind, m, n, k, device.record), m, n, k, device.record)
-        best = found.best
+        identity = device.identity or winners.simulated(device.record)
+        best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record).best
     record, taken = best.record, best.dtype
     made = element(element(taken).product).numpy if kind.finish is None else as_numpy(kind.out)
     program = record.program(taken, device.compute_capability, finish=kind.finish, algebra=kind.algebra)

@@ -27,7 +27,7 @@ _PREFIX = "opencl"
 class OpenclDevice:
     """One device of one platform."""
 
-    #: `name`, `platform`, `vendor`, `version`: from the driver.
+    #: `name`, `platform`, `vendor`, `version`, `driver`: from the driver; the last two are versions.
     name: str
     platform: str
     vendor: str
@@ -46,6 +46,8 @@ class OpenclDevice:
     divides: bool  #: Whether division and square root of float32 can be correctly rounded.
     unified: bool  #: Whether host and device share memory, so that arrays need not be copied.
     handle: Any = field(repr=False, compare=True)  #: pyopencl.Device.
+    driver: str = ""
+    clock_mhz: int = 0  #: Highest clock; 0 if unknown.
 
 
 def binding() -> Any:
@@ -228,6 +230,8 @@ def describe(handle: Any) -> OpenclDevice:
         divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
         unified=bool(handle.host_unified_memory),
         handle=handle,
+        driver=_line(handle.driver_version),
+        clock_mhz=handle.max_clock_frequency,
     )
 
 

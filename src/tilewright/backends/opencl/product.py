@@ -22,8 +22,8 @@ import numpy.typing as npt
 from tilewright.backends.opencl.devices import OpenclDevice, binding, describe
 from tilewright.backends.opencl.programs import CONTEXTS, driver_errors, kernel
 from tilewright.backends.opencl.source import Form, Layout, Tile, needs_double
-from tilewright.backends.opencl.tiles import of_form, tile as tile_of
-from tilewright.backends.protocol import IN_WORDS, Planned, Strided
+from tilewright.backends.opencl.tiles import chosen, key_of, of_form, ranked
+from tilewright.backends.protocol import IN_WORDS, Choices, Planned, Strided
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.native.once import bounded
 from tilewright.problem.dtypes import element
@@ -80,7 +80,7 @@ def run(
     why_not = lacks(device, kind)
     if why_not:
         raise DeviceError(f"{device.name}: {why_not}")
-    cut = tile_of(device, kind, m, n) if cut is None else cut
+    cut = chosen(device, kind, m, n, k)[0][0] if cut is None else cut
     layout = _layout(a.strides, b.strides, kind)
     made = kernel(queue.context, queue.device, kind, cut, layout)
     arrays = (a, b, out, *more)
@@ -162,7 +162,8 @@ class HostProducts:
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
         """Plan the launch of a product: `parts` are work-groups of a matrix, `threads` their work-items."""
         m, n, k = *arrays.out[-2:], arrays.a[-1]
-        cut = tile_of(self.device, kind, m, n)
+        found = chosen(self.device, kind, m, n, k)
+        cut = found[0][0]
         a_steps = [stride // element(kind.a).bytes for stride in arrays.a_strides]
         b_steps = [stride // element(kind.b).bytes for stride in arrays.b_strides]
         across, down = cut.items
@@ -176,7 +177,18 @@ class HostProducts:
             buffer_bytes=cut.local_bytes(kind.accumulator),
             flops=2 * math.prod(arrays.out) * k * element(kind.out).pairs ** 2,
             text=f"{cut.form}: blocks of {cut.bm} x {cut.bn} in steps of {cut.bk}, {cut.tm} x {cut.tn} a work-item",
+            ranking=tuple(one for _, one in found),
         )
+
+    def choices(self, kind: Kind, extents: tuple[int, int, int]) -> Choices:
+        """The tiles, by estimate."""
+        found = ranked(self.device, kind, *extents)
+
+        def prepare(at: int, a: Array, b: Array) -> Callable[[], None]:
+            return self._repeated(a, b, kind, found[at][0])[0]
+
+        asked = key_of(self.device, kind, *extents)
+        return Choices(asked, tuple(one for _, one in found), prepare, lambda: None)
 
     def multiply_into(
         self,
@@ -215,8 +227,10 @@ class HostProducts:
 
     def repeated(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Callable[[], None], Callable[[], Array]]:
         """Register a product's arrays; return a function that launches a kernel and waits, and one that fetches C."""
-        out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
-        cut = of_form(form, self.device, kind)
+        return self._repeated(a, b, kind, of_form(form, self.device, kind))
+
+    def _repeated(self, a: Array, b: Array, kind: Kind, cut: Tile) -> tuple[Callable[[], None], Callable[[], Array]]:
+        out: Array = np.empty((a.shape[0], b.shape[1]), element(kind.out).numpy)
         left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
         buffer = self._registered(out)
         target = Placed(buffer, 0, out.shape, _steps(out))

@@ -46,6 +46,10 @@ class Tile:
         """Work-items of a group along n and m."""
         return self.bn // self.tn, self.bm // self.tm
 
+    def __str__(self) -> str:
+        vectors = f" in vectors of {self.width}" * (self.width > 1)
+        return f"{self.form} {self.bm}x{self.bn}x{self.bk} {self.tm}x{self.tn}{vectors}"
+
     def local_bytes(self, accumulator: str) -> int:
         """Local memory of a group, for sums of a dtype."""
         return 0 if self.form == "naive" else self.bk * (self.bm + self.bn) * element(accumulator).bytes

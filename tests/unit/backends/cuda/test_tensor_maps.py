@@ -6,7 +6,7 @@ The oracle is the simulated GPU's own launch, which encodes maps without a drive
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,14 +16,17 @@ import pytest
 
 import tilewright as tw
 from tilewright.backends import inventory, ranking
-from tilewright.backends.cuda import current, device, quick, tensor_maps
+from tilewright.backends.cuda import current, device, products, quick, tensor_maps
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import DeviceError, LaunchError, MissingExtraError
 from tilewright.gpu.tensor_maps import ImageMap, TensorMap
 from tilewright.kernels import catalogue
 from tilewright.ladder import operands
+from tilewright.problem.kind import Kind
 from tilewright.problem.reference import same_bits
 from tilewright.programs import Program, assembler
+from tilewright.rates import tuner
+from tilewright.rates.turns import Ready, Spread
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 Array = npt.NDArray[Any]
@@ -134,12 +137,28 @@ def test_arrays_on_a_gpu_go_through_cuda_core(vendors_names: Any, order: Any) ->
     assert same_bits(out.held.copy_to_host(), expected[::-1])
 
 
+def test_a_tuner_times_by_events_and_arrays_on_the_gpu_take_the_quickest(vendors_names: Any, cache: Any) -> None:
+    def race(contenders: Sequence[Ready]) -> list[Spread]:
+        assert all(one.timed is not None and one.timed() > 0 for one in contenders)
+        return [Spread(one, one, one) for one in (2e-3, 1e-3)]
+
+    here, extents = current.device(), (40, 24, 20)
+    before = products._ready(Kind(*["float32"] * 4), *extents, here, (False, False)).record.name
+    found = tuner.tune("cuda", extents, np.dtype("float32"), few=2, race=race)
+    assert found.tried[0].ranked.name == before
+    assert found.best is not None and found.best.kernel == found.tried[1].ranked.name
+    assert products._ready(found.kind, *extents, here, (False, False)).record.name == found.best.kernel
+    assert here.identity.startswith("cuda NVIDIA H100") and here.identity.split()[-1].isdecimal()
+    products.forget()
+
+
 def test_results_on_a_gpu_are_stored_by_boxes_if_possible(vendors_names: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """C by copies of boxes, by lanes where its rows are 180 bytes, and by lanes where it begins 2 bytes further."""
     record = catalogue.find("hopper_stores")
     stored: list[bool] = []
     last = type(record)._last
-    chosen = SimpleNamespace(best=ranking.Candidate(record, "float16"))
+    estimate = ranking.Ranked(record.name, 1e-6, "memory", 1.0, "estimated")
+    chosen = ranking.Choice((ranking.Candidate(record, "float16"),), (estimate,))
     monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
     monkeypatch.setattr(type(record), "_last", lambda *given: (found := last(*given), stored.append(bool(found[1])))[0])
     loaded: Any = current.loaded

@@ -23,7 +23,7 @@ from tilewright.backends.opencl import OpenclDevice, devices, host_products, mis
 from tilewright.backends.opencl.devices import _search, binding, is_pocl
 from tilewright.backends.opencl.product import HostProducts
 from tilewright.backends.opencl.source import Form, Tile
-from tilewright.backends.opencl.tiles import of_form, tile
+from tilewright.backends.opencl.tiles import chosen, of_form, ranked
 from tilewright.errors import CompileError, DeviceError, MissingExtraError
 from tilewright.problem.kind import Kind
 
@@ -238,10 +238,13 @@ def test_a_compilers_notes_are_no_warnings(device: OpenclDevice) -> None:
 def test_a_tile_fits_the_device(device: OpenclDevice, has: Any, expected: Tile) -> None:
     limits = {"group_items": 256, "local_bytes": 65536, "axis_items": (256, 256)} | has
     fitting = dataclasses.replace(device, **limits)
-    assert tile(fitting, FLOATS, 512, 512) == expected
-    assert tile(fitting, FLOATS, 512, 3).form == "naive"
-    for form in ("naive", "tiled", "register_tiled"):
-        across, down = of_form(form, fitting, FLOATS).items
+    assert of_form("register_tiled", fitting, FLOATS) == expected
+    assert chosen(device, FLOATS, 512, 3, 512)[0][0].form == "naive"
+    found = [tile for tile, _ in ranked(fitting, FLOATS, 512, 512, 512)]
+    assert len(found) == len(set(found))
+    for cut in found:
+        across, down = cut.items
+        assert cut.local_bytes("float32") <= fitting.local_bytes
         assert 1 <= across * down <= fitting.group_items
         assert across <= fitting.axis_items[0] and down <= fitting.axis_items[1]
 

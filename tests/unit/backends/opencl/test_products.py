@@ -224,3 +224,11 @@ def test_few_elements_of_a_large_array_need_no_large_buffer(device: OpenclDevice
     assert same_bits(out, tw.matmul(view, view.T))
     context = products.context
     assert product.place(context, products.device, view, shared=True).buffer.size == view.nbytes
+
+
+@pytest.mark.parametrize("empty", range(3))
+def test_products_with_an_empty_axis_are_planned_and_multiplied(device: OpenclDevice, empty: int) -> None:
+    m, n, k = (0 if axis == empty else 5 for axis in range(3))
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    assert tw.plan(a.shape, b.shape, "float32", device="opencl").ranking
+    assert same_bits(tw.matmul(a, b, device="opencl"), a @ b)
