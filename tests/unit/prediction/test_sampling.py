@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptx_kernels import kernel
 
 import tilewright as tw
 from tilewright import catalogue, machine
@@ -114,6 +115,27 @@ def test_what_is_not_alike_or_not_apart_runs_whole(kernel: Any) -> None:
     x = np.ones(1024 * 64, np.float32)
     assert sampled(add, 1024, 64, x, x.copy()) is not None
     assert sampled(kernel, 1024, 64, x, x.copy()) is None
+
+
+RECURSIVE = """.func wait(.param .b64 place, .param .b32 depth) { .reg .b64 %w<2>; .reg .b32 %v<2>; .reg .pred %q;
+ld.param.u64 %w1, [place]; ld.param.u32 %v1, [depth]; setp.eq.u32 %q, %v1, 0; @%q bra SPIN; sub.u32 %v1, %v1, 1;
+{ .param .b64 a; .param .b32 b; st.param.b64 [a], %w1; st.param.b32 [b], %v1; call.uni wait, (a, b); } ret;
+SPIN: ld.acquire.gpu.global.u32 %v1, [%w1]; setp.eq.u32 %q, %v1, 0; @%q bra SPIN; ret; }"""
+CALL = "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %out; st.param.b32 [b], 1; call.uni wait, (a, b); }"
+
+
+@pytest.mark.parametrize(("body", "apart"), [
+    ("WAIT: ld.volatile.global.u32 %r1, [%out]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;", False),
+    ("WAIT: mbarrier.test_wait.parity.shared.b64 %p1, [s], 0; ld.acquire.gpu.u32 %r1, [%out]; @!%p1 bra WAIT;", False),
+    (CALL, False),
+    ("ld.volatile.global.u32 %r1, [%out];", True),
+    ("WAIT: ld.volatile.shared.u32 %r1, [s]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;", True),
+    ("WAIT: mbarrier.test_wait.parity.shared::cta.b64 %p1, [s], 0; @!%p1 bra WAIT;", True),
+])  # fmt: skip
+def test_blocks_that_wait_for_others_run_with_them(body: str, apart: bool) -> None:
+    program = kernel(body, module=RECURSIVE, declarations=".shared .align 8 .b8 s[8];")
+    with alone(program, 1024, 32, (np.zeros(1024, np.uint32),)) as blocks:
+        assert blocks.allowed(()) is apart
 
 
 def test_few_blocks_run_whole() -> None:

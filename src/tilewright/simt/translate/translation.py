@@ -140,20 +140,21 @@ def _translate(
     main = _emitter(module, function, layout, launch, instruments, host)
     main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}
     flow = emit_function(main, "tw.warp")
-    lines = main.code.lines
+    lines, waits = main.code.lines, main.graph.waits_for_blocks
     for name, callee in called.items():
         emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments, host)
         emitter.share(main)
         emit_called(emitter, f"function.{layout.functions.index(name)}")
         lines += emitter.code.lines
         main.prints |= emitter.prints
+        waits |= emitter.graph.waits_for_blocks
     return Translation(
         ir=_join(main, instruments),
         symbol="tw.warp",
         warp_bytes=flow.warp_bytes,
         points=len(flow.points),
         spins=bool(main.graph.spin_headers),
-        waits_for_blocks=main.graph.waits_for_blocks,
+        waits_for_blocks=waits,
         prints=main.prints,
         sites=main.sites,
         counter_rows=main.counter_rows,
