@@ -1,4 +1,4 @@
-"""The pages build as `make docs` builds them: without a warning."""
+"""`make docs` builds the pages without a warning."""
 
 from __future__ import annotations
 

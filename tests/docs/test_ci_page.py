@@ -24,7 +24,7 @@ STEPS = [step["run"] for step in WORKFLOW["jobs"]["kernels"]["steps"] if "run" i
 
 
 def run(command: str, folder: Path) -> tuple[int, str]:
-    """(status, output) of a command of CI; of pytest in a process of its own."""
+    """(status, output) of a command of CI; of pytest in its own process."""
     name, *arguments = shlex.split(command)
     if name == "tilewright":
         with contextlib.chdir(folder):
@@ -37,7 +37,7 @@ def run(command: str, folder: Path) -> tuple[int, str]:
 
 
 def test_the_workflows_commands_pass_and_fail(tmp_path: Path) -> None:
-    """Those of its steps that do not install: with the program mended; then the check with the program as it is."""
+    """Its steps, except installations, with the corrected program; then the check with the original program."""
     install, *commands = STEPS
     assert install == "pip install 'tilewright[gpu]' pytest" and len(commands) == 2
     (tmp_path / "program.py").write_text(PROGRAM.replace("i <= x.size", "i < x.size"))

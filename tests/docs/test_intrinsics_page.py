@@ -1,4 +1,4 @@
-"""docs/intrinsics.md says what the records of the intrinsics say."""
+"""docs/intrinsics.md agrees with the records of the intrinsics."""
 
 from __future__ import annotations
 

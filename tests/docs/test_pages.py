@@ -1,4 +1,4 @@
-"""README.md and the pages of docs do what they say: examples run, links hold, every page stands in the tree."""
+"""README.md and the pages of docs: examples run, links work, every page is in the tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from examples import ROOT, RUNNING, SHOWN, Examples, exact, languages, outline, pages
 
-#: Pages whose examples take half a minute; other pages run the same on less.
+#: Pages whose examples take half a minute; other pages run the same commands on less.
 SLOW = {"docs/ladder.md"}
 
 
@@ -48,7 +48,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     drawn = [(source, "") for source in re.findall(r'<img src="([^"]*)"', prose(page))]
     for target, anchor in [*drawn, *re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page))]:
         there = page.parent / target if target else page
@@ -61,7 +61,7 @@ PICTURE = re.compile(r'!\[[^]]*\]\(([^)]*)\)|<img src="([^"]*)" width="(\d+)"[^>
 
 
 def height(page: Path, picture: re.Match[str]) -> float:
-    """That of a picture on a page, in pixels."""
+    """The height of a picture on a page, in pixels."""
     drawn = (page.parent / (picture[1] or picture[2])).read_text(encoding="utf-8")
     size = re.search(r'<svg[^>]* width="(\d+)" height="(\d+)"', drawn)
     assert size is not None
@@ -69,7 +69,7 @@ def height(page: Path, picture: re.Match[str]) -> float:
 
 
 def pixels(page: Path) -> float:
-    """About how high a page stands in a column of 948 pixels, as code hosts show it."""
+    """The approximate height of a page in a column of 948 pixels, as code hosts show it."""
     found, text = 64.0, page.read_text(encoding="utf-8")
     for code in re.findall(r"^```.*?^```$", text, re.MULTILINE | re.DOTALL):
         found += 19.7 * (code.count("\n") - 1) + 48

@@ -1,4 +1,4 @@
-"""Kernels that copy boxes of tensors, and which elements a box has, one by one."""
+"""Kernels that copy boxes of tensors, and an oracle that lists a box's elements one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = """
 
 
 def load_text(rank: int, corner: tuple[int, ...], size: int, *, dim: str = "", guard: str = "") -> str:
-    """A kernel that loads a box when its one elected thread asks, waits, and copies shared memory to `out`."""
+    """A kernel whose elected thread loads a box; it waits, and copies shared memory to `out`."""
     coordinates = ", ".join(map(str, corner[::-1]))
     return f"""{HEAD}
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 p_out) {{
@@ -44,7 +44,7 @@ over: ret;
 def box_of(
     array: np.ndarray, corner: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: float
 ) -> np.ndarray:
-    """The elements of a box, one by one, of which every so manieth is there."""
+    """The elements of a box, one by one, with the traversal's strides."""
     counts = tuple(-(-extent // step) for extent, step in zip(box, steps, strict=True))
     found = np.full(counts, fill, array.dtype)
     for place in np.ndindex(counts):
@@ -55,7 +55,7 @@ def box_of(
 
 
 def store_text(corner: tuple[int, ...], size: int) -> str:
-    """A kernel that fills shared memory from an array of so many bytes, and then stores a box of it."""
+    """A kernel that fills shared memory from an array of this many bytes, and then stores a box of it."""
     coordinates = ", ".join(map(str, corner[::-1]))
     return f"""{HEAD}
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 p_in) {{

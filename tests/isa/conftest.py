@@ -1,4 +1,4 @@
-"""What all tests of instructions share: the level of their launches' code, and the host that it is for."""
+"""Settings of all tests of instructions: the level of their launches' code, and its host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="module", autouse=True)
 def level_and_host() -> Iterator[None]:
-    """As `levels` says."""
+    """Set both as in `levels`."""
     with pytest.MonkeyPatch.context() as patch, levels.launches(optimised=not levels.SWAPPED):
         narrow_hosts.use_host(patch.setattr, levels.HOST)
         yield

@@ -11,7 +11,7 @@ Modes = Sequence[tuple[int, int]]
 
 
 def offsets(modes: Modes) -> list[int]:
-    """What a layout gives for 0, 1, 2 and so on."""
+    """A layout's offsets for 0, 1, 2 and so on."""
     ways = [[i * stride for i in range(size)] for size, stride in reversed(modes)]
     return [sum(parts) for parts in itertools.product(*ways)]
 

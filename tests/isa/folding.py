@@ -1,6 +1,6 @@
-"""What the vendor's assembler computes itself: an oracle that shares no author with this project.
+"""The vendor's assembler as an oracle: it folds constants, and shares no author with this project.
 
-Instructions with constant operands are folded, and the result stands in the machine code as a constant that is moved to
+The assembler folds instructions with constant operands. The result is a constant in the machine code, which is moved to
 a register and stored. Stores are volatile, so they come in the order of the text, and each is one word. Only moves of
 constants are understood; what is computed when the kernel runs has no answer here.
 
@@ -23,7 +23,7 @@ from tilewright.simt.isa import Form
 _ZERO = 255  # the register that reads as 0
 _ALWAYS = 7  # the guard of an instruction without one
 _STORES = {0x386, 0x986}
-#: Opcode -> (the second word's lowest bits that tell a move, their mask). The constant is the first word's upper half.
+#: Opcode -> (lowest bits of a move's second word, their mask). The constant is the first word's upper half.
 _MOVES = {0x802: (0xF00, 0xFF00), 0x424: (0x78E00FF, 0xFFFFFFFF), 0x431: (0xFF, 0xFF), 0x435: (0xFF, 0xFF)}
 #: The same of moves between registers: 0x202 moves its operand b, 0x224 its operand c.
 _COPIES = {0x202: (0xF00, 0xFF00), 0x224: (0x78E0000, 0xFFFFFF00)}
@@ -87,7 +87,7 @@ def _statements(form: Form, operands: Sequence[int]) -> tuple[list[str], list[in
 
 
 def editions_of(forms: Sequence[Form], folder: Path) -> dict[str, tuple[str, str]]:
-    """For each form's name the edition that folds it; those that no edition knows are left out."""
+    """For each form's name the edition that folds it; forms unknown to all editions are left out."""
     found: dict[str, tuple[str, str]] = {}
     for edition in EDITIONS:
         waiting = [form for form in forms if form.name not in found]
@@ -98,7 +98,7 @@ def editions_of(forms: Sequence[Form], folder: Path) -> dict[str, tuple[str, str
 
 
 def folded(cases: Sequence[Case], folder: Path, edition: tuple[str, str]) -> list[list[int | None]]:
-    """The results of each case, None where the assembler left the work to the GPU."""
+    """The results of each case, None if the assembler did not fold it."""
     version, target = edition
     lines = [f".version {version}\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{"]
     lines.append(f"{_SCRATCH} ld.param.u64 %out, [out];")
@@ -116,7 +116,7 @@ def folded(cases: Sequence[Case], folder: Path, edition: tuple[str, str]) -> lis
     for counts in words:
         results = [[next(stored) for _ in range(count)] for count in counts]
         answers.append([None if None in r else sum(w << 32 * i for i, w in enumerate(r)) for r in results])
-    assert next(stored, None) is None, "a store that no case made"
+    assert next(stored, None) is None, "a store that belongs to no case"
     return answers
 
 
@@ -147,14 +147,14 @@ def _stored(code: bytes) -> Iterator[int | None]:
             registers[target] = registers[target + 1] = 0
         elif value is not None:
             registers[target] = value
-        else:  # anything else: up to four registers from its target on are unknown
+        else:  # other instructions: up to four registers from the target on are unknown
             for changed in range(target, target + 4):
                 registers.pop(changed, None)
         registers[_ZERO] = 0
 
 
 def _moved(opcode: int, first: int, second: int, registers: dict[int, int]) -> int | None:
-    """What a move gives its target; None for another instruction."""
+    """The value that a move writes; None for another instruction."""
     if _ONE.get(opcode) == second & 0xFFFFFFFF and first >> 24 & 0xFF == first >> 32 & 0xFF == _ZERO:
         return 1
     for table in (_MOVES, _COPIES):

@@ -23,7 +23,7 @@ from tilewright.simt.translate.code import LANES, Code, Value, element_type
 #: "literal" makes every operand after the first a constant: what instruction operands mostly are, and what folds.
 SHAPES = ("vector", "scalar", "mixed")
 LITERAL = "literal"
-#: All elements of an atomic form meet in one place of memory.
+#: All elements of an atomic form update one place of memory.
 CONTENDED = "contended"
 _FOOTER = """
 attributes #0 = { nounwind "prefer-vector-width"="512" }
@@ -82,7 +82,7 @@ def to_array(patterns: Sequence[int], ptx_type: str) -> np.ndarray:
 
 
 def from_array(array: np.ndarray) -> list[int]:
-    """What a form wrote, as bit patterns."""
+    """A form's results, as bit patterns."""
     if array.dtype == _WIDE:
         return [int(low) | int(high) << 64 for low, high in array]
     return [int(v) for v in array]
@@ -138,7 +138,7 @@ def _lower_in_shape(
 
 
 def _memory_type(types: Signature) -> str:
-    """What one atomic form finds at its address."""
+    """The type that one atomic form has at its address."""
     return f"[{len(types.destinations)} x {element_type(types.destination_types[0])}]"
 
 
@@ -235,7 +235,7 @@ def forms_of(table: Table, rows: Iterable[Row] | None = None) -> list[Form]:
 
 
 def assert_covers(forms: list[Form], table: Table) -> None:
-    """Fail unless the forms are of every row of a table, and none stands twice."""
+    """Fail unless the forms cover every row of a table, without duplicates."""
     assert {id(form.row) for form in forms} == {id(row) for row in table.rows}
     assert len({form.name for form in forms}) == len(forms)
 
@@ -251,7 +251,7 @@ _FLOATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
 
 
 def edge_patterns(ptx_type: str) -> list[int]:
-    """Bit patterns where a type's arithmetic turns: zeros, ends, powers of two and neighbours; infinities, NaNs."""
+    """Edge values of a type: zeros, ends, powers of two and neighbours; infinities, NaNs."""
     if ptx_type == "pred":
         return [0, 1]
     packed = ptx_type.partition("x")
@@ -290,7 +290,7 @@ def random_patterns(ptx_type: str, rng: random.Random, count: int) -> list[int]:
 
 
 def critical_patterns(ptx_type: str) -> list[int]:
-    """The few values whose pairings go wrong: 0, 1, -1 and the ends; zeros, one, infinities and a NaN."""
+    """The few values whose pairs show most errors: 0, 1, -1 and the ends; zeros, one, infinities and a NaN."""
     if ptx_type == "pred":
         return [0, 1]
     if ptx_type in _FLOATS:
@@ -332,7 +332,7 @@ def rows_in_shape(columns: Sequence[Sequence[int]], shape: str) -> Iterator[tupl
 def differences(
     compiled: Compiled, form: Form, shape: str, columns: Sequence[Sequence[int]], oracle: Oracle
 ) -> list[str]:
-    """Run a lane form on columns of bit patterns and describe where it leaves its oracle.
+    """Run a lane form on columns of bit patterns and describe where it differs from its oracle.
 
     The oracle receives (name, *patterns) and returns a pattern or a tuple of them; None in a place means that any
     value is allowed there.

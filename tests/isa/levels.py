@@ -1,4 +1,4 @@
-"""At which level of code tests run, and for which host: LLVM's faults differ by both.
+"""The level of code and the host of tests: LLVM's faults depend on both.
 
 `tests/isa` tests rows alone in quick code and kernels in optimised code, so each row is tested at both levels. With
 `ISA_LEVELS=swapped` it is the other way round, and with `ISA_HOST=avx2` or `sse` on this processor without AVX-512, or
@@ -21,26 +21,26 @@ from tilewright.simt.run import kernels
 
 SWAPPED = os.environ.get("ISA_LEVELS") == "swapped"
 HOST = os.environ.get("ISA_HOST", "own")
-#: `make volume` names the levels, and tries each form on all of its values.
+#: `make volume` names the levels, and runs each form on all of its values.
 WHOLE = "ISA_LEVELS" in os.environ
-#: What LLVM does to rows alone.
+#: LLVM's passes for single rows.
 EFFORT = Effort.WRITTEN if SWAPPED else Effort.QUICK
 
 
 def share(count: int) -> int:
-    """How many of a form's values are tried: all by `make volume`, half by `make test`."""
+    """How many of a form's values are tested: all by `make volume`, half by `make test`."""
     return count if WHOLE else count // 2
 
 
 @functools.cache
 def compiler_of_rows() -> Compiler:
-    """The compiler of rows alone."""
+    """The compiler of single rows."""
     return Compiler(None if HOST == "own" else narrow_hosts.features(HOST))
 
 
 @contextlib.contextmanager
 def launches(*, optimised: bool) -> Iterator[None]:
-    """Launches without instruments wait inside for optimised code; or all stay in quick code, as others do."""
+    """Launches inside without instruments wait for optimised code, or all stay in quick code, as in other tests."""
     first = kernels.KernelStore.first
 
     def chosen(self: kernels.KernelStore, *launch: Any) -> Any:

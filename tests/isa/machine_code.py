@@ -1,7 +1,7 @@
-"""A reader of machine code: it runs one thread of a straight line that the vendor's assembler made, by its listing.
+"""An interpreter of machine code: it runs one thread of a straight line from the vendor's assembler, by its listing.
 
-Where the assembler writes several machine instructions for one of PTX, what these compute is its word on the
-instruction, by an author that is not this project. Only what such lines hold is known: integers, predicates, and loads
+If the assembler writes several machine instructions for one of PTX, their result is an oracle for the instruction by
+another author than this project. The interpreter knows only what such lines need: integers, predicates, and loads
 and stores of words at constant offsets. Anything else is an error.
 
 Source: CUDA Binary Utilities, "Turing Instruction Set" (names); what each does shows in `nvdisasm` listings of PTX
@@ -19,7 +19,7 @@ from tilewright.programs.assembler import find_assembler
 
 _WORD = 0xFFFFFFFF
 _LINE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@(!?U?P\w+) )?([A-Z][\w.]*) ?([^;]*);")
-#: Instructions for the whole warp at once, which do what others do.
+#: Instructions for the whole warp that equal others for one thread.
 _UNIFORM = {"UMOV": "MOV", "ULOP3": "LOP3"}
 _OFFSET = re.compile(r"\[.*?(?:\+(0x[0-9a-f]+))?\]$")
 
@@ -41,7 +41,7 @@ def _signed(value: int, bits: int = 32) -> int:
 
 
 class Thread:
-    """A thread's registers, its memory by byte offsets, and what it stored."""
+    """A thread's registers, its memory by byte offsets, and its stores."""
 
     def __init__(self, memory: Mapping[int, int]) -> None:
         self.memory = memory
@@ -50,7 +50,7 @@ class Thread:
         self.predicates = {"PT": True}
 
     def run(self, text: str) -> dict[int, int]:
-        """Run a listing to its end; what was stored where."""
+        """Run a listing to its end; returns the stores by place."""
         for guard, name, rest in _LINE.findall(text):
             if name == "EXIT":
                 return self.stored
@@ -63,7 +63,7 @@ class Thread:
         return not self.predicates[text[1:]] if text[0] == "!" else self.predicates[text]
 
     def value(self, text: str) -> int:
-        """A word that an operand stands for."""
+        """The word that an operand stands for."""
         if text[0] in "-~":
             inner = self.value(text[1:])
             return (-inner if text[0] == "-" else ~inner) & _WORD
@@ -71,7 +71,7 @@ class Thread:
             return abs(_signed(self.value(text[1:-1]))) & _WORD
         if text[0].isdigit():
             return int(text, 0) & _WORD
-        if text in ("RZ", "URZ") or text[0] == "c":  # what a bank holds are addresses, which do not matter
+        if text in ("RZ", "URZ") or text[0] == "c":  # banks hold addresses, which do not matter
             return 0
         return self.registers[text]
 
@@ -93,7 +93,7 @@ class Thread:
         """Nothing."""
 
     def _uldc(self, parts: list[str], operands: list[str]) -> None:
-        """The base of all addresses, of which the offsets alone are looked at."""
+        """The base of all addresses; only offsets matter."""
 
     def _ldg(self, parts: list[str], operands: list[str]) -> None:
         found = _OFFSET.match(operands[1])

@@ -1,4 +1,4 @@
-"""Run one matrix instruction on the simulated GPU, a warp a case, with registers given and taken as arrays."""
+"""Run one matrix instruction on the simulated GPU, one warp for each case, with registers as arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.simt import launch
 
 
 def text(name: str, counts: Sequence[int], widths: Sequence[int], given: int, tail: str, order: str) -> str:
-    """A kernel of one instruction: operands with so many registers of so many bits, the first of which is D.
+    """A kernel of one instruction: operands with these numbers of registers and bits; the first is D.
 
     `tail` is what follows them; `order`, if given, has their numbers in braces where they stand.
     """

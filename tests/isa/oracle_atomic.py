@@ -1,4 +1,4 @@
-"""What an atomic operation leaves in one place of memory, on Python's numbers; knows nothing of the emitter.
+"""The result of an atomic operation in one place of memory, in Python's numbers; independent of the emitter.
 
 Oracles take a name, the old pattern and the operands' patterns of one element, and return the new pattern.
 """

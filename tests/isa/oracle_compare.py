@@ -1,4 +1,4 @@
-"""Comparison and selection on Python's numbers; knows nothing of the emitter.
+"""Comparison and selection on Python's numbers; independent of the emitter.
 
 Floats of every format are decoded to exact Python floats (double holds them all).
 """

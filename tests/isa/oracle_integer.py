@@ -1,4 +1,4 @@
-"""Integer arithmetic on Python's unbounded integers, by the manual's words; knows nothing of the emitter.
+"""Integer arithmetic on Python's unbounded integers, by the manual's words; independent of the emitter.
 
 Every oracle takes a form's name and the bit patterns of its sources, and returns the pattern of the destination.
 """
@@ -130,7 +130,7 @@ def divided(t: str, a: int, b: int) -> tuple[int, int]:
     """Quotient towards zero and remainder with the dividend's sign."""
     x, y = number(a, t), number(b, t)
     if y == 0:
-        return -1, -1  # unspecified in the manual: what the vendor's machine code gives
+        return -1, -1  # unspecified in the manual; the vendor's machine code gives this
     quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return quotient, x - quotient * y
 

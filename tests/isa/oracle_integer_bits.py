@@ -1,4 +1,4 @@
-"""Counts, searches and bit fields, one bit at a time as the manual describes them; knows nothing of the emitter."""
+"""Counts, searches and bit fields, one bit at a time as the manual describes them; independent of the emitter."""
 
 from __future__ import annotations
 

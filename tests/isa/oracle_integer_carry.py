@@ -1,4 +1,4 @@
-"""Sums with a carry on unbounded integers; knows nothing of the emitter. Every oracle returns (result, carry-out)."""
+"""Sums with a carry on unbounded integers; independent of the emitter. Every oracle returns (result, carry-out)."""
 
 from __future__ import annotations
 

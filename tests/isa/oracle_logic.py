@@ -1,4 +1,4 @@
-"""Bitwise forms, shifts and byte permutations, bit by bit or byte by byte; knows nothing of the emitter."""
+"""Bitwise forms, shifts and byte permutations, bit by bit or byte by byte; independent of the emitter."""
 
 from __future__ import annotations
 

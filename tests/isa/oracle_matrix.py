@@ -1,4 +1,4 @@
-"""What tensor cores give, in exact numbers, from the formulas of the published models.
+"""Results of tensor cores, in exact numbers, by the formulas of the published models.
 
 Source: arXiv 2511.10909 (MMA-Sim), section on Nvidia's fused dot-product-add with truncation; arXiv 2512.07004.
 """
@@ -26,7 +26,7 @@ RULES = {
 #: Exponent bits, fraction bits and bias.
 FORMATS = {"f16": (5, 10, 15), "bf16": (8, 7, 127), "tf32": (8, 10, 127), "e4m3": (4, 3, 7), "e5m2": (5, 2, 15),
            "e3m2": (3, 2, 3), "e2m3": (2, 3, 1), "e2m1": (2, 1, 1), "f32": (8, 23, 127)}  # fmt: skip
-#: Those without infinity and NaN, of 6 and 4 bits.
+#: Formats of 6 and 4 bits, without infinity and NaN.
 FINITE = ("e3m2", "e2m3", "e2m1")
 _LEAST = -126
 _NAN = float("nan")
@@ -35,7 +35,7 @@ _NAN = float("nan")
 @functools.lru_cache(1 << 17)
 def value_of(bits: int, name: str) -> float:
     """The number that a pattern of a format stands for; each fits a double."""
-    bits >>= {"tf32": 13, "e2m1": 2}.get(name, 0)  # e2m1 lies amid its byte
+    bits >>= {"tf32": 13, "e2m1": 2}.get(name, 0)  # e2m1 is in the middle of its byte
     exponent_bits, fraction_bits, bias = FORMATS[name]
     sign = -1.0 if bits >> (exponent_bits + fraction_bits) & 1 else 1.0
     field = bits >> fraction_bits & (1 << exponent_bits) - 1
@@ -57,7 +57,7 @@ def exponent_of(x: float, name: str) -> int:
 
 
 def rounded(number: int, unit: int, name: str, kept: int) -> int:
-    """The bits of `number` times 2 to `unit`: float32 is cut off behind `kept` bits, float16 rounded to even."""
+    """The bits of `number` times 2 to `unit`: float32 is truncated after `kept` bits, float16 rounded to even."""
     if number == 0:
         return 0
     return bits_of(_kept(number, unit, name, kept if name == "f32" else FORMATS[name][1], nearest=name != "f32"), name)
@@ -100,7 +100,7 @@ def _fma(a: float, b: float, c: float, name: str) -> float:
 
 @np.errstate(invalid="ignore")
 def by_halves(a: Any, b: Any, c: Any, types: tuple[str, str, str], capability: str) -> Any:
-    """What the assembler makes of 8-bit products for 9.0 and 10.0: F2FP to float16, HMMA twice from 0, then FADD."""
+    """The assembler's code for 8-bit products on 9.0 and 10.0: F2FP to float16, HMMA twice from 0, then FADD."""
     of_a, of_b, of_c = types
     total: Any = 0
     for low in (True, False):
@@ -147,9 +147,9 @@ def of_warpgroup(a: Any, b: Any, c: Any, types: tuple[str, str, str]) -> Any:
     return in_groups(a, b, c, types, (32, 13, 13)) if types[0] in ("e4m3", "e5m2") else dot(a, b, c, types, "9.0")
 
 
-@np.errstate(invalid="ignore")  # infinities meet
+@np.errstate(invalid="ignore")  # infinities of both signs
 def in_groups(a: Any, b: Any, c: Any, types: tuple[str, str, str], rule: tuple[int, int, int]) -> Any:
-    """Groups of products, each added at once to what is there; of arrays, along their last axis.
+    """Groups of products, each added in one step to the earlier sum; of arrays, along their last axis.
 
     Doubles hold every product of two elements, times a power of two, and every sum of what the unit leaves of them.
     """

@@ -1,4 +1,4 @@
-"""An mbarrier as the manual's sentences have it, one operation after another, on Python's integers.
+"""An mbarrier by the manual's sentences, one operation after another, on Python's integers.
 
 Source: PTX ISA, 9.7.13.15.1 to 9.7.13.15.6 (contents of an mbarrier object, phases, tx-count, expect-tx, complete-tx,
 arrive-on).
@@ -12,7 +12,7 @@ MOST = (1 << 20) - 1
 
 
 class RefusedError(Exception):
-    """The manual does not define what this does."""
+    """The manual does not define this operation."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Mbarrier:
             raise RefusedError
 
     def _end_phase(self) -> None:
-        """The phase is complete when both are zero; the next begins with as many arrivals pending as are expected."""
+        """The phase is complete when both are zero; the next begins with the expected number of pending arrivals."""
         if self.pending_arrivals == 0 and self.tx_count == 0:
             self.phase += 1
             self.pending_arrivals = self.expected_arrivals

@@ -1,7 +1,7 @@
-"""What lanes learn from each other, lane by lane on lists; knows nothing of the emitter.
+"""Values that lanes exchange, lane by lane on lists; independent of the emitter.
 
 Every oracle takes a name, the set of executing lanes, and a list of 32 values for each source. It returns a list of 32
-values for each destination; what lanes receive that do not execute is not compared.
+values for each destination; values of inactive lanes are not compared.
 """
 
 from __future__ import annotations

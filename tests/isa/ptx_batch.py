@@ -1,6 +1,6 @@
-"""Instruction forms run through PTX text: many in one kernel, under a guard or in a branch, some lanes not executing.
+"""Instruction forms run through PTX text: many in one kernel, under a guard or in a branch, with some inactive lanes.
 
-Where `harness` runs a row's meaning alone, this runs what a user runs: parser, shapes, masks, machine code.
+`harness` runs only a row's meaning; this module runs all that a user runs: parser, shapes, masks, machine code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewright.simt import launch
 from tilewright.simt.isa.table import Form
 from tilewright.simt.translate.code import element_type
 
-#: What a destination holds before: a lane that does not execute must keep it.
+#: The earlier value of a destination, which an inactive lane must keep.
 SENTINEL = 0x5A5A5A5A5A5A5A5A
 _REGISTER = {
     "i1": "%p",

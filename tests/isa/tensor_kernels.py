@@ -1,4 +1,4 @@
-"""Kernels that use tensor memory: it is filled from an array, something is done, and all of it is copied out."""
+"""Kernels that use tensor memory: they fill it from an array, execute a body, and copy all of it out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.programs import Program
 from tilewright.simt import launch
 
 LANES, COLUMNS, THREADS = 128, 512, 128
-#: What a column is moved in, by 32 registers.
+#: Columns that 32 registers move.
 _STEP = 32
 
 
@@ -100,7 +100,7 @@ tcgen05.fence::after_thread_sync;
 def run(
     source: str | Program, tensor: np.ndarray, shared: np.ndarray | None = None, given: np.ndarray | None = None
 ) -> np.ndarray:
-    """What is in tensor memory in the end, (lanes, columns) of 32 bits."""
+    """The final contents of tensor memory, (lanes, columns) of 32 bits."""
     program = Program.from_ptx(source) if isinstance(source, str) else source
     out = np.zeros((LANES, COLUMNS), np.uint32)
     shared = np.zeros(16, np.uint8) if shared is None else shared

@@ -1,6 +1,6 @@
-"""Two ways in which LLVM's code for AArch64 is wrong, and that forms are written around them.
+"""Two faults in LLVM's code for AArch64, which forms avoid.
 
-Both were found by running `tests/isa` on an emulated AArch64 processor; here the machine code is only looked at.
+Both were found by running `tests/isa` on an emulated AArch64 processor; these tests only read the machine code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def assembly(table: Table, name: str) -> str:
 
 @pytest.mark.parametrize("name", ["atom.cas.b128", "atom.global.cas.b128", "atom.shared.cas.b128"])
 def test_a_swap_of_128_bits_is_a_call(name: str) -> None:
-    # In line, the loop of ldxp and stxp changes flags that a branch behind it reads.
+    # In line, the loop of ldxp and stxp changes flags that a later branch reads.
     loop = assembly(atomic.rows, name).split("f0:")[1].split(".Lfunc_end")[0]
     assert re.search(r"\bbl\ttw\.atom\.cas\.b128", loop)
     assert "xp\t" not in loop

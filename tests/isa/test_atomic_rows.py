@@ -1,4 +1,4 @@
-"""Atomic forms: what they leave in memory and give back, and that threads do not lose each other's updates."""
+"""Atomic forms: their results in memory and registers, and parallel updates, none of which may be lost."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ QUALIFIERS = ("sem", "scope", "space")
 
 
 def covering(forms: list[Form]) -> list[Form]:
-    """Of each row, operation, vector and type, forms that together show every value of every qualifier.
+    """For each row, operation, vector and type, forms that together have every value of every qualifier.
 
-    The forms differ in nothing else, and are more than ten thousand.
+    Forms differ only in these, and there are more than ten thousand.
     """
     seen: set[tuple[str, ...]] = set()
     chosen = []
@@ -47,7 +47,7 @@ def test_the_chosen_forms_show_every_qualifier_of_every_row():
 
 
 def mismatches(form: Form, memory: list[int], after: list[int], olds, columns) -> list[str]:
-    """Where memory, or what came back, is not what the oracle says."""
+    """Where memory or the returned value differs from the oracle."""
     types = signature(form)
     count, found = len(types.destinations), []
     for i in range(len(columns[0])):
@@ -72,7 +72,7 @@ def test_every_form_agrees_with_its_oracle(opcode):
     found = []
     for form in forms:
         core = (form.row.syntax, form["op"], form["vec"], form["type"])
-        # What another form has computed, with other qualifiers: a few values show that this one does.
+        # Another form with other qualifiers has the same code, so a few values are enough.
         count = 64 if levels.WHOLE or core not in seen else 16
         seen.add(core)
         types, rng = signature(form), random.Random(zlib.crc32(form.name.encode()))
@@ -93,7 +93,7 @@ def test_every_form_agrees_with_its_oracle(opcode):
     assert not found, "\n".join(found[:30])
 
 
-#: Form, operand, and what each of 50,000 updates adds to the number that memory then holds.
+#: Form, operand, and the amount that each of 50,000 updates adds to memory.
 CONTESTED = {
     "atom.add.u32": (3, 3),
     "red.add.u64": (5, 5),

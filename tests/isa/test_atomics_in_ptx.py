@@ -1,4 +1,4 @@
-"""Atomic forms in PTX text: on global and shared memory, on a place for each lane and on one for all."""
+"""Atomic forms in PTX text: on global and shared memory, at a place for each lane and at one for all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LANES = 32
 
 
 def plain_forms():
-    """Each operation and type, without qualifiers that change no value; .global where it does."""
+    """Each operation and type, without qualifiers that do not change values."""
     for form in forms_of(atomic.rows):
         if not form["sem"] and not form["scope"] and not form.has("L2::cache_hint"):
             if not form["space"] or (form["space"] == "global" and form["type"] == "f32"):
@@ -100,9 +100,9 @@ def test_each_lane_on_its_own_place(name):
     memory = sample(types.destination_types[:1], rng, LANES * count)[0]
     if ".cas." in name:
         columns[0] = [m if i % 2 else c for i, (m, c) in enumerate(zip(memory, columns[0], strict=True))]
-    # red.async of memory other than global is counted by an mbarrier: another instruction.
+    # an mbarrier counts red.async on other memory than global, so this is another instruction.
     spaces = (False, True) if not form["space"] and not form["vec"] and ".async" not in name else (False,)
-    # An address is made alike for every form: `make test` has half of them in either memory.
+    # Every form computes its address in the same way, so `make test` runs half of them in either memory.
     for shared in spaces if levels.WHOLE else spaces[zlib.crc32(name.encode()) % len(spaces) :][:1]:
         after, olds = run(form, columns, memory, per_lane=True, shared=shared)
         if form.row.opcode == "red":

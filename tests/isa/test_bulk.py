@@ -1,4 +1,4 @@
-"""Bulk copies: what they move, what they tell mbarriers, and what they refuse."""
+"""Bulk copies: the bytes that they move, their signals to mbarriers, and invalid operands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ end:
 
 
 def run(body: str, count: int, threads: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """What lies in `out`, and what was given."""
+    """The contents of `out`, and the input."""
     x, out = np.random.default_rng(count).integers(1, 255, SIZE, np.uint8), np.zeros(SIZE, np.uint8)
     launch(kernel(body), 1, threads, (out, x, np.uint32(count)))
     return out, x
@@ -121,7 +121,7 @@ cp.async.bulk.prefetch.L2.global [%x], %n;
         (stores(target="%out+0x4000000"), 64, "out of bounds global store"),
     ],
 )
-def test_what_is_refused(body: str, count: int, words: str) -> None:
+def test_copies_that_are_refused(body: str, count: int, words: str) -> None:
     with pytest.raises(KernelError, match=words) as caught:
         run(body, count)
     assert isinstance(caught.value, MemoryAccessError) or "multiple" in words
@@ -145,7 +145,7 @@ mad.wide.u32 %l2, %t, 4, %out; st.global.u32 [%l2], %r3;
     assert not tw.check(kernel(body), 1, 64, (np.zeros(SIZE, np.uint8), x, np.uint32(0)))
 
 
-def test_what_copies_move_is_counted() -> None:
+def test_bytes_that_copies_move_are_counted() -> None:
     x = np.zeros(SIZE, np.uint8)
     arguments = (x.copy(), x, np.uint32(1040))
     seen = launch(kernel(loads() + stores()), 1, 64, arguments, instruments=[Coalescing()]).results["coalescing"]

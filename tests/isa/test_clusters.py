@@ -1,4 +1,4 @@
-"""Clusters of several blocks: their registers, addresses, barrier and memory, against what NumPy makes of the same."""
+"""Clusters of several blocks: their registers, addresses, barrier and memory, against NumPy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ret;
 
 
 def run(body: str, blocks: Any, threads: int, directives: str = "", **options: Any) -> np.ndarray:
-    """What the threads leave in `out`, a row for each block."""
+    """The threads' results in `out`, a row for each block."""
     out = np.zeros((int(np.prod(blocks)), threads), np.uint32)
     launch(kernel(body, directives), blocks, threads, (out,), **options)
     return out
@@ -138,8 +138,8 @@ add.u32 %r6, %at, %r7; ld.shared.u32 %r8, [%r6]; st.global.u32 [%out], %r8;"""
     assert (run(body, blocks, threads, cluster=size) == expected).all()
 
 
-def test_addresses_say_whose_they_are() -> None:
-    """An address that a block leaves with another names the first one's memory there too."""
+def test_addresses_identify_their_block() -> None:
+    """An address that a block passes to another one still names the first block's memory."""
     body = f"""
 mad.lo.u32 %r9, %rank, 10, 3; st.shared.u32 [%at], %r9;
 mov.u32 %r5, 0; mapa.shared::cluster.u32 %r6, %at, %r5; mad.lo.u32 %r6, %rank, 8, %r6;
@@ -157,7 +157,7 @@ st.global.u32 [%out], %r8;"""
 
 
 def test_warps_arrive_early_and_wait_late() -> None:
-    """What comes between arrival and wait runs while others have not come; lanes arrive one by one too."""
+    """Code between arrival and wait runs before others arrive; lanes may also arrive one by one."""
     body = """
 st.shared.u32 [%at], %t; setp.lt.u32 %p1, %t, 7; @%p1 barrier.cluster.arrive.release; @!%p1 barrier.cluster.arrive;
 mov.u32 %r8, 0;
@@ -171,7 +171,7 @@ st.global.u32 [%out], %r8;"""
 
 
 def test_a_launch_without_a_cluster_barrier_runs_together() -> None:
-    """A block spins on what another block of its cluster stores, whichever of them runs first."""
+    """A block spins on a value that another block of its cluster stores, in any order of the blocks."""
     body = """
 mov.u32 %r5, 3; sub.u32 %r5, %r5, %rank; setp.eq.u32 %p1, %rank, 3; @%p1 bra S;
 bar.sync 0;
@@ -314,7 +314,7 @@ mad.lo.u32 %r7, %t, 4, %at; ld.shared.u32 %r8, [%r7]; st.global.u32 [%out], %r8;
 
 
 def test_lanes_arrive_at_a_block_each() -> None:
-    """Thread i of each block arrives at block i, which expects an arrival of every block; bytes are counted there."""
+    """Thread i of each block arrives at block i, which expects an arrival of every block; it also counts bytes."""
     body = f"""
 mov.u32 %r18, 5; BEGIN
 setp.lt.u32 %p1, %t, 4; mapa.shared::cluster.u32 %r6, %bar, %t;
@@ -335,7 +335,7 @@ COPIES = {
 
 @pytest.mark.parametrize("name", COPIES)
 def test_bulk_copies_to_another_block(name: str) -> None:
-    """A thread of each block copies 128 bytes to the next block, and the mbarrier there hears of them."""
+    """A thread of each block copies 128 bytes to the next block, and signals the mbarrier there."""
     body = f"""
 mov.u32 %r18, 1; mov.u32 %r10, tile; mad.lo.u32 %r11, %t, 4, %r10; mad.lo.u32 %r8, %rank, 100, %t;
 st.shared.u32 [%r11], %r8; fence.proxy.async; st.global.u32 [%out], %r8;
@@ -353,7 +353,7 @@ mad.lo.u32 %r7, %t, 4, %at; ld.shared.u32 %r8, [%r7]; st.global.u32 [%out], %r8;
 
 @pytest.mark.parametrize("mask", [0b1111, 0b0110, 0b1000])
 def test_multicast(mask: int) -> None:
-    """The first block's copy comes to the same place of each block that the mask names, and to its mbarrier."""
+    """The first block's copy goes to the same place of each block in the mask, and signals its mbarrier."""
     body = f"""
 mov.u32 %r18, 1; mov.u32 %r8, 7; mad.lo.u32 %r11, %t, 4, %at; st.shared.u32 [%r11], %r8;
 add.u32 %r8, %t, 50; st.global.u32 [%out], %r8; mul.wide.u32 %l3, %t, 4; sub.u64 %l3, %out, %l3; BEGIN
@@ -388,7 +388,7 @@ def test_wrong_places_of_other_blocks_are_faults(body: str, message: str) -> Non
         run_with_bars(f"mov.u32 %r18, 1; BEGIN {body}", 2, 4, 2)
 
 
-def test_bytes_that_never_come_from_another_block_are_a_deadlock() -> None:
+def test_bytes_that_never_arrive_from_another_block_are_a_deadlock() -> None:
     body = f"""
 mov.u32 %r18, 1; BEGIN setp.eq.u32 %p1, %rank, 0; @%p1 bra done;
 @%p8 mbarrier.arrive.expect_tx.shared::cta.b64 %l4, [%bar], 64;
@@ -399,7 +399,7 @@ done: {SYNC}"""
     assert "others wait at the barrier of the cluster" in str(raised.value)
 
 
-def test_checks_find_nothing_in_what_blocks_hand_on() -> None:
+def test_checks_find_nothing_in_data_that_blocks_pass_on() -> None:
     """Arrivals at other blocks' mbarriers, copies between blocks and multicast are no findings."""
     arrive = f"""
 mov.u32 %r18, 40; BEGIN

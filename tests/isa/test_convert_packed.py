@@ -41,7 +41,7 @@ def finite_values(name: str) -> list[Fraction]:
 
 
 def to_small(name: str, source: str, pattern: int, relu: bool) -> int:
-    """The pattern of the nearest value, of two equally near the one with an even pattern."""
+    """The pattern of the nearest value, ties to the even pattern."""
     exponent, fraction, nans, _, _ = SMALL[name]
     values = finite_values(name)
     sign, magnitude = decode(source, pattern)
@@ -78,7 +78,7 @@ def to_half(parts: list[str], name: str, x: int) -> int:
 
 
 def to_tf32(parts: list[str], x: int) -> int:
-    """A float of 10 fraction bits in the place of one of 23."""
+    """A float with 10 fraction bits in place of 23."""
     sign, magnitude = decode("f32", x)
     if magnitude == "nan":
         return canonical("f32")

@@ -1,4 +1,4 @@
-"""Tests of what stands in for numba-cuda's driver need numba-cuda, and one simulated GPU at a time."""
+"""Tests of the simulated driver need numba-cuda, and one simulated GPU at a time."""
 
 from __future__ import annotations
 

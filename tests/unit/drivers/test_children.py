@@ -1,4 +1,4 @@
-"""What processes that a program starts tell of their launches."""
+"""Reports of launches in processes that a program starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_two_processes_with_one_number_write_two_reports(tmp_path: Path):
 
 @pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 @pytest.mark.parametrize("halves", [1, 2])
-def test_what_is_asked_between_two_launches_does_not_end_what_the_first_left_out(halves: int):
+def test_a_report_between_two_launches_keeps_elements_that_the_first_left_out(halves: int):
     @cuda.jit
     def half(out, first):
         i = cuda.grid(1) + first
@@ -50,4 +50,4 @@ def test_what_is_asked_between_two_launches_does_not_end_what_the_first_left_out
         for first in (0, 32)[:halves]:
             half[1, 32](out, first)
             between = [finding.code for finding in gpu.findings]
-    assert bool(between) == (halves == 1), "the half that is left out is reported as long as nothing writes it"
+    assert bool(between) == (halves == 1), "the half left out is reported until it is written"

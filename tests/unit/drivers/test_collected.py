@@ -17,13 +17,13 @@ from tilewright.simt.observer import Launch, Observer
 
 @pytest.fixture(autouse=True)
 def earlier_tests_left_alone() -> None:
-    """Collections below look at what these tests make: all that thousands of tests have left takes half a second."""
+    """Collections below examine only objects of these tests: those of thousands of tests take half a second."""
     gc.collect()
     gc.freeze()
 
 
 def collect() -> None:
-    """Let go of what nobody refers to; numba-cuda would wait for some more."""
+    """Free unreferenced objects; numba-cuda would wait for some more."""
     gc.collect()
     context = cuda.current_context()
     for pending in (context.memory_manager.deallocations, context.deallocations):
@@ -38,7 +38,7 @@ def double(x: Any) -> None:
 
 
 class Dropping(Observer):
-    """Lets go of one array each time that it is told of something: as the collector does, at any moment."""
+    """Frees one array at each event: as the collector does, at any time."""
 
     def __init__(self) -> None:
         self.held: list[Any] = []
@@ -66,7 +66,7 @@ class Dropping(Observer):
 @pytest.mark.parametrize(
     "make", [lambda: cuda.pinned_array(64), lambda: cuda.managed_array(64), lambda: cuda.to_device(np.zeros(64))]
 )
-def test_arrays_collected_while_a_launch_looks_at_all_of_them(make: Any) -> None:
+def test_arrays_collected_while_a_launch_walks_all_of_them(make: Any) -> None:
     dropping = Dropping()
     with tw.simulated_gpu(observers=[dropping]) as gpu:
         kept = [make() for _ in range(6)]
@@ -82,7 +82,7 @@ def test_arrays_collected_while_a_launch_looks_at_all_of_them(make: Any) -> None
         assert len(gpu.memory.allocations()) == len(gpu.host_visible) + 1
 
 
-def test_memory_is_freed_at_once_outside_of_driver_calls() -> None:
+def test_memory_is_freed_immediately_outside_driver_calls() -> None:
     with tw.simulated_gpu() as gpu:
         x = cuda.to_device(np.ones(64))
         collect()
@@ -95,7 +95,7 @@ def test_memory_is_freed_at_once_outside_of_driver_calls() -> None:
         assert x.size == 64
 
 
-def test_threads_that_allocate_launch_and_let_go_at_once() -> None:
+def test_threads_that_allocate_launch_and_free_in_parallel() -> None:
     wrong = []
 
     def work(gpu: SimulatedGpu, number: int) -> None:

@@ -1,4 +1,4 @@
-"""CuPy on the simulated GPU. CuPy must be imported while one is in place, so programs run in processes of their own."""
+"""CuPy on the simulated GPU. CuPy must be imported while one is in place, so programs run in their own processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ran(folder: Path, command: str, text: str) -> subprocess.CompletedProcess[st
     return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_kernels_of_all_kinds_give_what_numpy_gives(tmp_path: Path) -> None:
+def test_kernels_of_all_kinds_agree_with_numpy(tmp_path: Path) -> None:
     text = """
 assert (y.get() == 2 * np.arange(100, dtype='f4')).all()
 squares = cupy.ElementwiseKernel('T x', 'T y', 'y = x * x', 'squares')
@@ -80,7 +80,7 @@ def test_findings_and_counts_are_at_the_lines_of_the_kernel_s_text(tmp_path: Pat
     assert "if (i < n) c[i] = a[i] + b[i];" in counted.stdout
 
 
-def test_errors_say_what_the_machine_says_and_what_is_closed(tmp_path: Path) -> None:
+def test_errors_have_the_machine_s_message_and_closed_gpus_are_named(tmp_path: Path) -> None:
     text = """
 try:
     add((1000,), (128,), (x, x, y, 1_000_000))

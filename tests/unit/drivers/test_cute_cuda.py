@@ -49,8 +49,8 @@ assert torch.equal(c, a.float() @ b.float().T)
 print(compiled.__ptx__.split(".target ")[1].split()[0], compiled.__ptx__.count("mma.sync"))
 """
 
-#: Each block doubles 16 x 64 of a matrix of NumPy's, which a copy of a box brings; or does not wait for it, and goes on
-#: a row too far.
+#: Each block doubles 16 x 64 of a matrix of NumPy's, which a copy of a box loads; or does not wait for it, and
+#: continues one row too far.
 BOXES = """
 import sys
 import numpy as np, cutlass, cutlass.cute as cute, cutlass.testing as testing
@@ -125,7 +125,7 @@ def test_copies_of_boxes_between_arrays_of_numpy_and_their_predicted_time(tmp_pa
     assert 1 < float(microseconds) < 10  # of a launch that waits for memory once
 
 
-def test_findings_stand_at_the_kernels_line_and_name_its_arguments(tmp_path: Path) -> None:
+def test_findings_are_at_the_kernels_line_and_name_its_arguments(tmp_path: Path) -> None:
     found = checked(tmp_path, "races")
     line = {text: at for at, text in enumerate(BOXES.splitlines(), 1)}
     copy = line["        cute.copy(load, parts, own, tma_bar_ptr=barrier)"]

@@ -1,4 +1,4 @@
-"""Driver calls: what they give, and the codes of those that are wrong."""
+"""Driver calls: their results, and the codes of wrong ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_has_the_driver_s_code(binding: Binding, name: str) -> None:
+def test_wrong_calls_have_the_driver_s_code(binding: Binding, name: str) -> None:
     arguments, expected = WRONG[name]
     assert code(getattr(binding, name)(*arguments)) == expected
 
@@ -88,7 +88,7 @@ def test_registering_twice_is_refused(binding: Binding) -> None:
 
 
 def test_a_copy_to_mapped_host_memory_stays(binding: Binding) -> None:
-    """The device has a copy of such memory, which is written back after each use; it must have what was copied too."""
+    """The device has a copy of such memory, which is written back after each use, so the copy must reach it too."""
     held, source = ctypes.create_string_buffer(b"-" * 12, 12), ctypes.create_string_buffer(b"0123456789", 10)
     _, pointer = binding.cuMemAlloc(10)
     start = ctypes.addressof(held)
@@ -122,7 +122,7 @@ def test_resetting_the_device_frees_everything(gpu: SimulatedGpu, binding: Bindi
 
 
 def test_memory_can_be_freed_while_another_thread_holds_the_lock(gpu: SimulatedGpu, binding: Binding) -> None:
-    """As when Python collects an array on a thread of the machine's, while a launch waits for that thread."""
+    """Python may collect an array on one of the machine's threads, while a launch waits for that thread."""
     import threading
 
     _, pointer = binding.cuMemAlloc(64)

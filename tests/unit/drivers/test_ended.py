@@ -1,4 +1,4 @@
-"""What outlives its simulated GPU, or a reset of it, is an error to use, and never means another one's memory."""
+"""Objects that outlive their simulated GPU, or its reset: use is an error, and never reaches another GPU."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def doubled(x, out):
 
 
 class Alias:
-    """What another library sees of a device array: an address."""
+    """A device array as another library sees it: an address."""
 
     def __init__(self, array: Any) -> None:
         self.__cuda_array_interface__ = dict(array.__cuda_array_interface__)
 
 
 class Things:
-    """What a program makes on a device."""
+    """Objects that a program makes on a device."""
 
     def __init__(self) -> None:
         self.array = cuda.to_device(HOST)
@@ -89,7 +89,7 @@ USES: dict[str, Callable[[Things], object]] = {
 
 
 @pytest.mark.parametrize("check", [False, True], ids=["run", "check"])
-def test_what_is_of_a_gpu_that_has_ended_is_refused(check: bool) -> None:
+def test_objects_of_an_ended_gpu_are_refused(check: bool) -> None:
     with tw.simulated_gpu("a100"):
         things = Things()
     with tw.simulated_gpu(check=check) as gpu:
@@ -111,7 +111,7 @@ def reset() -> None:
 
 
 @pytest.mark.parametrize("end", [cuda.close, reset])
-def test_what_is_from_before_a_reset_is_refused(end: Callable[[], None]) -> None:
+def test_objects_from_before_a_reset_are_refused(end: Callable[[], None]) -> None:
     with tw.simulated_gpu():
         things = Things()
         end()
@@ -123,7 +123,7 @@ def test_what_is_from_before_a_reset_is_refused(end: Callable[[], None]) -> None
         assert other.copy_to_host().tolist() == (2 * HOST).tolist()
 
 
-def test_a_gpu_within_another_has_addresses_of_its_own() -> None:
+def test_a_gpu_within_another_has_its_own_addresses() -> None:
     with tw.simulated_gpu():
         outer = cuda.to_device(HOST)
         with tw.simulated_gpu():
@@ -136,7 +136,7 @@ def test_a_gpu_within_another_has_addresses_of_its_own() -> None:
         assert (outer.copy_to_host().tolist(), after.copy_to_host()[1]) == (HOST.tolist(), 3)
 
 
-def test_a_gpu_s_own_memory_is_given_back_when_it_ends() -> None:
+def test_a_gpu_s_own_memory_is_freed_when_it_ends() -> None:
     with tw.simulated_gpu() as gpu:
         things = Things()
         with cuda.mapped(HOST.copy()):

@@ -1,4 +1,4 @@
-"""TW305: the host's uses of memory that it shares with the device, before and after it has waited for streams."""
+"""TW305: the host's uses of memory that it shares with the device, before and after it waits for streams."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_finding_names_the_array_the_work_and_their_lines() -> None:
     assert (finding.details["array"], finding.details["others"]) == ("result", [f"{__file__}:{finding.line - 2}"])
 
 
-def test_arrays_are_what_they_are_where_nobody_checks() -> None:
+def test_arrays_are_unchanged_without_a_check() -> None:
     from numba.cuda.cudadrv.devicearray import ManagedNDArray, MappedNDArray
 
     with tw.simulated_gpu("h100") as gpu:
@@ -206,7 +206,7 @@ def test_arrays_are_what_they_are_where_nobody_checks() -> None:
     assert kinds == [np.ndarray, MappedNDArray, ManagedNDArray]
 
 
-def test_a_gpu_that_is_checked_for_a_while_tells_of_arrays_made_meanwhile() -> None:
+def test_a_temporary_check_reports_arrays_made_meanwhile() -> None:
     with tw.simulated_gpu("h100") as gpu:
         checks = Checks(gpu="h100")
         with patches.observing(gpu, checks):
@@ -214,7 +214,7 @@ def test_a_gpu_that_is_checked_for_a_while_tells_of_arrays_made_meanwhile() -> N
             _ = scene.fetch().pinned[0]
         assert [one.code for one in checks.findings] == ["TW305"]
         assert type(cuda.pinned_array(N)) is np.ndarray
-        assert scene.pinned[1] == 1, "what is not waited for is nobody's any more"
+        assert scene.pinned[1] == 1, "unfinished work has no owner any more"
 
 
 def test_results_are_the_same_as_without_a_check() -> None:

@@ -1,4 +1,4 @@
-"""Names of packages are replaced when the program imports them, however it looked for them before."""
+"""Names of packages are replaced when the program imports them, even if it looked for them before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tilewright.drivers import imported
 
 
-def test_who_only_asks_for_a_spec_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_request_for_a_spec_alone_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "waited_for_here.py").write_text("answer = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     table: Any = ModuleType("table_of_names")

@@ -1,4 +1,4 @@
-"""The driver's library: programs that call the driver in C, as `cuda.bindings` and `cuda.core` do."""
+"""The simulated libcuda: programs that call the driver in C, as `cuda.bindings` and `cuda.core` do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ extern "C" __global__ void saxpy(float a, const float *x, float *y, size_t n) {
 
 
 def given(result: Any) -> Any:
-    """What a call of the driver gives, which must be right."""
+    """The result of a call of the driver, which must succeed."""
     code, *values = result
     assert int(code) == 0, driver.cuGetErrorString(code)
     return values[0] if len(values) == 1 else tuple(values)
@@ -106,7 +106,7 @@ def test_a_made_library_jumps_to_its_slots_and_is_found_by_its_name() -> None:
 
 
 def test_prototypes_are_those_of_the_headers() -> None:
-    """Of every row: a parameter for each of the header's, passed in as many bytes, and given where it points to one."""
+    """Every row has the header's parameters, with the same number of bytes, and pointers where the header has them."""
     headers = list(Path(driver.__file__).parents[2].glob("nvidia/*/include/cuda_runtime_api.h"))
     if not headers:
         pytest.skip("not run: the vendor's headers are not installed")
@@ -140,7 +140,7 @@ def test_a_program_of_the_driver_runs(context: SimulatedGpu, ptx: bytes) -> None
     assert driver.cuModuleGetFunction(saxpy.module, b"saxpy")[0] == driver.CUresult.CUDA_ERROR_INVALID_HANDLE
 
 
-def test_parameters_come_in_a_buffer_and_a_configuration_too(context: SimulatedGpu, ptx: bytes) -> None:
+def test_parameters_may_come_in_a_buffer_and_a_configuration(context: SimulatedGpu, ptx: bytes) -> None:
     saxpy = Saxpy(ptx, 32)
     config = driver.CUlaunchConfig()
     config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1
@@ -202,7 +202,7 @@ def test_a_module_lives_on_the_next_gpu(ptx: bytes) -> None:
             kernels.append(saxpy.kernel)
             given(saxpy.launch(8))
             assert saxpy.result[1] == 6.0
-    assert int(driver.cuCtxSynchronize()[0]) != 0  # none is in place
+    assert int(driver.cuCtxSynchronize()[0]) != 0  # no GPU is in place
 
 
 def test_memory_calls(context: SimulatedGpu) -> None:

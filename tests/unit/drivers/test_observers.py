@@ -1,4 +1,4 @@
-"""What observers are told: memory, launches and their arguments, and instruments for them."""
+"""Events that observers get: memory, launches and their arguments, and instruments for them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_memory_and_launches_in_order() -> None:
     assert isinstance(error, tw.KernelError)
 
 
-def test_memory_that_both_sides_write_is_reported_of_before_each_launch() -> None:
+def test_memory_that_both_sides_write_has_an_event_before_each_launch() -> None:
     diary = Diary()
     with tw.simulated_gpu("h100", observers=[diary]):
         shared = cuda.managed_array(32, np.float64)

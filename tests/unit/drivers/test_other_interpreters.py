@@ -11,7 +11,7 @@ from pathlib import Path
 from tilewright.drivers.children import in_children
 
 
-def test_an_interpreter_without_tilewright_imports_numba_and_says_what_it_lacks(tmp_path: Path) -> None:
+def test_an_interpreter_without_tilewright_imports_numba_and_reports_the_lack(tmp_path: Path) -> None:
     venv.create(tmp_path / "other", with_pip=False, symlinks=True)
     package = tmp_path / "packages" / "numba" / "cuda"
     package.mkdir(parents=True)

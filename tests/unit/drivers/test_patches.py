@@ -1,4 +1,4 @@
-"""The table of names: all are there, all are put back."""
+"""The table of names: all exist, all are restored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_numba_cuda_has_the_name(module: str, name: str) -> None:
     numba_names.owner_of(module, name)
 
 
-def test_a_name_that_is_gone_is_reported_by_its_name() -> None:
+def test_a_missing_name_is_reported() -> None:
     with pytest.raises(AttributeError, match="launch_everything"):
         numba_names.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
 
@@ -50,7 +50,7 @@ def test_every_driver_call_is_one_of_the_driver_s(name: str) -> None:
 
 
 def state() -> list[Any]:
-    """What stands under each name, and what numba-cuda's driver knows."""
+    """The object under each name, and the state of numba-cuda's driver."""
     found = []
     for module, name in NAMES:
         owner, last = numba_names.owner_of(module, name)
@@ -58,7 +58,7 @@ def state() -> list[Any]:
     return [*found, dict(vars(numba_driver.driver))]
 
 
-def test_everything_is_put_back() -> None:
+def test_everything_is_restored() -> None:
     before = state()
     with tw.simulated_gpu():
         assert all(now is not then for now, then in zip(state()[:-1], before[:-1], strict=True))
@@ -66,7 +66,7 @@ def test_everything_is_put_back() -> None:
     assert state() == before
 
 
-def test_everything_is_put_back_after_an_error() -> None:
+def test_everything_is_restored_after_an_error() -> None:
     before = state()
     with pytest.raises(KeyError), tw.simulated_gpu():
         raise KeyError
@@ -89,7 +89,7 @@ def test_arrays_that_outlive_the_gpu_free_nothing(recwarn: pytest.WarningsRecord
     assert capfd.readouterr().err == ""
 
 
-def test_a_kernel_is_loaded_anew_on_each_gpu() -> None:
+def test_a_kernel_is_loaded_again_on_each_gpu() -> None:
     x = np.zeros(4, np.int64)
     for name in ("h100", "a100", "h100"):
         with tw.simulated_gpu(name) as gpu:
@@ -112,14 +112,14 @@ def test_ctrl_c_while_an_argument_is_typed_is_not_lost(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(dispatcher, "typeof", typed)
     with tw.simulated_gpu(), pytest.raises(KeyboardInterrupt):
-        add_one[1, 32](np.zeros((1, 2, 1, 2, 1), np.int8))  # of no type that C has met
+        add_one[1, 32](np.zeros((1, 2, 1, 2, 1), np.int8))  # of a type unknown to C so far
         for _ in range(500):
             time.sleep(0.01)
     assert struck
 
 
 @pytest.mark.parametrize("compiled_by", ["the simulated GPU", "a program"])
-def test_ctrl_c_while_registries_are_read_leaves_the_compiler_whole(compiled_by: str) -> None:
+def test_ctrl_c_while_registries_are_read_leaves_the_compiler_intact(compiled_by: str) -> None:
     from numba.cuda.descriptor import cuda_target
 
     class Striking(list[Any]):

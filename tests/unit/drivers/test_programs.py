@@ -1,4 +1,4 @@
-"""What programs do with numba.cuda, on the simulated GPU."""
+"""Programs of numba.cuda on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_random_numbers_reductions_and_ufuncs() -> None:
     assert hypot(np.full(7, 3.0), 4.0).tolist() == [5.0] * 7
 
 
-def test_the_device_tells_of_itself(gpu: SimulatedGpu, capsys: Any) -> None:
+def test_the_device_describes_itself(gpu: SimulatedGpu, capsys: Any) -> None:
     assert cuda.is_available()
     assert cuda.detect()
     assert "NVIDIA H100" in capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_a_stray_access_names_line_block_and_thread() -> None:
     assert raised.value.code.name == "CUDA_ERROR_ILLEGAL_ADDRESS"
     line = stray.py_func.__code__.co_firstlineno + 2
     assert raised.value.line.endswith(f"test_programs.py:{line}")
-    saxpy[1, 32](1, x, x)  # and the program can go on
+    saxpy[1, 32](1, x, x)  # and the program can continue
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_launches_that_no_gpu_accepts(grid: Any, block: Any, shared: int) -> Non
 
 
 def test_host_arrays_are_copied_within_their_own_memory(tmp_path: Any) -> None:
-    """numba-cuda itself would read and write as many bytes from the first element on as all elements have."""
+    """numba-cuda itself would access contiguous memory from the first element on, of the size of all elements."""
 
     @cuda.jit
     def first(x, out):

@@ -1,4 +1,4 @@
-"""Programs run as the interpreter would run them, from Python, the command line and pytest."""
+"""Programs run as the interpreter runs them, from Python, the command line and pytest."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_traceback_is_the_program_s_own(program: Path) -> None:
     assert f"{program}:9" in lines[-1]
 
 
-def test_a_program_that_is_not_there_is_reported(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported(tmp_path: Path) -> None:
     done = run("run", tmp_path / "nothing.py")
     assert done.returncode == 2
     assert "SCRIPT must be a Python program that can be read" in " ".join(done.stderr.split())
@@ -104,7 +104,7 @@ def test_exit_statuses(tmp_path: Path, text: str, status: int, capsys: Any) -> N
     assert ("bad" in capsys.readouterr().err) == ("bad" in text)
 
 
-def test_a_program_s_own_hook_tells_what_ended_it(tmp_path: Path, capsys: Any) -> None:
+def test_a_program_s_own_hook_reports_what_ended_it(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "hooked.py"
     file.write_text(
         "import sys\nsys.excepthook = lambda kind, error, frames: print('mine', error, frames.tb_lineno)\n1/0\n"
@@ -115,7 +115,7 @@ def test_a_program_s_own_hook_tells_what_ended_it(tmp_path: Path, capsys: Any) -
     assert capsys.readouterr() == ("mine division by zero 3\n", "")
 
 
-#: A kernel's lines of which one is wrong -> the last lines that are told.
+#: A kernel's lines, one of them wrong -> the last lines of the report.
 WRONG_KERNELS = {
     "    x[0] = foo(n)": ["NameError: name 'foo' is not defined", 'in kernel k: File "{file}", line 5:'],
     "    y = 'text' + n\n    x[0] = 1": ["No implementation of function", 'in kernel k: File "{file}", line 5:'],
@@ -143,7 +143,7 @@ def test_a_kernel_that_does_not_compile_is_reported_once_with_its_line(
     ]
     for part in WRONG_KERNELS[lines]:
         assert part.format(file=file) in shown
-    monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")  # all frames are the exception's own still
+    monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")  # the exception still has all of its frames
     with tw.simulated_gpu():
         run_program(Target(str(file))).report()
     shown = capsys.readouterr().err
@@ -173,7 +173,7 @@ def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:
 
 
 def test_threads_of_others_are_not_waited_for(tmp_path: Path) -> None:
-    """The pools of Dask and zarr in the process that calls stay for good."""
+    """The pools of Dask and zarr in the calling process never end."""
     file, over = tmp_path / "nothing.py", threading.Event()
     file.write_text("")
     other = threading.Thread(target=over.wait)
@@ -198,7 +198,7 @@ def test_pytest_s_option(tmp_path: Path, option: str, found: str) -> None:
     assert f"simulated GPU: NVIDIA {found}" in done.stdout
 
 
-def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
+def test_pytest_s_option_refuses_unknown_gpus(tmp_path: Path) -> None:
     command = [*PYTEST, str(tmp_path), "--simulated-gpu=voodoo"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
@@ -207,7 +207,7 @@ def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("taken", ["test_it.py", "test_it.py::test_it"])
-def test_pytest_s_option_that_took_a_file_for_a_name_says_so(tmp_path: Path, taken: str) -> None:
+def test_pytest_s_option_that_took_a_file_as_its_name_reports_it(tmp_path: Path, taken: str) -> None:
     (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
     command = [*PYTEST, "--simulated-gpu", taken]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

@@ -1,4 +1,4 @@
-"""Arrays with a gap after each row: what a kernel computes is the same, and what goes past a row is seen."""
+"""Arrays with a gap after each row: results of kernels are the same, and accesses past a row are found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def codes(checks: Checks) -> list[str]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex128])
-def test_host_and_device_arrays_come_back_as_they_would(dtype):
+def test_host_and_device_arrays_are_copied_back_as_without_gaps(dtype):
     host, checks = np.arange(15).reshape(3, 5).astype(dtype), Checks()
     with simulated_gpu(observers=[checks]):
         device = cuda.to_device(host)
@@ -40,7 +40,7 @@ def test_host_and_device_arrays_come_back_as_they_would(dtype):
     assert codes(checks) == []
 
 
-def test_an_index_past_its_row_is_seen_inside_the_allocation():
+def test_an_index_past_its_row_is_found_inside_the_allocation():
     checks = Checks()
     with simulated_gpu(observers=[checks]):
         past_the_row[1, 32](np.ones((4, 6), np.float32), np.zeros((4, 6), np.float32))
@@ -84,7 +84,7 @@ def test_views_that_share_memory_stay_as_they_are():
     assert codes(checks) == []
 
 
-def test_what_was_never_written_is_not_written_by_the_copy():
+def test_the_copy_does_not_count_as_a_write():
     checks = Checks()
     with simulated_gpu(observers=[checks]):
         device = cuda.device_array((3, 5), np.float32)
@@ -123,7 +123,7 @@ def test_a_host_array_passed_twice_is_two_arrays():
     assert results[0] == results[1]
 
 
-def test_one_gpu_within_another_has_memory_of_its_own():
+def test_one_gpu_within_another_has_its_own_memory():
     with simulated_gpu():
         outer = cuda.to_device(np.full(100, 7, np.int32))
         with simulated_gpu():

@@ -1,4 +1,4 @@
-"""Tensor maps by the driver's calls: what a program makes by them, and what they refuse."""
+"""Tensor maps by the driver's calls: valid maps, and refused ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def raw(tensor: Any) -> bytes:
     return np.array([int(word) for word in tensor.opaque], np.uint64).tobytes()
 
 
-def test_a_map_is_what_a_launch_makes_of_the_same_rules(gpu: SimulatedGpu) -> None:
+def test_a_map_is_the_one_that_a_launch_makes_by_the_same_rules(gpu: SimulatedGpu) -> None:
     code, made = tiled()
     assert code == driver.CUresult.CUDA_SUCCESS
     x = np.zeros((100, 64), np.float32)
@@ -104,7 +104,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("case", [*INVALID, *LATER])
-def test_what_is_wrong_has_the_driver_s_code_and_a_warning(gpu: SimulatedGpu, case: str) -> None:
+def test_wrong_maps_have_the_driver_s_code_and_a_warning(gpu: SimulatedGpu, case: str) -> None:
     changes, words_ = (INVALID | LATER)[case]
     with pytest.warns(TilewrightWarning, match=f"^cuTensorMapEncodeTiled: .*{words_}"):
         (code,) = tiled(**changes)
@@ -137,7 +137,7 @@ def on_device(array: Any, fill: Any) -> Any:
 
 
 def test_a_program_copies_boxes_by_maps_that_it_makes() -> None:
-    """The target is an argument besides, and checked: it stays the memory that the map is of."""
+    """The target is also an argument, and checked: it stays the map's memory."""
     given = np.random.default_rng(1).random((100, 64), np.float32)
     with tw.simulated_gpu("h100", check=True) as gpu:
         x, y = cuda.to_device(given), cuda.to_device(np.zeros_like(given))
@@ -152,7 +152,7 @@ def test_a_program_copies_boxes_by_maps_that_it_makes() -> None:
     assert np.array_equal(found, wanted, equal_nan=True)
 
 
-def test_the_driver_s_own_call_is_back_afterwards() -> None:
+def test_the_driver_s_own_call_is_restored_afterwards() -> None:
     before = driver.cuTensorMapEncodeTiled
     with tw.simulated_gpu("h100"):
         assert driver.cuTensorMapEncodeTiled is not before

@@ -1,4 +1,4 @@
-"""torch's device `cuda`, as the simulated GPU answers it."""
+"""torch's device `cuda` on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tilewright.simt.run.whole_products import whole_product
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 
 
-def test_a_tensor_says_where_it_lies(gpu: SimulatedGpu) -> None:
+def test_a_tensor_names_its_device(gpu: SimulatedGpu) -> None:
     x = torch.rand(5, device="cuda")
     assert x.is_cuda and not x.is_cpu and str(x.device) == "cuda:0" and x.get_device() == 0
     assert gpu.memory.extent(x.data_ptr()) == (x.data_ptr(), 20)
@@ -46,7 +46,7 @@ def test_tensors_are_made_on_the_device_and_moved() -> None:
     assert torch.tensor([1]).tolist() == [1]
 
 
-def test_results_and_views_lie_on_the_device(gpu: SimulatedGpu) -> None:
+def test_results_and_views_are_on_the_device(gpu: SimulatedGpu) -> None:
     x = torch.eye(4, device="cuda")
     for made in (x + 1, x @ x, x.sum(), x.max(dim=0).values, x.new_zeros(3), torch.zeros_like(x), x.unbind()[0]):
         assert made.is_cuda and gpu.memory.extent(made.data_ptr()) is not None
@@ -56,7 +56,7 @@ def test_results_and_views_lie_on_the_device(gpu: SimulatedGpu) -> None:
     assert x[0].tolist() == [8, 8, 8, 8] and x.cuda() is x
 
 
-def test_what_torch_refuses_on_a_gpu_is_refused(gpu: SimulatedGpu) -> None:
+def test_calls_that_torch_refuses_on_a_gpu_are_refused(gpu: SimulatedGpu) -> None:
     x = torch.ones(3, device="cuda")
     with pytest.raises(RuntimeError, match=r"found at least two devices, cuda:0 and cpu! \(when calling add\)"):
         x + torch.ones(3)
@@ -64,7 +64,7 @@ def test_what_torch_refuses_on_a_gpu_is_refused(gpu: SimulatedGpu) -> None:
         x.numpy()
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
         np.asarray(x)
-    assert (x + torch.tensor(2.0)).tolist() == [3, 3, 3]  # numbers of the host are taken
+    assert (x + torch.tensor(2.0)).tolist() == [3, 3, 3]  # numbers of the host are accepted
 
 
 def test_gradients_and_modules(gpu: SimulatedGpu) -> None:
@@ -98,7 +98,7 @@ def test_the_device_describes_itself() -> None:
         assert torch.cuda.memory_allocated() == before
 
 
-def test_everything_is_put_back() -> None:
+def test_everything_is_restored() -> None:
     before = torch.cuda.is_available, torch.tensor, torch.cuda.Stream
     with tw.simulated_gpu() as gpu:
         x = torch.ones(3, device="cuda")
@@ -111,7 +111,7 @@ def test_everything_is_put_back() -> None:
         assert torch.ones(3, device="cuda").tolist() == [1, 1, 1]
 
 
-def test_reading_what_nobody_wrote_is_found() -> None:
+def test_reads_of_unwritten_memory_are_found() -> None:
     with tw.simulated_gpu(check=True) as gpu:
         torch.empty(4, device="cuda").cpu()
         torch.empty(4, device="cuda").zero_().cpu()
@@ -130,7 +130,7 @@ def test_sums_of_halves_are_as_exact_as_a_gpus(gpu: SimulatedGpu) -> None:
         assert float((found.cpu() - wanted.sum(0)).abs().max()) < 0.04  # half a unit in the last place is up to 0.03
 
 
-def test_a_tensor_can_be_shown_when_its_gpu_is_gone() -> None:
+def test_a_tensor_can_be_printed_after_its_gpu_ended() -> None:
     with tw.simulated_gpu():
         x = torch.ones(3, device="cuda")
         assert repr(x) == "tensor([1., 1., 1.], device='cuda:0')"
@@ -146,7 +146,7 @@ def bits(a: Any, b: Any, gpu: str = "h100") -> Any:
 def test_products_of_halves_have_the_bits_of_tensor_cores(gpu: SimulatedGpu) -> None:
     a, b = (torch.rand(shape, device="cuda").half() for shape in ((20, 300), (11, 300)))
     c, sums = torch.rand(11, device="cuda").half(), bits(a, b.T)
-    assert (sums != a.cpu().float() @ b.cpu().float().T).any()  # they are others than the CPU's
+    assert (sums != a.cpu().float() @ b.cpu().float().T).any()  # they differ from the CPU's
     added, both = c.cpu().float() + sums, torch.stack((a, -a))
     for found, wanted in (
         (a @ b.T, sums), (torch.nn.functional.linear(a, b, c), added),
@@ -159,16 +159,16 @@ def test_products_of_halves_have_the_bits_of_tensor_cores(gpu: SimulatedGpu) -> 
         a @ b
 
 
-def test_a_product_in_a_benchmark_is_made_when_it_is_looked_at(gpu: SimulatedGpu) -> None:
+def test_a_product_in_a_benchmark_is_made_when_it_is_read(gpu: SimulatedGpu) -> None:
     a, made = torch.rand((20, 30), device="cuda").half(), []
     assert np.isnan(Benchmarks().do_bench(lambda: made.append(a @ a.T)))
     assert gpu.left_out and not ctypes.string_at(made[0].data_ptr(), 800).strip(b"\0")
     assert torch.equal(made[0].cpu(), bits(a, a.T).half()) and not gpu.left_out
     Benchmarks().do_bench(lambda: a @ a.T)
-    assert not gpu.left_out  # nobody has the result
+    assert not gpu.left_out  # the result is unreferenced
     before, made = bits(a, a.T).half(), []
     Benchmarks().do_bench(lambda: made.append(a @ a.T))
-    a.zero_()  # what the product would read
+    a.zero_()  # memory that the product would read
     assert torch.equal(made[0].cpu(), before)
 
 

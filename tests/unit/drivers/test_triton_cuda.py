@@ -91,7 +91,7 @@ def test_each_gpu_has_its_own_code() -> None:
             assert x.tolist() == [2] * 64
 
 
-def test_a_finding_stands_at_the_kernels_line() -> None:
+def test_a_finding_is_at_the_kernels_line() -> None:
     with tw.simulated_gpu(check=True) as gpu:
         x = torch.ones(100, device="cuda")
         without_mask[(1,)](x, torch.empty_like(x), 100, BLOCK=128)
@@ -100,7 +100,7 @@ def test_a_finding_stands_at_the_kernels_line() -> None:
         assert "`out` of shape (100,)" in next(one.message for one in gpu.findings if one.code == "TW101")
 
 
-def test_a_load_of_several_words_stands_at_its_line() -> None:
+def test_a_load_of_several_words_has_its_line() -> None:
     with tw.simulated_gpu(check=True) as gpu:
         x, y = torch.empty(1024, device="cuda"), torch.empty(1024, device="cuda")
         compiled = scaled_sum[(1,)](x, y, torch.zeros_like(x), 1024, 2.5, BLOCK=1024)
@@ -128,7 +128,7 @@ def test_the_autotuner_chooses_by_predicted_times(gpu: SimulatedGpu) -> None:
     out = torch.empty_like(x)
     doubled[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
     assert bool((out == 2).all())
-    assert doubled.best_config.kwargs["BLOCK"] == 512  # the other, of 32,768 blocks of one warp, is slower
+    assert doubled.best_config.kwargs["BLOCK"] == 512  # the other one, with 32,768 blocks of one warp, is slower
 
 
 def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.Captu
     assert "what libraries do is not predicted" in capsys.readouterr().err
 
 
-def test_a_benchmark_runs_some_blocks_until_somebody_looks(gpu: SimulatedGpu) -> None:
+def test_a_benchmark_runs_some_blocks_until_results_are_read(gpu: SimulatedGpu) -> None:
     n = 1 << 16
     x, out = torch.ones(n, device="cuda"), torch.zeros(n, device="cuda")
 
@@ -152,15 +152,15 @@ def test_a_benchmark_runs_some_blocks_until_somebody_looks(gpu: SimulatedGpu) ->
         scaled_sum[(n // 256,)](x, x, out, n, 2.0, BLOCK=256)
 
     time = triton.testing.do_bench(add)
-    assert 1e-3 < time < 1e-2 and gpu.left_out and bool((out.elements == 0).all())  # its own memory, unasked
-    x = None  # a launch that may run yet keeps what it reads
+    assert 1e-3 < time < 1e-2 and gpu.left_out and bool((out.elements == 0).all())  # its own memory, never read
+    x = None  # a pending launch keeps its inputs
     assert bool((out == 3).all()) and not gpu.left_out
     x = torch.ones(n, device="cuda")
     triton.testing.do_bench(add)
     add()  # the same launch again
     assert not gpu.left_out and bool((out.elements == 3).all())
     triton.testing.do_bench(lambda: scaled_sum[(n // 256,)](x, x, torch.empty_like(x), n, 2.0, BLOCK=256))
-    assert not gpu.left_out  # nobody can see what it wrote
+    assert not gpu.left_out  # its results are unreachable
 
 
 @pytest.mark.parametrize("name", ["h100", "a100"])  # copies of boxes, and ordinary loads
@@ -225,7 +225,7 @@ def test_a_child_process_has_a_gpu_too(tmp_path: Path) -> None:
     assert ran.stdout == "cuda:0 4950\n", ran.stdout + ran.stderr
 
 
-def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
+def test_a_script_runs_unchanged(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""What launches, two programs at once and a killed one leave behind: the benchmark's measurement, in small."""
+"""Leftovers of launches, of two parallel programs and of a killed one: the benchmark's measurement, in small."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if shutil.which("g++") is None:
 SCRIPT = Path(__file__).parents[4] / "benchmarks" / "cuda_launches.py"
 
 
-@pytest.mark.volume  # of fewer launches a leak is no larger than what the allocator keeps by chance
+@pytest.mark.volume  # with fewer launches a leak is no larger than the allocator's variation
 def test_launches_and_programs_leave_nothing() -> None:
     command = [sys.executable, SCRIPT, "--launches", "4000", "--warm", "300", "--slack", "1048576"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

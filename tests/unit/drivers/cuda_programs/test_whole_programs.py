@@ -19,7 +19,7 @@ if shutil.which("g++") is None:
 
 HERE = Path(__file__).parent
 
-#: What `whole.cu` prints before it ends, whatever it is asked for.
+#: The output of `whole.cu` before its end, for any arguments.
 PRINTED = """\
 before
 kernel prints
@@ -43,7 +43,7 @@ def tilewright(*words: str, **options: object) -> subprocess.CompletedProcess[st
 
 
 def said(ran: subprocess.CompletedProcess[str]) -> list[str]:
-    """Lines on standard error, without what a slow host's compiler is waited for."""
+    """Lines on standard error, without remarks that the program waits for a compiler."""
     return [line for line in ran.stderr.splitlines() if not line.startswith("compiling ")]
 
 
@@ -87,7 +87,7 @@ def test_a_program_of_source_runs_to_its_end() -> None:
     assert "cudaMallocMipmappedArray is not implemented by the simulated GPU" in lines[2]
 
 
-def test_a_binary_whose_runtime_is_linked_in_runs_and_reports_what_kernels_do_wrong(binary: Path) -> None:
+def test_a_binary_with_a_linked_runtime_runs_and_reports_errors_of_kernels(binary: Path) -> None:
     ran = tilewright("run", "--gpu", "a100", str(binary), "beyond")
     assert "sm_80" in ran.stdout
     assert ran.stdout.endswith(
@@ -109,7 +109,7 @@ def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: 
     assert "Traceback" not in ran.stderr
 
 
-def test_graphs_and_the_driver_do_what_they_are_reported_in_order() -> None:
+def test_graphs_and_the_driver_do_their_work_in_order() -> None:
     ran = tilewright("run", str(HERE / "graphs_and_driver.cu"))
     assert ran.stdout.splitlines() == [
         "captured 4 nodes, nothing done: 0, 11",
@@ -136,12 +136,12 @@ def test_clusters_are_those_of_the_launch_or_of_the_kernel(clusters: str) -> Non
 
 
 def _told(blocks: int) -> str:
-    """What 8 blocks write: 100 times the number of the next one of the cluster, 10 times the rank, the blocks."""
+    """Output of 8 blocks: 100 times the number of the next one of the cluster, 10 times the rank, the blocks."""
     shown = (100 * (at - at % blocks + (at + 1) % blocks) + 10 * (at % blocks) + blocks for at in range(8))
     return " ".join(map(str, (*shown, "cudaSuccess")))
 
 
-def test_device_code_that_is_compiled_apart_is_linked() -> None:
+def test_device_code_that_is_compiled_separately_is_linked() -> None:
     environment = {**os.environ, "NVCC_APPEND_FLAGS": f"-rdc=true {HERE / 'apart_other.cu'}"}
     ran = tilewright("run", str(HERE / "apart.cu"), env=environment)
     assert (ran.stdout, said(ran)) == ("42 3 cudaSuccess\n", [])
@@ -171,7 +171,7 @@ def test_kernels_launch_kernels(tmp_path: Path) -> None:
     assert ran.stdout.count('"inner') and ran.stdout.count('"deeper')
 
 
-def test_check_tells_of_launches_that_did_not_run(clusters: str) -> None:
+def test_check_reports_launches_that_did_not_run(clusters: str) -> None:
     ran = tilewright("check", clusters)
     said = "no findings in 7 launches of 2 kernels; 2 of them did not run to their end (named_at_launch)"
     assert ran.returncode == 3
@@ -204,7 +204,7 @@ def test_kernels_of_two_streams_on_one_buffer_must_be_ordered(tmp_path: Path) ->
     assert (checked["findings"], checked["launches"]) == ([], 13)
 
 
-def test_source_that_does_not_compile_is_refused_in_words(tmp_path: Path) -> None:
+def test_source_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.cu").write_text("#include <cublas_v2.h>\nint main() {}\n")
     ran = tilewright("run", str(tmp_path / "wrong.cu"))
     assert ran.returncode == 2
