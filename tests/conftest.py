@@ -1,4 +1,4 @@
-"""What every test shares: a translation cache of its own, and tests of devices that say when they did not run."""
+"""Settings of all tests: a separate translation cache, and reasons for tests of devices that did not run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_code_lasts() -> Iterator[None]:
-    """Kernels of tests end before better code would help, and a busy host would make it; test_tiers.py sets its own."""
+    """Kernels of tests stay in quick code, as they end before better code would help; test_tiers.py sets its own."""
     from tilewright.simt.run import tiers
 
     with pytest.MonkeyPatch.context() as changed:
@@ -64,7 +64,7 @@ def opencl_device() -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
-    """In a fresh clone xdist's workers collect in turn: what the first has compiled, the others find."""
+    """In a fresh clone xdist's workers collect in turn, so the others find what the first has compiled."""
     if "PYTEST_XDIST_WORKER" not in os.environ or (session.config.rootpath / ".pytest_cache").exists():
         return (yield)
     with Path(__file__).open() as file:
@@ -73,13 +73,13 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
 
 
 def pytest_collection_finish() -> None:
-    """Collections look only at what tests make: ten thousand collected tests live as long as the session."""
+    """Garbage collection ignores collected tests: ten thousand of them live as long as the session."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `hardware` are reported as skipped where there is no GPU to run them."""
+    """Without a GPU, tests marked `hardware` are reported as skipped."""
     marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return

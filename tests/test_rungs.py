@@ -56,10 +56,10 @@ def test_the_published_tiles_are_right_on_multiples_and_wrong_off_them() -> None
     record = catalogue.find("tiled_published")
     a, b = ladder.operands(32, 32, 32, "float32")
     assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) == 0
-    # K is not what the grid happens to be: too few steps
+    # the grid does not match K: too few steps
     a, b = ladder.operands(32, 32, 64, "float32")
     assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) > 0
-    # off the multiples the guard lets threads through, which read outside or leave the sum wrong
+    # off the multiples the guard admits threads that read out of bounds or make wrong sums
     a, b = ladder.operands(31, 33, 32, "float32")
     rung = ladder.climb(a, b, records=[record]).rungs[0]
     assert rung.verified is False

@@ -1,4 +1,4 @@
-"""IEEE 754 in exact fractions: what a float instruction must give, bit by bit, in each rounding mode."""
+"""IEEE 754 in exact fractions: the bits that a float instruction must give, in each rounding mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random flow of control: branches, loops, jumps, calls, and regions of lanes that are together."""
+"""Random flow of control: branches, loops, jumps, calls, and regions of converged lanes."""
 
 from __future__ import annotations
 

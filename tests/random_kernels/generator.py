@@ -71,7 +71,7 @@ class Generator(Flow):
                       max(self.threads * 4, 16), OWN_BYTES)  # fmt: skip
 
     def prologue(self, scope: Scope) -> list[Statement]:
-        """Where the thread is, its rows, and a first value in every register."""
+        """The thread's indices, its rows, and an initial value in every register."""
         threads = self.threads * self.grid[0]
         out = 8 if self.columns else 8 * len(self.outputs)
         where: list[Statement] = [
@@ -167,7 +167,7 @@ class Generator(Flow):
 
 
 def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
-    """What the launch is given: numbers that are edges, small, or anything."""
+    """The launch's arguments: edge values, small numbers, and random ones."""
     rng = np.random.default_rng(kernel.seed)
     threads = kernel.threads * kernel.grid[0]
 

@@ -1,6 +1,6 @@
 """A scalar interpreter of random kernels: each lane runs alone, in plain Python, until a barrier or a warp instruction.
 
-It reads the tree, not the PTX, and knows nothing of the machine. Whatever the PTX manual leaves undefined is an
+It reads the tree, not the PTX, and is independent of the machine. Whatever the PTX manual leaves undefined is an
 :class:`UndefinedError`, so that a kernel that the interpreter runs has one right result.
 """
 
@@ -30,7 +30,7 @@ from kernel_tree import (
 from meanings import CLASSES, MEANINGS, RELATIONS, WIDTHS, bits_of, decode, encode
 from warp_meanings import collective
 
-#: Each array lies alone in a piece of this many bytes; the piece's number is in the address.
+#: Each array has its own region of this many bytes; the address contains the region's number.
 PIECE = 1 << 40
 STEPS = 20_000  #: of one lane
 
@@ -211,7 +211,7 @@ class Lane:
 
 
 def run(kernel: Kernel, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What the arrays hold when all blocks have ended."""
+    """The arrays' contents after all blocks."""
     memory = {name: bytearray(arrays[name].tobytes()) for name in ARRAYS}
     for block in range(kernel.grid[0]):
         _block(kernel, memory | {"tile": bytearray(kernel.tile_bytes)}, block)
@@ -247,7 +247,7 @@ def _block(kernel: Kernel, memory: dict[str, bytearray], block: int) -> None:
 
 
 def _met(waiting: dict[int, tuple[Statement, int, tuple[int, ...]]]) -> dict[int, Any]:
-    """Results of warp instructions to which all lanes of a mask have come, by thread."""
+    """Results of warp instructions at which all lanes of a mask have arrived, by thread."""
     found: dict[int, Any] = {}
     for thread, (op, mask, _) in waiting.items():
         if thread in found or isinstance(op, Barrier):

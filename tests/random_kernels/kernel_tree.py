@@ -18,7 +18,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a variable or array of a space lies: `mov` makes it an address."""
+    """The place of a variable or array of a space; `mov` makes it an address."""
 
     name: str
 
@@ -83,7 +83,7 @@ class Call:
 
 @dataclass
 class Group:
-    """Statements that only make sense together, unless `loose`; what is nested in them may still be cut."""
+    """Statements that only make sense together, unless `loose`; nested statements may still be cut."""
 
     body: list[Statement]
     loose: bool = False
@@ -195,7 +195,7 @@ class _Printer:
         return None
 
     def _bits(self, op: Op, type_: str, first: str) -> None:
-        """Between the bits and the float: any NaN becomes one."""
+        """Conversions between bits and floats; any NaN becomes one."""
         target, source = op.results[0], _operand(op.sources[0], MEANINGS[op.name].sources[0])
         if first == "from_bits":
             return self.add(f"mov.b{bits_of(type_)} {target}, {source};", op.guard)

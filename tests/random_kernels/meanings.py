@@ -1,7 +1,7 @@
-"""What each instruction of the random kernels gives, by the PTX manual, in Python's integers and exact fractions.
+"""Results of each instruction of the random kernels, by the PTX manual, in Python's integers and exact fractions.
 
 A row names the types of results and sources and has a function from decoded sources to the result's number or bits.
-Integers come signed or unsigned by their type, floats as Python floats, predicates as 0 or 1. Nothing here knows of the
+Integers come signed or unsigned by their type, floats as Python floats, predicates as 0 or 1. All is independent of the
 machine.
 """
 

@@ -1,4 +1,4 @@
-"""What random statements read and write: registers in reach, constants, and indices that stay inside an array."""
+"""Operands of random statements: registers in scope, constants, and indices within an array."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kernel_tree import Access, Constant, Group, Op, Operand, Place, Statement
 from meanings import CLASSES, MEANINGS, bits_of
 
-#: Registers of each class; all of them are written before anything else, and again by whatever comes.
+#: Registers of each class; all of them are written before anything else, and again by later statements.
 POOLS = {"r": 10, "d": 6, "f": 4, "e": 3, "h": 3, "g": 3, "p": 4}
 SMALL = [0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 100, 255, 1023]
 EDGES = [-1, -2, -3, -4, -8, -32, 0x7F, 0x80, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0]
@@ -23,14 +23,14 @@ FLOATS = {
 
 @dataclass(frozen=True)
 class Scope:
-    """What statements at a place may use."""
+    """Registers and places that statements may use."""
 
     pools: dict[str, list[str]]
-    fixed: dict[str, tuple[int, int]]  #: 32-bit registers that nobody writes again, with their bounds
+    fixed: dict[str, tuple[int, int]]  #: 32-bit registers that are not written again, with their bounds
     inputs: str  #: register with the address of `inp`
     taken: frozenset[str] = frozenset()  #: registers of the pools that must not be written
     counters: tuple[tuple[str, int, int], ...] = ()  #: counters of the loops around, with their bounds
-    mask: Operand | None = None  #: the lanes that are surely here together
+    mask: Operand | None = None  #: the lanes that are certainly converged here
     blockwide: bool = False  #: whether all threads of the block come here
     jumps: bool = False  #: whether a loop may be left from here
     leaves: bool = False  #: whether the function or kernel may be left from here
@@ -185,7 +185,7 @@ class Draw:
         return [Op(self.rng.choice(["mad.lo.s32", "mad.lo.u32"]), [target], [name, factor, target])]
 
     def _loaded(self, scope: Scope, n: int) -> tuple[list[Statement], str, int]:
-        """What an array holds, cut to the range."""
+        """An array's element, reduced to the range."""
         (target,) = self.target(scope, "r")
         load = Access("ld", "global", "u32", [target], scope.inputs, 4 * self.rng.randrange(1024))
         if n & (n - 1):

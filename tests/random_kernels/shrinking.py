@@ -1,4 +1,4 @@
-"""Smaller kernels that still go wrong: statements are cut as long as something does."""
+"""Smaller kernels that still fail: statements are cut as long as the kernel fails."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _smaller_statement(statement: Statement) -> Iterator[_Body]:
 
 
 def _inside(body: _Body) -> Iterator[_Body]:
-    """Of statements that belong together only what is nested in them is cut."""
+    """In statements that belong together only nested ones are cut."""
     for i, statement in enumerate(body):
         if isinstance(statement, If | Loop | Group):
             for parts in _smaller_statement(statement):
@@ -58,7 +58,7 @@ def _jumps(body: _Body) -> bool:
 
 
 def shrunk(kernel: Kernel, fails: Callable[[Kernel], bool], trials: int = 300) -> Kernel:
-    """A kernel with fewer statements that still fails, after at most so many trials."""
+    """A kernel with fewer statements that still fails, after at most this many trials."""
 
     def candidates() -> Iterator[Kernel]:
         yield from (replace(kernel, body=body) for body in smaller(kernel.body))

@@ -21,7 +21,7 @@ KINDS: dict[str, list[str]] = {
     "long": [n for n in _PLAIN if n.endswith("64") and not n.startswith(("cvt", "setp")) and ".f64" not in n],
     "short": [n for n in _PLAIN if n.endswith("16") and not n.startswith(("cvt", "setp")) and ".f16" not in n],
     "pred": [n for n in _PLAIN if n.endswith(".pred")],
-    #: what addresses and loops are made of, and what shapes of registers follow
+    #: instructions of addresses and loops, which determine shapes of registers
     "index": ["add.s32", "add.u32", "sub.s32", "mul.lo.s32", "mul.lo.u32", "mad.lo.s32", "shl.b32", "shr.u32",
               "shr.s32", "and.b32", "or.b32", "mov.b32", "mul.wide.s32", "mul.wide.u32", "mad.wide.s32", "mad.wide.u32",
               "neg.s32", "cvt.s64.s32", "cvt.u64.u32", "cvt.u32.u64", "add.s64", "mul.lo.s64", "mad.lo.s64", "shl.b64",
@@ -40,7 +40,7 @@ _TYPES = [("u32", "r", (1, 2, 4)), ("b32", "r", (1, 2, 4)), ("s32", "r", (1,)), 
 
 
 class Statements(Draw, ABC):
-    """Statements of one block of threads, in a grid of so many blocks."""
+    """Statements of one block of threads, in a grid of this many blocks."""
 
     grid: tuple[int, ...]
     threads: int
@@ -124,7 +124,7 @@ class Statements(Draw, ABC):
         return self.accessed(scope, access, "%acc", SUMS, 4)
 
     def exchange(self, scope: Scope) -> Statement:
-        """Every thread puts a word into shared memory; all read what they like until the next barrier."""
+        """Every thread puts a word into shared memory; all read any words until the next barrier."""
         index, held = self.target(scope, "r", 2)
         n = self.threads
         power = not n & (n - 1)
@@ -140,7 +140,7 @@ class Statements(Draw, ABC):
         dead = {s.results[0] for s in way if isinstance(s, Op)}
         inner = Group(self.statements(replace(scope, tile=True), self.rng.randrange(1, 6)), loose=True)
         return Group([
-            *[Barrier()] * scope.tile,  # until what was there before is read
+            *[Barrier()] * scope.tile,  # until the earlier values are read
             *self.rng.choice([x for x in to if x]), *way, replace(store, base=register),
             *(Op("cvt.u64.u32", [x], ["%gid"]) for x in sorted(dead)), Barrier(), inner, Barrier(),
         ])  # fmt: skip

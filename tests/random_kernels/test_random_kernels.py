@@ -21,7 +21,7 @@ from tilewright.simt.translate import shape, shapes, transfer
 VOLUME = {"own": 800, "avx2": 300, "sse": 200}
 HOSTS = tuple(VOLUME)
 CHUNK = 20
-#: (first seed, host): each host has kernels of its own.
+#: (first seed, host): each host has its own kernels.
 CHUNKS = [
     (first + 100_000 * i, host)
     for i, (host, count) in enumerate(VOLUME.items())
@@ -35,7 +35,7 @@ def way_of(seed: int) -> str:
 
 
 def fail(kernel: Kernel, way: str, what: str) -> None:
-    """The test's end: what is wrong, the kernel cut as far as something stays wrong, and what is wrong with that."""
+    """Fail the test with the error, the kernel cut to the smallest failing one, and that one's error."""
     small = shrunk(kernel, lambda cut: still_wrong(cut, way))
     pytest.fail(
         f"seed {kernel.seed}, by {way}: {what}\n"
@@ -70,14 +70,14 @@ def test_many_kernels(monkeypatch: pytest.MonkeyPatch, first: int, host: str) ->
         compare(seed, way_of(seed))
 
 
-# -- what the test sees
+# -- faults that the test finds
 
 
 def _wider_strides(affine: Callable[..., shape.Shape]) -> Callable[..., shape.Shape]:
     return lambda offsets, lo, hi, align: affine([x + (x > 3) for x in offsets], lo, hi, align)
 
 
-#: Defects of a translator: what is replaced, and by what, given what stands there.
+#: Defects of a translator: the replaced function, and its replacement, made from the original.
 DEFECTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     "an affine index has another stride": (shape, "_affine", _wider_strides),
     "an extended index never wraps": (shape, "widen", lambda _: lambda a, bits, *, signed: a),

@@ -13,7 +13,7 @@ import tilewright as tw
 from tilewright.programs import Program
 from tilewright.simt import Limits
 
-#: Findings of values, not of the kernel: random numbers overflow and make NaNs, and random kernels read what they like.
+#: Findings about values, not kernels: random numbers overflow and make NaNs, and random kernels read anything.
 LOSSY = ("TW501", "TW506", "TW601", "TW602", "TW603", "TW604")
 _FLOATS = {"f16": (np.uint16, np.float16), "f32": (np.uint32, np.float32), "f64": (np.uint64, np.float64)}
 _CODES = {"u32": "I", "s32": "i", "u64": "Q", "f32": "f"}
@@ -30,7 +30,7 @@ def arguments(kernel: Kernel, given: dict[str, np.ndarray]) -> list[object]:
 
 
 def registers(kernel: Kernel, out: np.ndarray) -> np.ndarray:
-    """Each thread's registers in the end, a row a register; all NaNs are one, for any stands for another."""
+    """Each thread's final registers, a row a register; all NaNs become one."""
     threads = kernel.threads * kernel.grid[0]
     rows = out.reshape(-1, threads).copy() if kernel.columns else out.reshape(threads, -1).T.copy()
     for row, type_ in zip(rows, kernel.outputs, strict=True):
@@ -41,7 +41,7 @@ def registers(kernel: Kernel, out: np.ndarray) -> np.ndarray:
 
 
 def wrong(kernel: Kernel, way: str = "run") -> str:
-    """What differs from the interpreter, or is found in the kernel, in a line; empty where all is right.
+    """The difference from the interpreter, or the kernel's findings, in a line; empty if there are none.
 
     `way` is `run`, `check` or `profile`. Raises `UndefinedError` for a kernel that has no one right result.
     """

@@ -1,4 +1,4 @@
-"""What warp instructions give each lane, from the sources of all lanes that take part."""
+"""Results of warp instructions for each lane, from the sources of all lanes that take part."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Processes in which sixteen threads launch, multiply, check and profile for the first time, all at once.
+"""Processes in which sixteen threads launch, multiply, check and profile for the first time, at the same time.
 
     python first_launches.py                             100 processes of 16 threads with 200 first launches each
     python first_launches.py --processes 4 --launches 20
 
-Every other process begins with an empty cache, and the one after it with what that left. A process fails when a
-result is wrong, when something is printed on standard error, or when it ends in any other way than by itself.
+Every other process begins with an empty cache, and the next one with the cache that this left. A process fails when a
+result is wrong, when something is printed on standard error, or when it does not end normally.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ADD = """.version 8.0
 
 
 def add(number: int, flaw: str = "") -> object:
-    """A kernel that no other number has."""
+    """A kernel unique to this number."""
     from tilewright.programs import Program
 
     return Program.from_ptx(_ADD.replace("N", str(number)).replace("FLAW", flaw))
@@ -63,7 +63,7 @@ def launched(number: int) -> bool:
 
 
 def multiplied(number: int) -> bool:
-    """A product of a shape and dtype that have a kernel of their own."""
+    """A product of a shape and dtype that have their own kernel."""
     import tilewright as tw
 
     dtype = (np.float32, np.float64, np.int32, np.int64, np.int8, np.float16)[number % 6]
@@ -125,7 +125,7 @@ def child(seed: int, launches: int) -> int:
 
 
 def outcome(seed: int, launches: int, folder: Path) -> str:
-    """What went wrong in one process; nothing where all went well."""
+    """The error of one process; empty if all went well."""
     environment = {**os.environ, "TILEWRIGHT_CACHE_DIR": str(folder), "TMPDIR": str(folder.parent)}
     line = [sys.executable, __file__, "--child", str(seed), "--launches", str(launches)]
     try:
@@ -141,7 +141,7 @@ def outcome(seed: int, launches: int, folder: Path) -> str:
 
 
 def failures(processes: int, launches: int, jobs: int = 1, shown: Callable[[str], object] = print) -> list[str]:
-    """What went wrong in so many processes, one cold and one warm in turn."""
+    """Errors in this many processes, one cold and one warm in turn."""
 
     def pair(first: int) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def failures(processes: int, launches: int, jobs: int = 1, shown: Callable[[str]
 
 
 def main() -> int:
-    """Run as the module's text says."""
+    """Run as the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=100)
     parser.add_argument("--launches", type=int, default=200)

@@ -95,7 +95,7 @@ def prepare(folder: Path) -> None:
 
 
 def interrupted(command: str, folder: Path, after_seconds: float) -> str | None:
-    """What was wrong about how a command ended that got Ctrl-C; None where it was done by then."""
+    """The fault in the end of a command that got Ctrl-C; None if the command ended before the signal."""
     before = set(folder.iterdir())
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
@@ -144,7 +144,7 @@ def whole(path: Path) -> bool:
 def failures(
     count: int, seed: int = 0, kind: str | None = None, jobs: int = 1, shown: Callable[[str], object] = print
 ) -> list[str]:
-    """What went wrong at so many moments, the kinds in turn."""
+    """Errors at this many moments, with the kinds in turn."""
     choose = random.Random(seed)
     kinds = [kind] if kind else list(COMMANDS)
     moments = [(choose.choice(COMMANDS[kinds[n % len(kinds)]]), choose.random() * LATEST_SECONDS) for n in range(count)]
@@ -165,7 +165,7 @@ def failures(
 
 
 def main() -> int:
-    """Run as the module's text says."""
+    """Run as the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Products larger than memory that are killed at random moments: run again, they go on to the right bits."""
+"""Products larger than memory that are killed at random moments: run again, they continue to the right bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print("done", flush=True)
 
 
 def run(paths: list[Path], seconds: float | None) -> float:
-    """Run a product, killed after so many seconds; returns how long it ran."""
+    """Run a product, killed after this many seconds; returns how long it ran."""
     began = time.monotonic()
     child = subprocess.Popen([sys.executable, "-c", CHILD, *map(str, paths)], stdout=subprocess.PIPE, text=True)
     try:
@@ -48,7 +48,7 @@ def run(paths: list[Path], seconds: float | None) -> float:
 
 
 def tiles(journal: Path) -> list[int]:
-    """Those that a journal says are done."""
+    """The tiles that a journal lists as done."""
     lines = journal.read_bytes().split(b"\n")[1:-1] if journal.exists() else []
     return [json.loads(line)["tile"] for line in lines]
 
@@ -70,7 +70,7 @@ def kills(count: int, folder: Path, suffix: str) -> None:
             left -= 1
             if not paths[2].exists():
                 now = tiles(journal)
-                assert now[: len(before)] == before and len(set(now)) == len(now)  # nothing is done again
+                assert now[: len(before)] == before and len(set(now)) == len(now)  # no tile is made again
                 before = now
         if not paths[2].exists() or journal.exists():  # killed between the move to its place and the journal's end
             run(paths, None)

@@ -1,4 +1,4 @@
-"""A little of what the scripts beside this do in full: `python first_launches.py`, `python interrupts.py`."""
+"""Short runs of the scripts beside this file: `python first_launches.py`, `python interrupts.py`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 
 def nothing(_: str) -> None:
-    """Say nothing of what went well."""
+    """Print nothing for successes."""
 
 
-def test_first_launches_of_sixteen_threads_at_once() -> None:
+def test_first_launches_of_sixteen_threads_at_the_same_time() -> None:
     assert first_launches.failures(2, 12, shown=nothing) == []
 
 

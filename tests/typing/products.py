@@ -1,4 +1,4 @@
-"""What type checkers know of products: mypy reads this file with the package, and nothing runs it."""
+"""Types of products for type checkers: mypy reads this file with the package, and nothing runs it."""
 
 from __future__ import annotations
 

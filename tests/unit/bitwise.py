@@ -1,4 +1,4 @@
-"""Comparing arrays of any dtype to the bit."""
+"""Comparison of arrays of any dtype to the bit."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-#: What keys are to the protocol.
+#: Keys in the protocol's terms.
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9, "Enter": 13, "Home": 36, "End": 35}
 WAIT_SECONDS = 60
 
@@ -42,7 +42,7 @@ class Page:
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **values: Any) -> dict[str, Any]:
-        """Ask the browser for something; what it answers."""
+        """Send the browser a request; returns its answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": values}
         if self._session:
@@ -60,7 +60,7 @@ class Page:
         until = time.monotonic() + WAIT_SECONDS
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._source], [], [], max(0.0, until - time.monotonic()))
-            assert ready, f"the browser said nothing for {WAIT_SECONDS} s"
+            assert ready, f"the browser did not answer for {WAIT_SECONDS} s"
             piece = os.read(self._source, 1 << 20)
             assert piece, "the browser has ended"
             self._rest += piece
@@ -69,7 +69,7 @@ class Page:
         return found
 
     def open(self, path: Path, width: int, *, dark: bool = False, media: str = "screen") -> None:
-        """Load a file in a window so wide, and wait until it is drawn."""
+        """Load a file in a window of this width, and wait until it is drawn."""
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
@@ -87,7 +87,7 @@ class Page:
         return answer["result"].get("value")
 
     def press(self, key: str) -> None:
-        """Strike a key."""
+        """Press a key."""
         values = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
         self.send("Input.dispatchKeyEvent", type="rawKeyDown", **values)
         self.send("Input.dispatchKeyEvent", type="keyUp", **values)
@@ -100,12 +100,12 @@ class Page:
         return base64.b64decode(shot["data"])
 
     def pdf(self) -> bytes:
-        """The page as it is printed."""
+        """The printed page."""
         return base64.b64decode(self.send("Page.printToPDF")["data"])
 
     @property
     def complaints(self) -> list[str]:
-        """What the page said to the console as an error or warning, what it raised, and what it wanted to load."""
+        """The page's console errors and warnings, its exceptions, and its attempts to load."""
         said = []
         for event in self.events:
             method, values = event.get("method"), event.get("params", {})

@@ -1,4 +1,4 @@
-"""Arithmetic for workers of a cluster, which import it from here: all say which process they are, some die or fail."""
+"""Arithmetic that workers of a cluster import: all record their process, some die or fail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Slow(Recorded):
 
 
 class Dying(Recorded):
-    """A tile after the first of all ends its process, once: two processes may both count more than two at once."""
+    """A tile after the first ends its process, once; two processes may both count more than two at the same time."""
 
     def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
         super().add(a, b, sums, first=first)
@@ -62,7 +62,7 @@ class Failing(Recorded):
 
 
 def stores(folder: str) -> tuple[Store, Store, Store]:
-    """What lies in a folder."""
+    """The stores in a folder."""
     return opened(f"{folder}/a.npy", "a"), opened(f"{folder}/b.npy", "b"), existing(f"{folder}/c.npy")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left behind."""
+    """A command's results."""
 
     status: int
     out: str
@@ -24,7 +24,7 @@ class Outcome:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of its own, without the winners that other tests have kept."""
+    """A separate cache, without the winners that other tests have kept."""
     from tilewright.backends import winners
 
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
@@ -65,7 +65,7 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture(scope="module")
 def local_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Dask cluster of two workers of one thread each, in processes of their own."""
+    """A Dask cluster of two workers of one thread each, in separate processes."""
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     with (
         distributed.LocalCluster(

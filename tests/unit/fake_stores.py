@@ -1,4 +1,4 @@
-"""A store and arithmetic that count what is asked of them."""
+"""A store and arithmetic that count their calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 
 
 class CountingStore:
-    """An array in memory that is read and written as if it lay elsewhere."""
+    """An array in memory that is read and written like a store."""
 
     resident, buffer_bytes = False, 0
 

@@ -1,4 +1,4 @@
-"""Catalogue records that need no compiler, and a host to measure on that is idle."""
+"""Catalogue records that need no compiler, and an idle host for measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.profiling import Counts, Sectors, Unit, Wavefronts
 from tilewright.rates.turns import Host
 
 Array = npt.NDArray[Any]
-#: Nobody else works on it, so no turn is taken again; nothing is waited for, and no cache emptied.
+#: No other process works on it, so no turn is repeated; it never waits, and empties no cache.
 IDLE = Host(others=lambda: 0.0, settle=lambda: None, evict=lambda: None)
 
 

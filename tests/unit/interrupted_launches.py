@@ -28,7 +28,7 @@ launch(program, 64, 64, (np.zeros(4),), cluster={cluster})
 
 
 def ends_at_ctrl_c(body: str, cluster: int | None = None) -> None:
-    """Fail unless a kernel of this PTX, launched in a process of its own, ends at Ctrl-C and says where it was."""
+    """Fail unless a kernel of this PTX, launched in a separate process, ends at Ctrl-C and reports its place."""
     child = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT.format(body=body, cluster=cluster)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -41,7 +41,7 @@ def ends_at_ctrl_c(body: str, cluster: int | None = None) -> None:
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=20)
         assert time.monotonic() - start < 5
-        # a thread that still ran would not have told where it was
+        # a thread that still ran would not have reported its place
         assert re.search(r"^KeyboardInterrupt: k: stopped in block \(\d+, 0, 0\), thread", errors.splitlines()[-1])
         assert child.returncode in (-signal.SIGINT, 130)
     finally:

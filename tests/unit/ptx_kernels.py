@@ -1,4 +1,4 @@
-"""PTX kernels for tests of the machine: a body by hand, everything around it from here."""
+"""PTX kernels for tests of the machine: the test writes the body, this module the rest."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ret;
 
 
 def run(program: Program, *arrays: Any, grid: Any = 1, block: Any = 32, **options: Any) -> Run:
-    """Launch with arrays as arguments; what does not end fails."""
+    """Launch with arrays as arguments; an endless kernel fails."""
     options.setdefault("limits", Limits(seconds=30))
     return launch(program, extents(grid), extents(block), arrays, **options)
 
@@ -72,7 +72,7 @@ def extents(size: Any) -> tuple[int, int, int]:
 
 
 def words(body: str, count: int, grid: Any = 1, block: Any = 32, fill: int = 0, **options: Any) -> np.ndarray:
-    """What a kernel of one output array of 32-bit words leaves there."""
+    """The results of a kernel with one output array of 32-bit words."""
     keywords = {k: options.pop(k) for k in ("module", "declarations") if k in options}
     out = np.full(count, fill, np.uint32)
     run(kernel(body, 1, **keywords), out, grid=grid, block=block, **options)

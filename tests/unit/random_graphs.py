@@ -10,7 +10,7 @@ from scalar_ptx import random_flow
 
 
 def wrong_threads(seed: int, grid: int = 2, block: int = 44) -> list[str]:
-    """What threads of the seed's graph have in their registers, where it is not what they must have."""
+    """Wrong values in registers of the threads of the seed's graph."""
     rng = random.Random(seed)
     flow = random_flow(rng, blocks=rng.randrange(3, 11))
     out = np.zeros((grid * block, flow.registers), np.uint32)

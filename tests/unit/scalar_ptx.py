@@ -1,4 +1,4 @@
-"""A second, plain meaning of a little PTX: one thread at a time, one instruction after another, in Python's integers.
+"""A second, plain interpreter of a small part of PTX: one thread and one instruction at a time, in Python's integers.
 
 It shares nothing with the translator. Programs are lists of blocks of tuples; `text` writes them as PTX, `execute` runs
 one thread of them.
@@ -65,7 +65,7 @@ class Flow:
     #: Some registers and predicates start with another value in each lane.
     lanes: bool = True
 
-    #: What the body needs declared besides what every kernel has.
+    #: Declarations of the body besides those of every kernel.
     DECLARATIONS = """.reg .b32 %fuel, %own_s, %own_g, %zero; .reg .b64 %own_l, %own_g64; .reg .pred %out_of;
         .shared .align 16 .b8 mine[16384]; .local .align 16 .b8 own[16];"""
 
@@ -77,7 +77,7 @@ class Flow:
             lines.append("mov.u32 %r1, %tid; and.b32 %r3, %lane, 7; mul.lo.u32 %r5, %tid, 5;")
             lines.append("and.b32 %r100, %tid, 1; setp.ne.u32 %p1, %r100, 0; setp.lt.u32 %p2, %lane, 11;")
         lines.append(f"mov.u32 %fuel, {self.fuel};")
-        # four words of its own in each space, addressed by a pattern and by a vector
+        # four own words in each space, addressed by a pattern and by a vector
         lines.append(
             "mul.lo.u32 %own_s, %tid, 16; mov.u64 %own_l, own; mov.u32 %own_g, %gid; xor.b32 %own_g, %own_g, 1;"
         )

@@ -1,7 +1,7 @@
-"""A cluster's tiles step by step: slow, and by another mechanism than the simulation.
+"""A second simulation of a cluster's tiles: slow, step by step, with another mechanism.
 
 Every reader, multiplier and scheduler is a generator that yields what it waits for: seconds, a transfer, a condition.
-Time goes to whatever ends next; what is left of every transfer is reckoned anew each time.
+Time advances to the next end; the rest of every transfer is computed again each time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Transfer:
 class Tile:
     task: int
     number: int
-    places: tuple[object, object]  #: What tells its panels of A, and of B, from those of other tiles.
-    is_last: Callable[[], bool]  #: Whether all other layers have been begun to be written.
+    places: tuple[object, object]  #: Keys that distinguish its panels of A, and of B, from those of other tiles.
+    is_last: Callable[[], bool]  #: Whether writes of all other layers have started.
     rows: int
     columns: int
     panels: list[int]  #: Depths.
@@ -39,7 +39,7 @@ class Step:
     tile: Tile
     panel: int
     is_read: bool = False
-    missing: int = 0  #: Bytes that are read for it.
+    missing: int = 0  #: Bytes read for it.
 
     def after(self) -> Step | None:
         return Step(self.tile, self.panel + 1) if self.panel + 1 < len(self.tile.panels) else None
@@ -47,11 +47,11 @@ class Step:
 
 @dataclass(eq=False)
 class Hands:
-    """What a worker has."""
+    """A worker's state."""
 
     flops_per_s: float
-    tiles: list[Tile] = field(default_factory=list)  #: There, and not begun.
-    kept: list[list[object]] = field(default_factory=list)  #: Of A and of B, the last two panels asked for.
+    tiles: list[Tile] = field(default_factory=list)  #: Assigned, and not started.
+    kept: list[list[object]] = field(default_factory=list)  #: The last two requested panels of A and of B.
     reads: list[Step] = field(default_factory=list)
     writes: list[Tile] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class Hands:
 
 
 class StepByStep:
-    """A product without failures, by workers of their own rates."""
+    """A product without failures, by workers with different rates."""
 
     def __init__(self, plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> None:
         self.plan, self.world, self.layers, self.now_s, self.moved = plan, world, layers, 0.0, 0.0
@@ -109,7 +109,7 @@ class StepByStep:
             hands.tiles.append(tile)
 
     def multiplier(self, hands: Hands) -> Waits:
-        """As `Run._go` has it: each step's panels are asked for before the step in front of it is begun."""
+        """As `Run._go` has it: each step's panels are requested before the previous step begins."""
         while True:
             yield lambda: bool(hands.tiles)
             hands.kept = [[], []]
@@ -176,7 +176,7 @@ class StepByStep:
         self.written[tile.number] = self.written.get(tile.number, 0) + 1
 
     def go_on(self, one: Waits) -> None:
-        """Let one run to what it waits for next."""
+        """Run one until its next wait."""
         awaited = next(one, None)
         if awaited is not None:
             if isinstance(awaited, Transfer):

@@ -1,4 +1,4 @@
-"""What an installation without extras does: what it can, and for the rest it names the extra that brings it.
+"""An installation without extras: base features work, and for others the error names the extra.
 
 Extras that are installed are hidden from child processes by a finder that has none of their modules.
 """
@@ -40,7 +40,7 @@ for line in json.load(sys.stdin):
 print(json.dumps(results))
 """
 _GPU, _OPENCL = (f"run: pip install 'tilewright[{extra}]'\n" for extra in ("gpu", "opencl"))
-#: Command line -> exit status, and how its standard error ends; "" where it does all that it says.
+#: Command line -> exit status, and how its standard error ends; "" if it succeeds.
 COMMANDS = {
     "ladder --size 32": (0, ""),
     "ladder --size 16 --kernels three_loops,tiled --json": (0, ""),
@@ -67,7 +67,7 @@ COMMANDS = {
 
 
 def child(code: str, folder: Path, given: object = None) -> str:
-    """Run code without the extras; what it prints."""
+    """Run code without the extras; returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", _HIDE + code], cwd=folder, input=json.dumps(given), capture_output=True, text=True,
         timeout=120, check=False,
@@ -95,7 +95,7 @@ def test_every_command_works_or_names_the_extra(shown: dict[str, tuple[int, str,
     assert "Traceback" not in errors and "ImportError" not in errors
 
 
-def test_the_ladder_runs_what_the_host_does_and_says_what_brings_the_rest(
+def test_the_ladder_runs_kernels_of_the_host_and_names_the_extra_for_the_rest(
     shown: dict[str, tuple[int, str, str]],
 ) -> None:
     out = shown["ladder --size 32"][1]
@@ -109,7 +109,7 @@ def test_the_ladder_runs_what_the_host_does_and_says_what_brings_the_rest(
     ]
 
 
-def test_devices_promises_nothing_that_is_missing(shown: dict[str, tuple[int, str, str]]) -> None:
+def test_devices_lists_nothing_that_is_missing(shown: dict[str, tuple[int, str, str]]) -> None:
     found = {row["device"]: row for row in json.loads(shown["devices --json"][1])["devices"]}
     assert found["cpu"]["commands"] == ["tw.matmul", "ladder"]
     assert not {"ladder", "run", "check", "profile"} & set(found["simulated"]["commands"])
@@ -117,7 +117,7 @@ def test_devices_promises_nothing_that_is_missing(shown: dict[str, tuple[int, st
     assert "pip install 'tilewright[opencl]'" in found["opencl"]["missing"]
 
 
-#: Calls of public functions -> the extra that they need; None where they need none.
+#: Calls of public functions -> the extra that they need; None if they need none.
 _CALLS = {
     "tw.matmul(a, a)": None,
     "tw.plan((4, 4), (4, 4), 'float32', 'float32')": None,

@@ -118,14 +118,14 @@ def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(
     assert [(unit.name, unit.seconds) for unit in rung.limits] == [("DRAM", 1e-6)]
 
 
-def test_a_dtype_no_record_takes_is_not_run(catalogue_of: Callable[..., None]) -> None:
+def test_a_dtype_that_no_record_takes_is_not_run(catalogue_of: Callable[..., None]) -> None:
     catalogue_of(FakeRecord("loops", dtypes=("int32",)))
     rung = ladder.climb(*ladder.operands(2, 2, 2, "float64")).rungs[0]
     assert rung.verified is None
     assert rung.note == "not run: takes int32, not float64"
 
 
-def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
+def test_a_real_gpu_runs_its_own_code_and_is_compared_with_the_vendor(
     catalogue_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fakes

@@ -23,7 +23,7 @@ Cell = Callable[[str], list[dict[str, str]]]
 
 @pytest.fixture
 def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
-    """Runs a cell in a fresh shell of IPython; gives what it displays, and raises what it raises."""
+    """Runs a cell in a fresh shell of IPython; returns its displays, and raises its errors."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     interactive = pytest.importorskip("IPython.core.interactiveshell", reason="not run: IPython is not installed")
     from IPython.utils.capture import capture_output
@@ -49,7 +49,7 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
 
 
 def failing(text: str) -> tuple[str, object]:
-    """What a cell shows that raises, and what it raises."""
+    """The displays of a cell that raises, and its exception."""
     from IPython.utils.capture import capture_output
 
     with capture_output() as captured:
@@ -57,7 +57,7 @@ def failing(text: str) -> tuple[str, object]:
     return captured.outputs[-1].data["text/plain"], done.error_in_exec
 
 
-def test_the_example_runs_and_shows_what_it_says(cell: Cell) -> None:
+def test_the_example_runs_and_shows_its_results(cell: Cell) -> None:
     pages: list[str] = []
     for part in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         if part["cell_type"] == "code":
@@ -85,7 +85,7 @@ def test_the_example_runs_and_shows_what_it_says(cell: Cell) -> None:
         ("%%profile --limit 'never", "No closing quotation"),
     ],
 )
-def test_options_that_are_wrong_are_said_in_a_line(cell: Cell, line: str, words: str) -> None:
+def test_wrong_options_are_reported_in_a_line(cell: Cell, line: str, words: str) -> None:
     from IPython.core.error import UsageError
 
     cell("import tilewright as tw; s = tw.simulated_gpu('t4').start()")
@@ -127,7 +127,7 @@ def test_memory_of_earlier_cells_counts_as_written_and_an_error_keeps_the_report
     assert placed is not None and placed.observers == () and placed.memory.red_zones is False
 
 
-def test_a_session_that_starts_again_begins_afresh() -> None:
+def test_a_session_that_starts_again_is_empty() -> None:
     from numba import cuda
 
     first, second = tw.simulated_gpu("t4", check=True), tw.simulated_gpu("a100")
@@ -141,7 +141,7 @@ def test_a_session_that_starts_again_begins_afresh() -> None:
         with pytest.raises(DeviceError, match="must be for the installed simulated GPU"):
             second.stop()
     assert cuda.to_device(np.arange(3)).copy_to_host().tolist() == [0, 1, 2]
-    for session in (second, second, first):  # what has ended is not ended again
+    for session in (second, second, first):  # an ended session is not ended again
         session.stop()
     assert placed_gpu() is None
 
@@ -160,7 +160,7 @@ def test_a_session_decorates_a_function_and_is_used_again() -> None:
     assert placed_gpu() is None
 
 
-def test_what_kernels_of_earlier_cells_may_have_written_is_not_missed(cell: Cell) -> None:
+def test_memory_that_earlier_cells_may_have_written_is_not_reported(cell: Cell) -> None:
     cell(
         KERNEL + "import tilewright as tw; tw.simulated_gpu('t4').start(); d, e = (cuda.device_array(48) for _ in '12')"
     )
@@ -199,7 +199,7 @@ def test_a_cell_that_raises_fails_once_below_its_report(
     assert reported.count("(most recent call last)") == shown and ("# %%check --ignore TW601" in reported) == shown
 
 
-def test_help_stands_alone_in_a_cell(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_a_cell_s_only_output(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     from IPython.core.error import UsageError
 
     shell = sys.modules["IPython"].get_ipython()
@@ -219,7 +219,7 @@ def spin(x):
 """
 
 
-def test_of_a_launch_that_never_ended_nothing_is_said_that_the_compiler_left_out(cell: Cell) -> None:
+def test_a_launch_that_never_ended_has_no_findings_of_removed_code(cell: Cell) -> None:
     cell(STOPPED)
     for magic, words in (("check", "no findings in 1 launch"), ("profile", "spin: its launch has no profile")):
         reported, raised = failing(f"%%{magic} --limit 0.2\nspin[1, 1](np.zeros(2))")
@@ -227,7 +227,7 @@ def test_of_a_launch_that_never_ended_nothing_is_said_that_the_compiler_left_out
         assert words in reported and "ipykernel" not in reported and "ipython-input" not in reported
 
 
-def test_a_gpu_says_what_it_is_and_stops() -> None:
+def test_a_gpu_describes_itself_and_stops() -> None:
     session = tw.simulated_gpu("t4")
     assert repr(session) == "<simulated_gpu('t4'), not in place>"
     device = session.start()
@@ -241,7 +241,7 @@ def test_a_gpu_says_what_it_is_and_stops() -> None:
         tw.simulated_gpu("t5")
 
 
-def test_arrays_of_the_gpu_in_place_are_refused_with_what_to_do() -> None:
+def test_arrays_of_the_gpu_in_place_are_refused_with_advice() -> None:
     from numba import cuda
 
     with tw.simulated_gpu("t4"):

@@ -1,4 +1,4 @@
-"""settings.py."""
+"""Settings from environment variables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_bytes_of_the_cache_are_a_whole_number(text: str) -> None:
         Settings.from_environ({"TILEWRIGHT_CACHE_BYTES": text})
 
 
-def test_the_process_environment_is_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_environment_is_read_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_THREADS", "3")
     assert Settings.from_environ().threads == 3
     monkeypatch.setenv("TILEWRIGHT_THREADS", "4")

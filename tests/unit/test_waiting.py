@@ -1,4 +1,4 @@
-"""Work that is announced: who is told of it, what it says of itself, and what it costs while nobody watches."""
+"""Announcements of work: watchers, texts, and the cost without a watcher."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Notes:
         return [f"{work.doing} {work.what}" for work in self.started_works]
 
 
-def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
+def test_a_launch_announces_its_translation_and_its_blocks() -> None:
     notes = Notes()
     with watched(notes):
         run(kernel("st.global.u32 [%at], %tid;"), np.zeros(70, np.uint32), grid=7, block=10)
@@ -47,7 +47,7 @@ def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
     assert 0.5 < notes.shares[1] <= 1
 
 
-def test_a_kernel_of_a_program_tells_of_each_step() -> None:
+def test_a_kernel_of_a_program_announces_each_step() -> None:
     @cuda.jit
     def double(x: Any) -> None:
         i = cuda.grid(1)
@@ -60,7 +60,7 @@ def test_a_kernel_of_a_program_tells_of_each_step() -> None:
     assert notes.shown == ["compiling double", "translating double", "running double"]
 
 
-def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_product_announces_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "_LONG_EFFORT", 0)
     monkeypatch.setattr(product, "_PART_EFFORT", 100_000)
     notes = Notes()
@@ -73,7 +73,7 @@ def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) 
     assert notes.shares[0] >= 0.5
 
 
-def test_a_short_product_tells_nothing() -> None:
+def test_a_short_product_announces_nothing() -> None:
     notes = Notes()
     with watched(notes):
         tw.matmul(np.ones((300, 300), np.float32), np.ones((300, 300), np.float32))
@@ -95,7 +95,7 @@ def test_a_share_is_none_of_nothing_and_never_more_than_all() -> None:
     assert Activity("running", "a", 4, "blocks", lambda: 5).share() == 1
 
 
-def test_a_forked_child_is_watched_by_nobody() -> None:
+def test_a_forked_child_has_no_watcher() -> None:
     notes = Notes()
     with watched(notes):
         child = os.fork()
@@ -105,7 +105,7 @@ def test_a_forked_child_is_watched_by_nobody() -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_an_announcement_costs_next_to_nothing_while_nobody_watches() -> None:
+def test_an_announcement_costs_little_without_a_watcher() -> None:
     def announce() -> None:
         for _ in range(1000):
             with announced("running", "a", 4, "blocks"):

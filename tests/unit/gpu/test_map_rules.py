@@ -1,4 +1,4 @@
-"""The rules of tensor maps at their edges: what just holds is taken, and what just does not is refused."""
+"""The rules of tensor maps at their edges: limits themselves are accepted, and values just past them are refused."""
 
 from __future__ import annotations
 

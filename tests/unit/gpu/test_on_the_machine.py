@@ -1,4 +1,4 @@
-"""What intrinsics do on the simulated GPU, compared with NumPy."""
+"""Intrinsics on the simulated GPU, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_movmatrix_transposes() -> None:
 
 
 @pytest.mark.parametrize("wait", ["test_wait", "test_wait_parity", "try_wait", "try_wait_parity"])
-def test_an_mbarrier_hands_on_what_was_written_before(wait: str) -> None:
+def test_an_mbarrier_orders_earlier_writes(wait: str) -> None:
     from tilewright.gpu import intrinsics
     from tilewright.gpu.intrinsics import mbarrier_arrive, mbarrier_init
 

@@ -33,7 +33,7 @@ def small(name: str) -> Record:
 
 
 def product(record: Record, a: Array, b: Array, finish: Expression, *more: Array) -> Array:
-    """What a record makes of two operands, with an epilogue; what it does not write stays recognisable."""
+    """A record's product of two operands, with an epilogue; unwritten elements stay recognisable."""
     c = np.full((a.shape[-2], b.shape[-1]), 77, np.dtype(finish.dtype))
     shape = record.launch_rule(*c.shape, a.shape[-1])
     program = record.program(a.dtype.name, record.cc if record.family else (9, 0), finish=finish)
@@ -152,7 +152,7 @@ def test_products_and_sums_of_an_epilogue_are_not_fused() -> None:
     assert "mul.f32" in ptx or "mul.rn.f32" in ptx
 
 
-def test_what_a_record_does_not_take_is_refused() -> None:
+def test_epilogues_that_a_record_does_not_take_are_refused() -> None:
     plus = identity("float32", "float32")
     with pytest.raises(ArgumentValueError, match="'warp_tiled' takes no epilogue; choose one whose record says so"):
         find("warp_tiled").program("float32", finish=plus)

@@ -17,7 +17,7 @@ SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61)]
 
 
 def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What a record makes of two operands; what it does not write stays recognisable."""
+    """A record's product of two operands; unwritten elements stay recognisable."""
     c = np.full((a.shape[0], b.shape[1]), 77, a.dtype)
     shape = record.launch_rule(*c.shape, a.shape[1])
     simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)

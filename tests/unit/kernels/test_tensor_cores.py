@@ -58,7 +58,7 @@ SHAPES = [
 
 
 def product(record: Record, a: np.ndarray, b: np.ndarray, gpu: str = "h100") -> np.ndarray:
-    """What a record makes of two operands; what it does not write stays recognisable."""
+    """A record's product of two operands; unwritten elements stay recognisable."""
     c = record.blank(a.shape[0], b.shape[1], a.dtype.name)
     c[...] = 77
     shape = record.launch_rule(*c.shape, a.shape[1])
@@ -513,7 +513,7 @@ OF_BITS = [
 
 @pytest.mark.parametrize(("m", "n", "k"), OF_BITS)
 @pytest.mark.parametrize("algebra", [None, "or-and", "xor-and"])
-def test_truth_values_are_multiplied_as_numpy_does(algebra: str | None, m: int, n: int, k: int) -> None:
+def test_booleans_are_multiplied_as_numpy_does(algebra: str | None, m: int, n: int, k: int) -> None:
     random, asked = np.random.default_rng(11), {"device": "simulated:h100", "algebra": algebra or "plus-times"}
     a, b = (random.random(extents) < 0.6 / np.sqrt(k) for extents in ((m, k), (k, n)))
     found = np.where(a @ b, 1, 0) if algebra != "xor-and" else a.astype(np.int64) @ b % 2

@@ -49,7 +49,7 @@ def test_turns_that_are_no_whole_number_are_dealt_out() -> None:
     assert found.count(0) == 4
 
 
-def test_a_branch_goes_both_ways_in_proportion() -> None:
+def test_a_branch_takes_both_ways_in_proportion() -> None:
     code = (
         one("LDG", 1),
         one("BRA", 2, guard="@P0", target=4),
@@ -103,7 +103,7 @@ def test_a_loop_is_entered_each_time_that_a_warp_comes_by_and_not_turned_more_of
     assert sum(pair == (1, 2) for pair in itertools.pairwise(found)) == found.count(2) == 40
 
 
-def test_what_the_assembler_moves_ahead_of_its_branch_keeps_nobody_from_coming_by() -> None:
+def test_instructions_moved_ahead_of_their_branch_do_not_block_the_path() -> None:
     """Lines 7 to 9 never ran; their instructions stand behind the branch, and also in the block that all pass."""
     moved = [one("MOV", line) for line in (7, 8, 9)]
     code = (
@@ -175,14 +175,14 @@ def test_a_call_returns_to_where_it_came_from() -> None:
     assert (found[0], found[-1]) == (0, 4)
 
 
-def test_what_a_division_is_made_of_counts_for_none_of_its_parts() -> None:
+def test_a_division_s_instructions_do_not_count_for_its_parts() -> None:
     """Ten multiply-adds come from one division of PTX, which a warp does four times."""
     code = (*[one("DFMA", 1)] * 10, one("BRA", 2, guard="@P0", target=0), one("STG", 3), one("EXIT"))
     found = path(code, {1: 4, 2: 4, 3: 1}, other=frozenset({1}))
     assert found.count(0) == 4
 
 
-def test_a_call_of_unknown_code_goes_on_behind_it() -> None:
+def test_a_call_of_unknown_code_continues_after_it() -> None:
     """A print is a call through a register, whose code is not the kernel's."""
     code = (one("LDG", 1), one("CALL"), one("FFMA", 2), one("BRA", 3, guard="@P0", target=2), one("EXIT"))
     assert path(code, {1: 1, 2: 5}) == [0, 1, *[2, 3] * 5, 4]

@@ -1,4 +1,4 @@
-"""The model of a multiprocessor against what others measured on hardware.
+"""The model of a multiprocessor, against published measurements on hardware.
 
 Oracle: Huerta, Abaie Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO
 2025: clocks that microbenchmarks of machine code took on an RTX A6000.
@@ -146,6 +146,6 @@ def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
         )
 
 
-def test_what_the_model_knows_nothing_of_is_refused() -> None:
+def test_unknown_instructions_are_refused() -> None:
     with pytest.raises(Exception, match="no textures"):
         clocks([one("UTCSHIFT", "tmem[UR8]")])

@@ -1,4 +1,4 @@
-"""The table of machine instructions: each that the assembler emits has a row, and others are told of."""
+"""The table of machine instructions: each that the assembler emits has a row, and others are reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_the_assembler_emits_of_each_kernel_has_a_row(name: str, cc: tuple[
     assert unknown(name, cc) == set()
 
 
-def test_what_has_no_row_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_instruction_without_a_row_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     record, product, gpu = catalogue.find("results_8"), Product(64, 64, 64), machine.gpu("a6000")
     assert predict_product(record, product, gpu).notes == ()
     known = dict(opcodes._rows())
@@ -51,7 +51,7 @@ def test_what_has_no_row_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("name", "what"), [("OMMA", "tensor cores"), ("UTMAREDG", "bulk reductions"), ("TEX", "textures")]
 )
-def test_what_the_model_knows_nothing_of_is_refused_by_name(name: str, what: str) -> None:
+def test_unknown_instructions_are_refused_by_name(name: str, what: str) -> None:
     with pytest.raises(Exception, match=f"got {name}, of {what}"):
         pipes.taken(name, machine.gpu("a6000"))
 

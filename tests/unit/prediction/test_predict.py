@@ -59,7 +59,7 @@ def _scale(x: Any) -> None:
 
 
 @pytest.mark.parametrize(("kernel", "moved"), [(_fill, 1), (_scale, 2)])
-def test_what_is_written_goes_to_memory_unless_it_fits_the_second_level(kernel: Any, moved: int) -> None:
+def test_written_bytes_go_to_memory_unless_they_fit_the_second_level(kernel: Any, moved: int) -> None:
     def share(size: int) -> float:
         """Of the time that memory takes for the bytes, the predicted one."""
         x = np.zeros(size, np.float32)
@@ -128,7 +128,7 @@ def test_a_huge_product_is_predicted() -> None:
     assert 2 * size**3 / 67e12 < found.seconds < 20 * 2 * size**3 / 67e12
 
 
-def test_changes_are_left_out_where_nobody_wants_them() -> None:
+def test_changes_are_left_out_by_default() -> None:
     record, product = catalogue.find("results_8"), Product(1024, 1024, 1024)
     asked, plain = (products.predict_product(record, product, A6000, changes=changes) for changes in (True, False))
     assert asked.changes
@@ -293,7 +293,7 @@ def test_kernels_with_calls_branches_and_local_memory_have_a_time(gpu: str) -> N
     assert found.instructions_per_clock > 0.01
 
 
-def test_a_launch_takes_the_same_options_whoever_makes_it() -> None:
+def test_every_form_of_launch_takes_the_same_options() -> None:
     """Arguments stay as they are where blocks stand for the others, in memory of one's own too."""
     text = 'extern "C" __global__ void twice(int *x) { x[blockIdx.x * 64 + threadIdx.x] *= 2; }'
     program, x = tw.programs.Program.from_cuda(text, "twice"), np.ones(1 << 16, np.int32)

@@ -1,4 +1,4 @@
-"""Some blocks stand for a grid: their counts against those of all, what is undone, and what is never sampled."""
+"""Some blocks stand for a grid: their counts against those of all, undone writes, and grids that are never sampled."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def prints(x: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize("kernel", [triangle, counts, prints], ids=lambda kernel: kernel.py_func.__name__)
-def test_what_is_not_alike_or_not_apart_runs_whole(kernel: Any) -> None:
+def test_different_or_dependent_blocks_all_run(kernel: Any) -> None:
     x = np.ones(1024 * 64, np.float32)
     assert sampled(add, 1024, 64, x, x.copy()) is not None
     assert sampled(kernel, 1024, 64, x, x.copy()) is None

@@ -1,4 +1,4 @@
-"""Tensor cores and asynchronous copies in the model of a multiprocessor, against what others measured on hardware.
+"""Tensor cores and asynchronous copies in the model of a multiprocessor, against published measurements.
 
 Oracles: Sun, Li, Geng, Stuijk, Corporaal, Dissecting Tensor Cores via Microbenchmarks, arXiv 2206.02874: A100, table 5
 (RTX 2080 Ti); Luo and others, arXiv 2402.13499: the part of Hopper's rate that `mma.sync` reaches on average;
@@ -100,7 +100,7 @@ def test_a_sparse_product_takes_half() -> None:
 
 
 @pytest.mark.parametrize(("opcode", "gpu"), [("IMMA.16864.S4.S4", "h100"), ("BMMA.168256.XOR.POPC", "l4")])
-def test_a_format_whose_rate_nobody_states_is_refused(opcode: str, gpu: str) -> None:
+def test_a_format_without_a_stated_rate_is_refused(opcode: str, gpu: str) -> None:
     with pytest.raises(Exception, match="whose rate is known on"):
         pipes.taken(opcode, machine.gpu(gpu))
 
@@ -136,7 +136,7 @@ def test_a_copy_is_written_to_shared_memory() -> None:
     assert through > 20 * (32 + 3)  # the first level reads what it has
 
 
-def test_what_the_assembler_never_lets_run_takes_no_memory() -> None:
+def test_loads_that_never_run_take_no_memory() -> None:
     """The vendor's assembler puts loads under a false predicate before copies."""
     assert simulated([one("LDS", "RZ", "[RZ]", guard="@!PT", line=1)] * 20).worked[2] == 0
 

@@ -1,4 +1,4 @@
-"""Products in tensor memory in the model of a multiprocessor, against what others measured on a B200.
+"""Products in tensor memory in the model of a multiprocessor, against published measurements on a B200.
 
 Oracles: SemiAnalysisAI/microbench-blackwell, umma_throughput/full.csv (clocks of a product, of 256 in a row) and
 umma_latency/results.csv (from one product to the end of the wait for its commit); gau-nernst/learn-cuda,
