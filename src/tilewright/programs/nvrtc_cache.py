@@ -64,7 +64,7 @@ def _texts(source: str, path: str, flags: Sequence[str]) -> list[str] | None:
     try:
         main = Path(path).absolute()
         headers = _headers(source, (main.parent, Path.cwd(), *map(Path, given)))
-    except OSError:  # a name that is too long, or a header that this user may not read: NVRTC's message explains it
+    except (OSError, ValueError):  # a name that is too long, or an unreadable header: NVRTC explains it
         return None
     if headers is None:
         return None

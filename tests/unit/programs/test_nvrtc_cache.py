@@ -128,9 +128,10 @@ def test_headers_may_include_each_other_through_other_folders(made: list[str], t
     assert made == ["k"]
 
 
-def test_nvrtc_says_that_a_header_s_name_is_too_long(made: list[str], tmp_path: Path) -> None:
-    with pytest.raises(nvrtc.CompileError, match="cannot open source file"):
-        compiled(tmp_path, source=SOURCE.replace("first", "x" * 300))
+@pytest.mark.parametrize("name", ["x" * 300, "a\0/b"], ids=["too long", "a zero byte"])
+def test_nvrtc_says_that_a_header_s_name_is_invalid(made: list[str], tmp_path: Path, name: str) -> None:
+    with pytest.raises(nvrtc.CompileError, match=r"k.cu:1: NVRTC could not compile"):
+        compiled(tmp_path, source=SOURCE.replace("first", name))
 
 
 def test_a_header_that_changes_during_the_making_makes_no_entry(
