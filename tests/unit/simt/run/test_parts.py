@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,21 @@ def test_libraries_of_a_kernel_exist_until_it_is_loaded(folder: Path, monkeypatc
     keys, libraries = kept.made(parts("sent", "records"))
     assert kept.found(keys) is None
     assert all(library.addresses for library in libraries) and len(libraries) == 2
+
+
+def test_a_kernel_keeps_the_libraries_that_it_calls_loaded(folder: Path) -> None:
+    compiler = Host()
+    _, libraries = compiler.parts.made(parts("sent", "records"))
+    code = compiler.compile_kernel("define void @k() {\n  ret void\n}", (), "k", optimise=False)
+    library = compiler.link_kernel(code, "k", libraries)
+    living = [weakref.ref(part) for part in libraries]
+    compiler.parts._libraries.clear()
+    del libraries
+    gc.collect()
+    assert all(part() for part in living)
+    del library
+    gc.collect()
+    assert not any(part() for part in living)
 
 
 def test_quick_code_of_two_kernels_has_one_copy(another: Callable[[], Host], monkeypatch: pytest.MonkeyPatch) -> None:
