@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,8 @@ from fakes import FakeRecord
 from tilewright import catalogue, ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.ladder import climber
+from tilewright.ladder.rung import Predicted
+from tilewright.report.climb import _legend
 from tilewright.waiting import Activity, watched
 
 
@@ -170,3 +173,12 @@ def test_a_rung_has_a_predicted_time_with_its_band() -> None:
     found = rung.predicted
     assert found.predicted_seconds and found.predicted_least_seconds and found.predicted_most_seconds
     assert 1e-6 < found.predicted_least_seconds < found.predicted_seconds < found.predicted_most_seconds < 1e-4
+
+
+def test_a_time_that_the_ladder_cannot_predict_is_explained() -> None:
+    a, b = ladder.operands(4, 4, 4, "float32")
+    done = ladder.climb(a, b, records=[FakeRecord("loops")])
+    counted = replace(done.rungs[0], limits=(object(),), predicted=Predicted(2e-6, 1e-6, 3e-6))
+    other = replace(counted, name="hopper", predicted=Predicted())
+    assert "No predicted time" not in " ".join(_legend(replace(done, rungs=(counted,))))
+    assert "predict --kernels hopper`" in " ".join(_legend(replace(done, rungs=(counted, other))))

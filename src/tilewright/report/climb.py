@@ -220,6 +220,12 @@ def _legend(climb: Climb) -> Iterator[str]:
             "Predicted: a model of one multiprocessor computes it from machine code and counts; nothing was measured. "
             "Most published times lie between `from` and `to`."
         )
+        unknown = [r.name for r in rungs if r.limits and not r.predicted.predicted_seconds]
+        if unknown:
+            yield (
+                "No predicted time: the model needs one more run of a kernel whose warps wait for copies, or knows no "
+                f"rate for its format. `tilewright predict --kernels {unknown[0]}` predicts it, or says why it cannot."
+            )
     if any(r.published and not _of_vendor(r) for r in rungs):
         yield "Published: the kernel as its source has it, with its defects. Its results are shown, not trusted."
     if any(r.verified and r.order not in _RIGHT for r in rungs):
