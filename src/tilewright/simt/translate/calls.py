@@ -20,7 +20,7 @@ from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
-from tilewright.simt.translate.layout import Layout, align_up
+from tilewright.simt.translate.layout import Layout, align_up, own_name
 from tilewright.simt.translate.results import write
 from tilewright.simt.translate.shape import ANY_VECTOR
 from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
@@ -103,6 +103,8 @@ def frame_layout(whole: Layout, function: tree.Function) -> Layout:
             at = align_up(end, variable.alignment)
             layout.places[variable.name] = ("local", at)
             end = at + variable.size
+        elif variable.space == "shared":
+            layout.places[variable.name] = whole.places[own_name(function, variable)]
     layout.frame_bytes = align_up(end, 16)
     return layout
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
@@ -80,9 +80,9 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
             offset = align_up(module_end, variable.alignment)
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
-    named = {v.name: v for v in (*module.variables.values(), *entry.variables)}
-    named = {v.name: v for function in called for v in function.variables} | named
-    shared = [v for v in named.values() if v.space == "shared"]
+    shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
+    shared += [replace(v, name=own_name(function, v)) for function in called for v in function.variables
+               if v.space == "shared"]  # fmt: skip
     roles = {opcode: role_of(opcode) for opcode in {item.opcode for item in _instructions(module, entry)}}
     if _reads_reserved(module, entry, {opcode for opcode, role in roles.items() if role is Role.COPY}):
         shared.append(tree.Variable(RESERVED, "shared", ".b8", RESERVED_BYTES, align=16))
@@ -119,6 +119,11 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
     layout.functions = list(module.functions)
     layout.has_tensor_memory = Role.TENSOR_MEMORY in roles.values()
     return layout
+
+
+def own_name(function: tree.Function, variable: tree.Variable) -> str:
+    """The name in a layout of a variable that a called function declares itself; others may have one of its name."""
+    return f"{function.name}.{variable.name}"
 
 
 def _instructions(module: tree.Module, entry: tree.Function) -> Iterator[tree.Instruction]:

@@ -240,9 +240,7 @@ def test_functions_of_a_cuda_program():
     assert out.tolist() == wanted
 
 
-def test_dynamic_shared_memory_follows_that_of_called_functions():
-    """A recursive function's own array, declared inside it, is not where the kernel's dynamic one begins."""
-    module = """.extern .shared .align 4 .b32 dynamic[];
+KEPT = """.extern .shared .align 4 .b32 dynamic[];
         .func (.param .b32 back) kept(.param .b32 depth, .param .b32 x) {
         .shared .align 4 .b32 own[64]; .reg .pred %p; .reg .b32 %r<9>;
         ld.param.u32 %r1, [depth]; ld.param.u32 %r2, [x]; setp.eq.u32 %p, %r1, 0; @%p bra LAST;
@@ -252,7 +250,18 @@ def test_dynamic_shared_memory_follows_that_of_called_functions():
         LAST: mov.u32 %r4, %tid.x; shl.b32 %r4, %r4, 2; mov.u32 %r5, own; add.u32 %r5, %r5, %r4;
         st.shared.u32 [%r5], %r2; ld.shared.u32 %r3, [%r5];
         DONE: st.param.b32 [back], %r3; ret; }"""
+
+
+def test_dynamic_shared_memory_follows_that_of_called_functions():
+    """A recursive function's own array, declared inside it, is not where the kernel's dynamic one begins."""
     body = f"""mov.u32 %r1, dynamic; mad.lo.u32 %r1, %tid, 4, %r1; add.u32 %r2, %tid, 1000; st.shared.u32 [%r1], %r2;
         {call("kept", "%r3", "3", "%tid")} ld.shared.u32 %r4, [%r1]; add.u32 %r4, %r4, %r3; st.global.u32 [%at], %r4;"""
-    got = words(body, 64, block=64, module=module, shared_bytes=256)
+    got = words(body, 64, block=64, module=KEPT, shared_bytes=256)
+    assert got.tolist() == [1000 + t + t + 3 for t in range(64)]
+
+
+def test_shared_memory_of_a_kernel_and_of_a_called_function_may_have_one_name():
+    body = f"""mov.u32 %r1, own; mad.lo.u32 %r1, %tid, 4, %r1; add.u32 %r2, %tid, 1000; st.shared.u32 [%r1], %r2;
+        {call("kept", "%r3", "3", "%tid")} ld.shared.u32 %r4, [%r1]; add.u32 %r4, %r4, %r3; st.global.u32 [%at], %r4;"""
+    got = words(body, 64, block=64, module=KEPT, declarations=".shared .align 4 .b32 own[64];")
     assert got.tolist() == [1000 + t + t + 3 for t in range(64)]
