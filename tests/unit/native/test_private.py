@@ -294,7 +294,8 @@ del os.environ["TILEWRIGHT_CACHE_BYTES"]
 os.setuid({STRANGER})
 assert (tw.matmul(a, a.T) == a @ a.T).all()
 """
-    environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "TILEWRIGHT_CACHE_DIR")}
+    places = ("HOME", "TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in places}
     with tempfile.TemporaryDirectory() as folder:  # other users may not enter pytest's own
         os.chown(folder, STRANGER, STRANGER)
         environment["TMPDIR"] = folder
