@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ptx_declarations
+import ptx_descriptors
 import ptx_instructions
 from ptx_instructions import Place
 
@@ -89,6 +90,8 @@ CHANGES: tuple[Change, ...] = (
     (ptx_instructions.displaced, 5),
     (ptx_instructions.barrier, 2),
     (ptx_instructions.call, 2),
+    (ptx_descriptors.descriptor, 4),
+    (ptx_descriptors.tensor_map, 4),
     (ptx_declarations.labels, 3),
     (ptx_declarations.retyped, 2),
     (ptx_declarations.resized, 3),
