@@ -9,6 +9,7 @@ from boxes import CASES, SHARED_BYTES, box_of, load_text, store_text
 import tilewright as tw
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.instruments.coalescing import Coalescing
+from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.touched import Touched
 from tilewright.programs import Program
 from tilewright.simt import Memory, launch
@@ -59,6 +60,23 @@ def test_instruments_hear_of_the_bytes_that_are_stored(case):
 def test_elements_apart_are_heard_of_alone(case):
     read, _, _ = touched(case, stores=False, steps=STEPPED[case])
     assert np.array_equal(read, marked(case, STEPPED[case]))
+
+
+def test_instruments_hear_of_the_bytes_of_a_box_that_overwrites_its_own_map():
+    """The map is in shared memory, where its box goes; what arrives there would be a map of rows far outside."""
+    moved = """.reg .b64 %word; .reg .b32 %to, %number; mov.u32 %to, %s; mov.u32 %number, 0;
+more: ld.b64 %word, [%m]; st.shared.b64 [%to], %word; add.u64 %m, %m, 8; add.u32 %to, %to, 8;
+add.u32 %number, %number, 8; setp.lt.u32 %done, %number, 128; @%done bra more;
+cvt.u64.u32 %m, %s; cvta.shared.u64 %m, %m; mbarrier.init"""
+    shape, box, corner, _, dtype = CASES["2d"]
+    memory = Memory()
+    array = memory.array(np.full(shape, 0x7FFFFFFF, "u4").view(dtype))
+    text = load_text(2, corner, 4 * int(np.prod(box))).replace("mbarrier.init", moved, 1)
+    program, given = Program.from_ptx(text), (TensorMap(array, box), np.zeros(SHARED_BYTES, np.uint8))
+    tools = [Touched(), Coalescing(), MemoryCheck(program.module)]
+    seen = launch(program, 1, 64, given, memory=memory, instruments=tools).results["touched"]
+    read = seen.of(seen.read, array.address, (*shape, 4), (*array.strides, 1))
+    assert np.array_equal(read, marked("2d"))
 
 
 def test_sectors_of_a_box():

@@ -62,6 +62,7 @@ _RUNTIME = (
     "tw_columns_units",
     "tw_tensor_copy",
     "tw_tensor_distinct",
+    "tw_tensor_keep",
     "tw_tensor_pieces",
     "tw_map_replace",
     "tw_map_copy",

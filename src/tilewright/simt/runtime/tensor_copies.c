@@ -181,6 +181,19 @@ bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint
     return false;
 }
 
+// Copies the maps of the lanes of a mask, once, and lets `maps` point at the copies: instruments read them after a box is
+// copied, which may write over its own map.
+void tw_tensor_keep(uint32_t mask, const char **maps, struct tw_tensor_map *kept)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        if (maps[lane] == (const char *)(kept + lane))
+            continue;
+        __builtin_memcpy(kept + lane, maps[lane], sizeof *kept);
+        maps[lane] = (const char *)(kept + lane);
+    }
+}
+
 // Of the lanes of a mask, the first of those that give the same map, the same place in shared memory and the same corner
 // of a box.
 uint32_t tw_tensor_distinct(uint32_t mask, char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t rank)

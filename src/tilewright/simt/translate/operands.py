@@ -105,6 +105,9 @@ class _Check:
         alone = "|" in self.form.type_of(first)  # one register may be used for the list
         if count and not whole and not alone and not isinstance(operand, tree.Vector | tree.Address):
             self.fail(f"operand {first}", _in_braces(count), "no braces", _LIST)
+        bracketed = first in _in_brackets(self.form.row.syntax)
+        if bracketed and "|" not in self.form.type_of(first) and not isinstance(operand, tree.Address | tree.Vector):
+            self.fail(f"operand {first}", "an address in brackets", operand_text(operand), "write it as [...]")
         match operand:
             case tree.Register() | tree.Negated():
                 register = operand.operand if isinstance(operand, tree.Negated) else operand
@@ -112,7 +115,7 @@ class _Check:
             case tree.Pair(left, right):
                 self.register(f"operand {first}", left, self.rule(first))
                 self.register(f"operand {second or first}", right, self.rule(second or first))
-            case tree.Address() if first not in _in_brackets(self.form.row.syntax):
+            case tree.Address() if not bracketed:
                 remedy = "load the value from memory first"
                 self.fail(f"operand {first}", "a register or a literal", operand_text(operand), remedy)
             case tree.Address(tree.Register() as base):

@@ -26,7 +26,7 @@ from tilewright.simt.translate.state import (
 _BOX_ALIGNMENT = 128
 #: Places of arguments in scratch memory, in 64-bit slots of all lanes; the first two are an mbarrier's.
 _AXES_MOST = 5
-_MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
+_MAPS, _PLACES, _BYTES, _CORNERS, _KEPT = 2, 3, 4, 5, 16
 
 
 def emit_copy(emitter: Emitter, op: Op) -> None:
@@ -99,6 +99,8 @@ def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Valu
     """Move the boxes between the tensor and a block's shared memory; returns the bytes of each."""
     code, stores = emitter.code, op.form.has("bulk_group")
     sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
+    if emitter.instruments:  # they read the maps after the copy, which may write over them
+        code.invoke("tw_tensor_keep", "void", emitter.mask, maps, code.op(mbarriers.slot(_KEPT), "ptr"))
     site = _sites(emitter, op.instruction, stores=stores)
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, shared, maps, places)
     does = TENSOR_STORES * stores + TENSOR_IMAGES * (op.form.has("im2col") or op.form.has("im2col_no_offs"))

@@ -51,6 +51,8 @@ def run(line: str) -> None:
         ("brx.idx %rd1, T; L: T: .branchtargets L;", r"operand a of 'brx\.idx' must be 32 bits wide"),
         ("add.s32 %r1, {%h1, %h2}, 5;", r"operand a of 'add\.s32' must be one register \(got 2 in braces\)"),
         ("ld.v2.u32 %rd1, [%rd3];", r"operand d of 'ld\.v2\.u32' must be 2 registers in braces \(got no braces\)"),
+        ("prefetch.global.L2 %rd3;", r"operand a of 'prefetch\.global\.L2' must be an address in brackets"),
+        ("cp.async.bulk.prefetch.tensor.2d.L2.global %rd1;", r"operand tensor of '.*' must be an address in brackets"),
         ("st.v2.u32 [%rd3], 5;", r"operand b of 'st\.v2\.u32' must be 2 registers in braces \(got no braces\)"),
     ],
 )  # fmt: skip
