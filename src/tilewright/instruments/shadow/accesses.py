@@ -70,13 +70,19 @@ def stack(site: Site) -> Handler:
 
 def _is_source(site: Site) -> bool:
     """Whether it is what an asynchronous copy reads; `flights.c` follows it until the wait."""
-    return site.space == "global" and is_copy(site)
+    form = table().find(site.opcode)
+    return site.space == "global" and form is not None and form.row.kind == "copy"
 
 
-def is_copy(site: Site | None) -> bool:
-    """Whether an asynchronous copy to shared memory makes the access."""
+def reads_later(site: Site | None) -> bool:
+    """Whether an asynchronous copy to shared memory makes the access, which reads global memory until it completes.
+
+    >>> names = ("cp.async.ca.shared.global", "cp.async.bulk.global.shared::cta.bulk_group", "ld.global.u32")
+    >>> [reads_later(Site(EventKind.ACCESS, 1, "", name)) for name in names]
+    [True, False, False]
+    """
     form = table().find(site.opcode) if site is not None else None
-    return form is not None and form.row.kind == "copy"
+    return form is not None and form.row.kind in ("copy", "bulk", "tensor") and not form.has("bulk_group")
 
 
 def _free(site: Site, source: str = "") -> Handler:

@@ -4,13 +4,15 @@
 // A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes to shared memory is in
 // flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, which the
 // mbarrier orders. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
-// until the thread waits for the group's completion. Copies that reduce do not race with each other.
+// until the thread waits for the group's completion. Copies that reduce do not race with each other. What a copy that an
+// mbarrier counts reads is in flight until that phase is complete: in shared memory by R; of global memory W must be the
+// same at both times.
 //
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
 // generic and by the asynchronous proxy are ordered where a proxy fence is between them).
 
 #include "clusters.h"
-#include "simt/runtime/boxes.h"
+#include "origins.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
@@ -180,28 +182,36 @@ static uint32_t keep_outgoing(const struct copy *me, uint32_t how, uint64_t star
     return TW_IS_COPY;
 }
 
-// Mark R of what a copy of a group reads.
-static void hold_source(const struct copy *me, const struct tw_bulk *bulk)
+static uint64_t *reads_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block)
+{
+    return (uint64_t *)((char *)block + launch->shared_reads);
+}
+
+// Mark R of what a copy reads of its block's shared memory.
+static void hold_source(const struct copy *me, uint64_t start)
 {
     uint64_t size = me->launch->cell_bytes, site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
-    uint64_t *reads = (uint64_t *)((char *)me->block + me->launch->shared_reads);
-    for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
+    uint64_t *reads = reads_of(me->launch, me->block);
+    for (uint64_t c = start / size; c < (start + me->bytes) / size; c++)
         reads[c] = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | TW_FLIGHT_WHO;
 }
 
-// A copy is complete: its cells in flight, in W or R, become accesses of its thread at a clock.
+// A copy is complete: its cells in flight from `start` on become what its thread wrote or read.
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, const struct tw_bulk *bulk,
-                 uint64_t *cells, uint64_t clock)
+                 uint64_t *cells, uint64_t start, uint64_t landed)
 {
-    uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX, size = launch->cell_bytes;
-    uint64_t landed = clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | bulk->thread;
-    landed |= (uint64_t)bulk->strong << TW_STRONG_BIT;
-    if (bulk->from)
-        landed = far_cell(bulk->from - 1, clock, landed, bulk->thread);
-    for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
-        if (in_flight(cells[c]) && (cells[c] & TW_SITES) >> TW_SITE_SHIFT == site)
+    uint64_t size = launch->cell_bytes, bytes = bulk->end - bulk->start;
+    for (uint64_t c = start / size; c < (start + bytes) / size; c++)
+        if (in_flight(cells[c]) && ((cells[c] ^ landed) & TW_SITES) == 0)
             cells[c] = landed;
     block->version++;
+}
+
+// The access of a copy's thread at a clock, as a cell of its block has it.
+static uint64_t cell_of(const struct tw_bulk *bulk, uint64_t clock)
+{
+    uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX;
+    return clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | (uint64_t)bulk->strong << TW_STRONG_BIT | bulk->thread;
 }
 
 static void forget(struct tw_bulks *bulks, uint32_t number)
@@ -219,6 +229,17 @@ static void count_at_mbarriers(const struct copy *me, uint32_t lanes, const uint
             same |= (uint32_t)(left >> lane & 1 && barriers[lane] == place) << lane;
         tw_shadow_copy_counted(me->slot, me->warp, me->launch, me->block, me->counters, me->row, same, place);
     }
+}
+
+// Keep what a copy reads that an mbarrier counts; the box of a tensor is the one that was judged right before.
+static void keep_source(const struct copy *me, struct tw_bulk *bulk, uint64_t origin, uint32_t sides)
+{
+    if (!(sides & TW_FROM_GLOBAL))
+        bulk->source = (uint32_t)origin + 1;
+    else if (sides & TW_IS_TENSOR)
+        bulk->origin = bulks_of(me->launch, me->block)->boxes[me->lane];
+    else
+        tw_shadow_keep_origin(me->launch, &bulk->origin, me->launch->base + origin, me->bytes, 0);
 }
 
 // Lanes have issued copies; the mbarriers at `barriers`, where there are any, have counted them.
@@ -258,8 +279,10 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             judge(&me, (uint64_t)rank_of(slot->target) << TW_RANK_SHIFT | target, how, tw_shadow_turns_cluster);
         else if (!to || counted)
             judge(&me, to ? me.launch->base + target : target, how, to ? tw_shadow_free_global : tw_shadow_turns_shared);
-        if (!barriers && bulk)
-            hold_source(&me, bulk);
+        if (bulk && !from && !held)
+            hold_source(&me, origin);
+        if (bulk && barriers && !held)
+            keep_source(&me, bulk, origin, sides);
         if (away && !from && !held)
             tw_shadow_send(slot, launch, there, barriers[me.lane], warp->index << 5 | me.lane, row);
         if (barriers && bulk)
@@ -283,15 +306,6 @@ static void judge_bytes(const struct copy *me, uint64_t start, uint64_t end, uin
     }
 }
 
-// Where a row of a box starts in global memory; `end` becomes where it ends.
-static uint64_t row_of_box(const struct tw_box *box, uint64_t number, uint64_t *end)
-{
-    const struct tw_box_row its = tw_box_row(box, number);
-    const uint64_t at = tw_box_place(box, &its, its.first);
-    *end = at + (uint64_t)(its.end - its.first) * box->map.element_bytes;
-    return at;
-}
-
 // Lanes have copied boxes: their side in global memory.
 void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t *corners, uint32_t rank, uint32_t how)
 {
@@ -301,9 +315,11 @@ void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t 
         const struct tw_box box = tw_box_of(maps[me.lane], corners, me.lane, rank);
         const uint32_t held = how & TW_WRITES ? keep_outgoing(&me, how, 0, 0, &box) : 0;
         for (uint64_t number = 0, end; number < tw_box_rows(&box); number++) {
-            const uint64_t at = row_of_box(&box, number, &end);
+            const uint64_t at = tw_box_bytes(&box, number, &end);
             judge_bytes(&me, at, end, how | held);
         }
+        if (!(how & TW_WRITES))
+            tw_shadow_keep_origin(me.launch, &bulks_of(me.launch, me.block)->boxes[me.lane], 0, 0, &box);
     }
 }
 
@@ -317,17 +333,34 @@ void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses
     }
 }
 
+// A copy that an mbarrier counts has read its source to the end.
+static void end_source(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                       const struct tw_bulk *bulk)
+{
+    const struct tw_slot *by = bulk->from ? &slot->cluster[bulk->from - 1] : slot;
+    struct tw_shadow_block *home = by == slot ? block : shadow_of(slot, by, block);
+    if (bulk->source)
+        land(launch, home, bulk, reads_of(launch, home), bulk->source - 1, cell_of(bulk, bulk->clock));
+    else
+        tw_shadow_end_origin(launch, by->block, bulk);
+}
+
 // A wait that acquires has seen a phase of an mbarrier complete, and so the copies that the phase counted.
-void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint64_t place,
-                      uint32_t phases)
+void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                      uint32_t warp, uint64_t place, uint32_t phases)
 {
     struct tw_bulks *bulks = bulks_of(launch, block);
     if (launch->bulks_at && launch->ranks > 1)
         tw_shadow_sent_seen(launch, block, warp, place, phases);
     for (uint32_t i = bulks->count; launch->bulks_at && i-- > 0;) {
-        if (bulks->of[i].barrier != place + 1 || bulks->of[i].phase >= phases)
+        const struct tw_bulk *bulk = &bulks->of[i];
+        if (bulk->barrier != place + 1 || bulk->phase >= phases)
             continue;
-        land(launch, block, &bulks->of[i], block->writes, bulks->of[i].clock);
+        uint64_t landed = cell_of(bulk, bulk->clock);
+        if (bulk->from)
+            landed = far_cell(bulk->from - 1, bulk->clock, landed, bulk->thread);
+        land(launch, block, bulk, block->writes, bulk->start, landed);
+        end_source(launch, slot, block, bulk);
         forget(bulks, i);
     }
 }
@@ -360,7 +393,7 @@ static void arrive(struct tw_shadow_launch *launch, uint64_t number, const struc
         return;
     }
     for (uint64_t row = 0, end; row < tw_box_rows(&box); row++) {
-        const uint64_t at = row_of_box(&box, row, &end);
+        const uint64_t at = tw_box_bytes(&box, row, &end);
         if (at < end)
             tw_shadow_arrived(launch, number, out, at, end - at, clock);
     }
@@ -380,12 +413,12 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups, uint32_t read
     struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block;
     struct tw_bulks *bulks = bulks_of(of, mine);
-    uint64_t *reads = (uint64_t *)((char *)block + of->shared_reads), now = mine->clocks[warp->index].now;
+    uint64_t now = mine->clocks[warp->index].now;
     for (uint32_t i = bulks->count; i-- > 0;) {
         const struct tw_bulk *bulk = &bulks->of[i];
         if (bulk->barrier || bulk->from || !is_covered(bulks, warp->index, mask, groups, bulk->thread, bulk->group))
             continue;
-        land(of, mine, bulk, reads, now);
+        land(of, mine, bulk, reads_of(of, mine), bulk->start, cell_of(bulk, now));
         forget(bulks, i);
     }
     for (uint32_t i = bulks->outgoing; !read && i-- > 0;) {

@@ -284,6 +284,14 @@ struct tw_watched {
     struct tw_arrivals before;
 };
 
+// What a bulk copy reads of global memory, and W of its cells as one number when it was issued.
+struct tw_origin {
+    uint64_t start;
+    uint64_t bytes;              // 0: it reads a box
+    uint64_t box[TW_BOX_WORDS];  // a struct tw_box
+    uint64_t seen;
+};
+
 // A bulk copy in flight: the bytes that it writes if an mbarrier counts them, else the bytes that it reads.
 struct tw_bulk {
     uint32_t barrier;  // one more than the mbarrier's offset; 0: it belongs to a group
@@ -296,7 +304,9 @@ struct tw_bulk {
     uint32_t clock;
     uint32_t from;     // one more than the rank of its thread's block; 0: this block
     uint32_t strong;   // it reduces into its target
-    uint32_t spare[6];
+    uint32_t source;   // if an mbarrier counts it: one more than where it reads its block's shared memory; 0: it does not
+    uint32_t spare[5];
+    struct tw_origin origin;  // what it reads of global memory; `seen` is 0 where nothing is written there
 };
 
 // What a bulk copy writes to global memory, until its thread waits for its group to complete.
@@ -318,6 +328,7 @@ struct tw_bulks {
     struct tw_clocks groups[TW_WARPS_MAX];  // how many each lane has committed
     struct tw_bulk of[TW_BULKS_MAX];
     struct tw_outgoing out[TW_OUTGOING_MAX];
+    struct tw_origin boxes[TW_WARPS_MAX];  // what each lane of a warp reads of a tensor by the copy that comes next
 };
 
 // Pieces of 16 bytes that some lanes of a warp read for a product of their warpgroup: the place and the W of each, and how

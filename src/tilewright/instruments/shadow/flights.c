@@ -5,7 +5,8 @@
 // barriers order like any other.
 //
 // What a copy reads is judged as a read when it is issued, and again at the wait. Between the two every write by the block is
-// a defect, even one that a barrier orders after the copy: W of the bytes must be the same at the wait.
+// a defect, even one that a barrier orders after the copy: W of the bytes must be the same at the wait. If an mbarrier counts
+// the copy, W must be the same when a thread first sees that phase complete.
 //
 // Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers no
 // copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
@@ -119,32 +120,61 @@ void tw_shadow_source(TW_ACCESSES)
     }
 }
 
+// What a copy reads, if that is still known; with the addresses of its lanes.
+static const struct tw_source *source_of(const struct tw_shadow_launch *launch, const struct tw_flights *flights,
+                                         const struct tw_flight *flight, uint64_t *addresses)
+{
+    if (!flight->source || flights->sources - flight->source >= TW_SOURCES_MAX - 1)
+        return 0;
+    const struct tw_source *source = &flights->from[(flight->source - 1) % TW_SOURCES_MAX];
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        addresses[lane] = launch->base + ((uint64_t)source->from[lane] << TW_SOURCE_SHIFT);
+    return source;
+}
+
+// Report the lanes of a copy whose source the block has changed since; returns the others.
+static uint32_t find_changes(struct access *me, const struct tw_source *source)
+{
+    uint32_t same = me->mask;
+    for (uint32_t left = me->mask; left; left = tw_other_lanes(left)) {
+        turn_to(me, tw_first_lane(left));
+        uint64_t cell = hash_of(me) == source->seen[me->lane] ? 0 : written_here(me);
+        if (!cell)
+            continue;
+        report(me, TW_GLOBAL_IN_FLIGHT, cell, true);
+        same &= ~(1u << me->lane);
+    }
+    return same;
+}
+
 // Lanes of a copy have read its source to the end: nobody of the block may have written since, and writes come after this.
 static void read_again(TW_WHERE, const struct tw_flight *flight, uint32_t lanes)
 {
-    struct tw_shadow_launch *of = launch;
-    const struct tw_flights *flights = flights_of(of, block, warp->index);
-    if (!flight->source || flights->sources - flight->source >= TW_SOURCES_MAX - 1)
-        return;
-    const struct tw_source *source = &flights->from[(flight->source - 1) % TW_SOURCES_MAX];
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
-    for (uint32_t lane = 0; lane < TW_LANES; lane++)
-        addresses[lane] = of->base + ((uint64_t)source->from[lane] << TW_SOURCE_SHIFT);
-    uint32_t same = lanes & source->lanes;
-    struct access me = access_of(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0,
-                                 TW_READS, source->bytes, 0);
-    for (uint32_t left = same; left; left = tw_other_lanes(left)) {
-        turn_to(&me, tw_first_lane(left));
-        uint64_t cell = hash_of(&me) == source->seen[me.lane] ? 0 : written_here(&me);
-        if (!cell)
-            continue;
-        report(&me, TW_GLOBAL_IN_FLIGHT, cell, true);
-        same &= ~(1u << me.lane);
-    }
+    const struct tw_source *source = source_of(launch, flights_of(launch, block, warp->index), flight, addresses);
+    if (!source)
+        return;
+    struct access me = access_of(slot, warp, launch, block, counters, source->row, lanes & source->lanes, addresses,
+                                 source->bytes, 0, TW_READS, source->bytes, 0);
+    const uint32_t same = find_changes(&me, source);
     if (same)
         tw_shadow_free_global(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0, TW_READS,
                               source->bytes, 0);
     (void)row;
+}
+
+// The same of a copy that an mbarrier counts, of another warp perhaps: its read stays where it was issued.
+static void end_source(const struct tw_slot *slot, struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                       uint32_t warp, const struct tw_flight *flight)
+{
+    const struct tw_warp by = {.index = warp};
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
+    const struct tw_source *source = source_of(launch, flights_of(launch, block, warp), flight, addresses);
+    if (!source)
+        return;
+    struct access me = access_of(slot, &by, launch, block, 0, source->row, flight->lanes & source->lanes, addresses,
+                                 source->bytes, 0, TW_READS, source->bytes, 0);
+    find_changes(&me, source);
 }
 
 // Judge a copy as a write, and follow it. If too many are in flight, it counts as a store.
@@ -249,18 +279,20 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
 }
 
 // A wait that acquires has seen phases of an mbarrier complete, and so the copies that these counted.
-void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
-                              uint32_t phases)
+void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                              uint64_t place, uint32_t phases)
 {
     for (uint32_t warp = 0; launch->flights_at && warp < launch->warps; warp++) {
         struct tw_flights *flights = flights_of(launch, block, warp);
         uint32_t kept = 0;
         for (uint32_t i = 0; i < flights->count; i++) {
             struct tw_flight *flight = &flights->of[i];
-            if (flight->barrier == place + 1 && flight->phase < phases)
+            if (flight->barrier == place + 1 && flight->phase < phases) {
                 land(launch, block, warp, flight, flight->lanes, flight->clock);
-            else if (kept++ < i)
+                end_source(slot, launch, block, warp, flight);
+            } else if (kept++ < i) {
                 flights->of[kept - 1] = *flight;
+            }
         }
         block->version += kept != flights->count;
         flights->count = kept;

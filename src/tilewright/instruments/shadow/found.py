@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.instruments.findings import Finding, split
 from tilewright.instruments.places import place
 from tilewright.instruments.shadow import cells
-from tilewright.instruments.shadow.accesses import is_copy
+from tilewright.instruments.shadow.accesses import reads_later
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.mbarriers import is_product
 from tilewright.instruments.shadow.records import Record
@@ -82,7 +82,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         if record.kind in _SHARED:  # which of the two ran first is chance
             code = _in_flight(site, other) or code
-        if record.kind in _GLOBAL and (is_copy(site) or is_copy(other)):
+        if record.kind in _GLOBAL and (reads_later(site) or reads_later(other)):
             code = "TW306"
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":

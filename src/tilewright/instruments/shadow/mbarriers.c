@@ -13,11 +13,11 @@
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase);
-void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
-                              uint32_t phases);
+void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                              uint64_t place, uint32_t phases);
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
-void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint64_t place,
-                      uint32_t phases);
+void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                      uint32_t warp, uint64_t place, uint32_t phases);
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                        struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
@@ -245,8 +245,8 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     if (does & TW_RELAXED)
         return;
     acquire(me);
-    tw_shadow_landed(me->launch, me->block, w, me->place, phase);
-    tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
+    tw_shadow_landed(me->launch, me->slot, me->block, w, me->place, phase);
+    tw_shadow_flights_landed(me->slot, me->launch, me->block, me->place, phase);
 }
 
 // Lanes test a phase of an mbarrier that is not followed. If it is complete, they acquire all that any warp did.
@@ -265,8 +265,8 @@ static void know_all(const struct visit *me, uint32_t does, uint64_t token)
             row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank)->of[q] = (uint32_t)++other->clocks[q].now;
     }
     me->block->whole[w] = me->block->clocks[w].now;
-    tw_shadow_landed(me->launch, me->block, w, me->place, UINT32_MAX);
-    tw_shadow_flights_landed(me->launch, me->block, me->place, UINT32_MAX);
+    tw_shadow_landed(me->launch, me->slot, me->block, w, me->place, UINT32_MAX);
+    tw_shadow_flights_landed(me->slot, me->launch, me->block, me->place, UINT32_MAX);
 }
 
 // A thread expects more bytes.

@@ -9,7 +9,7 @@ from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site
 from tilewright.simt.isa import Form, table
 
-_FILES = ("mbarriers.c", "bulk.c", "products.c", "descriptors.c")
+_FILES = ("mbarriers.c", "bulk.c", "origins.c", "products.c", "descriptors.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)

@@ -108,4 +108,13 @@ static inline uint64_t tw_box_place(const struct tw_box *box, const struct tw_bo
     return row->start + (uint64_t)(box->corner[0] + (int64_t)element) * box->map.element_bytes;
 }
 
+// Where a row of a box starts in global memory; `end` becomes where it ends.
+static inline uint64_t tw_box_bytes(const struct tw_box *box, uint64_t number, uint64_t *end)
+{
+    const struct tw_box_row its = tw_box_row(box, number);
+    const uint64_t at = tw_box_place(box, &its, its.first);
+    *end = at + (uint64_t)(its.end - its.first) * box->map.element_bytes;
+    return at;
+}
+
 #endif

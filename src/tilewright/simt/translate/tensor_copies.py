@@ -54,9 +54,9 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     maps = mbarriers.scratch(emitter, _MAPS, tensor_maps.pointers(emitter, op, tensor, "generic"))
     mask = item.operands[3 + bool(form.row.counts) :][:1]
     if form["place"] == CLUSTER and emitter.launch.clustered:
-        bulk.to_blocks(emitter, op, (shared, item.operands[2], mask), functools.partial(_to_block, maps))
+        bulk.to_blocks(emitter, op, (shared, item.operands[2], mask), functools.partial(_to_block, maps, rank))
         emitter.mask = bulk.copying(emitter, op, mask)
-        _notify_tensor(emitter, op, rank, stores=False)
+        _notify_pieces(emitter, op, rank, stores=False)  # global memory is read once for all blocks
         emitter.mask = outer
         return
     if form.has("multicast::cluster"):
@@ -71,16 +71,18 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     if not stores:
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
     _notify_tensor(emitter, op, rank, stores=stores)
+    _notify_pieces(emitter, op, rank, stores=stores)
     _notify_box(emitter, bulk.Side(access, start, places))
     sides = (_MAPS, _PLACES) if stores else (_PLACES, _MAPS)
     bulk.notify_copies(emitter, op, *sides, _BYTES, counted=not stores)
     emitter.mask = outer
 
 
-def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place, there: There) -> None:
+def _to_block(maps: str, rank: int, emitter: Emitter, op: Op, target: Place, counter: Place, there: There) -> None:
     places = mbarriers.scratch(emitter, _PLACES, emitter.code.sub(target.offsets, emitter.code.splat(there.start)))
     number = _copy(emitter, op, maps, places, there.shared)
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
+    _notify_tensor(emitter, op, rank, stores=False)
     _notify_box(emitter, bulk.Side(target.access, target.offsets, places))
     bulk.notify_copies(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
 
@@ -118,7 +120,7 @@ def _notify_box(emitter: Emitter, box: bulk.Side) -> None:
 
 
 def _notify_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
-    """Notify instruments of the tensor's side as a whole, then piece by piece: once for all blocks."""
+    """Notify instruments of the tensor's side as a whole, before they hear of the copy."""
     if not emitter.instruments:
         return
     code, item = emitter.code, op.instruction
@@ -128,6 +130,14 @@ def _notify_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None
     source = emitter.source_of(item)
     site = Site(EventKind.TENSOR, item.ptx_line, source, item.name, 1, *what, asynchronous=stores)
     emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
+
+
+def _notify_pieces(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
+    """Notify instruments of the tensor's side piece by piece."""
+    if not emitter.instruments:
+        return
+    code = emitter.code
+    maps, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _CORNERS))
     for type_ in ("b128", "b8"):
         access = Access(op, "global", tree.Immediate(0), 0, 1, type_, stores, False)
         bulk.each_part(emitter, functools.partial(_notify_part, emitter, access, (str(maps), str(corners)), rank))

@@ -1,0 +1,37 @@
+"""A block overwrites what it sends to the other one of its cluster, without word that the copy has arrived there."""
+
+from case import Case, cuda_cpp, numbers, swapped
+
+SOURCE = r"""
+#include "clusters.cuh"
+
+template <bool arrived>
+__global__ void __cluster_dims__(2, 1, 1) sends(const int *x, int *out) {
+    __shared__ alignas(16) int mine[64], its[64];
+    __shared__ uint64_t bar;
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    mine[t] = x[i];
+    if (t == 0) {
+        INIT(&bar, 1);
+        ARRIVE_AND_EXPECT(&bar, 256);
+    }
+    FENCE_PROXY;
+    synchronise_cluster();
+    if (t == 0) SEND_BULK(its, mine, 256, &bar);
+    if (arrived) {
+        AWAIT(&bar, 0);
+        synchronise_cluster();
+    }
+    __syncthreads();
+    mine[63 - t] = 0;  // finds: TW306
+    AWAIT(&bar, 0);
+    out[i] = its[t];
+    synchronise_cluster();
+}
+"""
+
+
+CASES = (
+    Case("overwrites_what_it_sends", cuda_cpp(__file__, SOURCE, "sends<false>"), 4, 64, numbers(256), defective=True),
+    Case("overwrites_what_it_sent", cuda_cpp(__file__, SOURCE, "sends<true>"), 4, 64, numbers(256), swapped),
+)
