@@ -38,5 +38,16 @@ KINDS = {
     "matrix": "a whole warp with lists of registers: emit(form) returns a runtime function and the form's numbers",
     "nothing": "no effect here",
 }
+#: How many times longer than an addition the instructions of a kind take on the host, for its worst operands; 1 for
+#: other kinds. The turn of a warp is as much shorter, so that limits and Ctrl-C take effect in time.
+SLOWNESS = {
+    "matrix": 1_000,
+    "product": 1_000,
+    "bulk": 1_000,
+    "tensor": 1_000,
+    "fill": 1_000,
+    "warpgroup": 4_000,
+    "tensor_product": 10_000,
+}
 #: Units that execute instructions.
 COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp", "tensor")

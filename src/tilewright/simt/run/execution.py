@@ -164,7 +164,7 @@ class Execution:
         with HeldBack() as interrupt:
             shift = Shift(self)
             if self._is_small():
-                self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))
+                self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
             elif self.workers > 1:
                 self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
             if shift.slots and self._failure is None:
@@ -347,7 +347,8 @@ class Execution:
     @property
     def quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a cluster together run one portion."""
-        usual = SPIN_QUANTUM if self.job.ready.translation.spins else QUANTUM
+        translation = self.job.ready.translation
+        usual = min(SPIN_QUANTUM if translation.spins else QUANTUM, QUANTUM // translation.slowness)
         if self._callbacks.any:
             usual = min(usual, _CALLING_QUANTUM)
         return max(1, min(usual, self.budget.portion // (self.warps * self.cluster_blocks)))

@@ -14,6 +14,7 @@ from tilewright.ptx.printing import operand_text
 from tilewright.ptx.substitution import parts
 from tilewright.simt.isa import Form, Role, table
 from tilewright.simt.isa.absent import why_absent
+from tilewright.simt.isa.kinds import SLOWNESS
 from tilewright.simt.translate import special
 from tilewright.simt.translate.operands import SINK, check_operands
 from tilewright.simt.translate.selectors import selected
@@ -101,6 +102,11 @@ class Graph:
     await_headers: set[int] = field(default_factory=set)
     #: registers whose value is also copied to another register, with that register
     copies: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def slowness(self) -> int:
+        """How many additions its slowest instruction takes, at most."""
+        return max((SLOWNESS.get(op.form.row.kind, 1) for block in self.blocks for op in block.ops), default=1)
 
 
 def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str) -> Op:

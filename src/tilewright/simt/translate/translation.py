@@ -44,6 +44,7 @@ class Translation:
     spins: bool  #: Whether some loop waits for other threads,
     waits_for_blocks: bool  #: and for threads of other blocks.
     prints: bool  #: Whether it calls vprintf.
+    slowness: int  #: How many additions its slowest instruction takes, at most.
     sites: list[Site]
     counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
     tallies: int  #: Counters before the instruments' counters: how often straight lines ran with all lanes.
@@ -140,7 +141,7 @@ def _translate(
     main = _emitter(module, function, layout, launch, instruments, host)
     main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}
     flow = emit_function(main, "tw.warp")
-    lines, waits = main.code.lines, main.graph.waits_for_blocks
+    lines, waits, slowness = main.code.lines, main.graph.waits_for_blocks, main.graph.slowness
     for name, callee in called.items():
         emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments, host)
         emitter.share(main)
@@ -148,6 +149,7 @@ def _translate(
         lines += emitter.code.lines
         main.prints |= emitter.prints
         waits |= emitter.graph.waits_for_blocks
+        slowness = max(slowness, emitter.graph.slowness)
     return Translation(
         ir=_join(main, instruments),
         symbol="tw.warp",
@@ -156,6 +158,7 @@ def _translate(
         spins=bool(main.graph.spin_headers),
         waits_for_blocks=waits,
         prints=main.prints,
+        slowness=slowness,
         sites=main.sites,
         counter_rows=main.counter_rows,
         tallies=len(main.tallies),

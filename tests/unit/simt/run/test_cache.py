@@ -19,6 +19,7 @@ KERNEL = Translation(
     spins=True,
     waits_for_blocks=False,
     prints=False,
+    slowness=7,
     sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
     counter_rows=[[0], []],
     tallies=1,

@@ -13,6 +13,7 @@ from ptx_kernels import kernel, run
 
 from tilewright.errors import KernelError, LimitError
 from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 
 #: Loops that never end, each in another way: plain, of one lane, with a barrier, waiting for memory, in other blocks.
@@ -39,6 +40,28 @@ def test_seconds(body):
     assert time.monotonic() - start < 5
     assert raised.value.kernel == "k" and raised.value.block is not None
     assert not out.any()
+
+
+@pytest.mark.parametrize("grid", [1, 4])
+def test_seconds_of_slow_instructions(grid):
+    """A turn of two million of them would take more than a minute."""
+    name = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e5m2.e2m1.f32.ue8m0"
+    operands = "{%f1, %f1, %f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f1, %f1, %f1, %f1}, %r1, 0"
+    text = f"""
+.version 9.1
+.target sm_120
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+.reg .b32 %r1; .reg .f32 %f1; .reg .b16 %h;
+mov.u32 %r1, %tid.x; mov.f32 %f1, 0f3F800000; mov.u16 %h, 0;
+L: {name} {operands}, {{%r1}}, {{3, 1}}, {{%r1}}, {{2, 3}};
+bra L;
+}}
+"""
+    start = time.process_time()
+    with pytest.raises(LimitError, match=r"k: passed its limit of 0\.1 seconds"):
+        launch(Program.from_ptx(text), grid, 64, (np.zeros(1, np.uint32),), limits=Limits(seconds=0.1))
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))
