@@ -103,7 +103,7 @@ def test_a_plan_and_a_product_depend_on_the_layout_of_operands() -> None:
     asked: Any = {"device": "simulated:h100", "order": "fast"}
     whole = tw.matmul(a, b, **asked)
     found = chosen(Kind("float16", "float16", "float16", "float32", order="fast"), 66, 40, 72, machine.gpu("h100"),
-                   (9, 0), (), (False, True))  # fmt: skip
+                   (9, 0), (False, True))  # fmt: skip
     assert same_bits(tw.matmul(a, np.asfortranarray(b), **asked), whole)
     assert "hopper_nt" in names(found)
 

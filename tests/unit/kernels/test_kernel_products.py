@@ -18,7 +18,8 @@ SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61)]
 
 def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A record's product of two operands; unwritten elements stay recognisable."""
-    c = np.full((a.shape[0], b.shape[1]), 77, a.dtype)
+    c = record.blank(a.shape[0], b.shape[1], a.dtype.name)
+    c[:] = 77
     shape = record.launch_rule(*c.shape, a.shape[1])
     simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
     return c

@@ -12,7 +12,11 @@ from tilewright.programs.disassembler import disassembled
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
 CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
-GPU_KERNELS = [record.name for record in catalogue.records() if record.backend == "gpu"]
+KERNELS = [
+    pytest.param(record.name, cc, id=f"{record.name}-{cc}")
+    for record in catalogue.records() if record.backend == "gpu"
+    for cc in CAPABILITIES if not record.unfit(cc)
+]  # fmt: skip
 
 
 def unknown(name: str, cc: tuple[int, int]) -> set[str]:
@@ -31,8 +35,7 @@ def test_what_the_assembler_emits_has_a_row(name: str, cc: tuple[int, int]) -> N
 
 
 @pytest.mark.volume
-@pytest.mark.parametrize("cc", CAPABILITIES, ids=str)
-@pytest.mark.parametrize("name", GPU_KERNELS)
+@pytest.mark.parametrize(("name", "cc"), KERNELS)
 def test_what_the_assembler_emits_of_each_kernel_has_a_row(name: str, cc: tuple[int, int]) -> None:
     assert unknown(name, cc) == set()
 
