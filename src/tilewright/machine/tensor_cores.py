@@ -28,25 +28,34 @@ class Rule:
 def rule(gpu: Gpu, name: str) -> Rule:
     """The record of a GPU for elements of a format, by the manual's name.
 
+    A compute capability without records of its own (8.7, for example) has those of the newest one before it.
+
     Examples
     --------
     >>> from tilewright.machine.gpu import gpu
     >>> rule(gpu("h100"), "f16").group, rule(gpu("a100"), "f16").group
     (16, 8)
     """
-    return _rules()["{}.{}".format(*gpu.compute_capability)][name]
+    rules = _rules()
+    before = [capability for capability in rules if capability <= gpu.compute_capability]
+    return rules[max(before, default=min(rules))][name]
 
 
 @once
-def _rules() -> MappingProxyType[str, MappingProxyType[str, Rule]]:
+def _rules() -> MappingProxyType[tuple[int, int], MappingProxyType[str, Rule]]:
     import tomllib
 
-    text = resources.files(__package__).joinpath("tensor_cores.toml").read_text(encoding="utf-8")
-    data: dict[str, dict[str, Any]] = tomllib.loads(text)
+    source = resources.files(__package__).joinpath("tensor_cores.toml").read_text(encoding="utf-8")
+    data: dict[str, dict[str, Any]] = tomllib.loads(source)
     every = data.pop("every")
     return MappingProxyType(
         {
-            capability: MappingProxyType({name: Rule(**{**every, **fields}) for name, fields in formats.items()})
-            for capability, formats in data.items()
+            _capability(text): MappingProxyType({name: Rule(**{**every, **fields}) for name, fields in formats.items()})
+            for text, formats in data.items()
         }
     )
+
+
+def _capability(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import oracle_matrix
@@ -44,6 +45,15 @@ def table() -> str:
         cells = [_cell(records[name], of[capability, name]) for name in FORMATS if name != "e5m2"]
         lines.append(f"| {capability} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("capability", "before"), [((8, 7), (8, 6)), ((11, 0), (10, 0)), ((12, 1), (12, 0)), ((6, 1), (7, 0))]
+)
+def test_a_capability_without_records_has_those_before_it(capability, before):
+    """A user's own record file may have any."""
+    one, other = (replace(machine.gpu("a100"), compute_capability=x) for x in (capability, before))
+    assert [rule(one, name) for name in FORMATS] == [rule(other, name) for name in FORMATS]
 
 
 def test_the_page_has_the_rules():
