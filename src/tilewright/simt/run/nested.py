@@ -255,20 +255,24 @@ class _Family:
         """The rest of the first launch's limits, which also apply to its nested launches."""
         limits = self.first.limits
         spent_s, spent = time.monotonic() - self.began_s, self.spent
-        if (limits.seconds is not None and spent_s >= limits.seconds) or spent >= (limits.instructions or spent + 1):
+        if self._is_late(spent_s) or spent >= (limits.instructions or spent + 1):
             raise self._passed()
         seconds = None if limits.seconds is None else limits.seconds - spent_s
         return replace(
             limits, seconds=seconds, instructions=None if limits.instructions is None else limits.instructions - spent
         )
 
+    def _is_late(self, spent_s: float) -> bool:
+        seconds = self.first.limits.seconds
+        return seconds is not None and spent_s >= seconds
+
     def _passed(self) -> LimitError:
-        """The error of a launch that passed its limits with what its kernels launched."""
+        """The error of a launch that passed a limit with what its kernels launched."""
         limits, printed = self.first.limits, "".join(run.printed for run in self.runs)
-        reasons = [f"{limits.seconds:g} seconds"] if limits.seconds is not None else []
-        reasons += [f"{limits.instructions:,} warp instructions"] if limits.instructions is not None else []
+        late = self._is_late(time.monotonic() - self.began_s)
+        limit = f"{limits.seconds:g} seconds" if late else f"{limits.instructions:,} warp instructions"
         return LimitError(
-            f"{self.first.name}: passed its limit of {' or '.join(reasons)} with what its kernels launched, "
+            f"{self.first.name}: passed its limit of {limit} with what its kernels launched, "
             f"{len(self.runs):,} grids so far; they may launch each other for ever, or need a higher limit",
             kernel=self.first.name, printed=printed,
         )  # fmt: skip

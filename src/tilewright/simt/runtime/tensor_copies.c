@@ -153,7 +153,8 @@ static bool combines(const struct copy *c)
 }
 
 // The lanes of a mask each copy a box: where its map is, where it is in shared memory, and its corner, an array of 32
-// for each axis, and after them, of images, offsets. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
+// for each axis, and after them, of images, offsets. Leaves how many bytes each box has. `base` is the device address
+// of global memory's first byte.
 bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask, char *shared,
                     char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t *bytes, uint32_t rank,
                     uint32_t does, uint64_t base)

@@ -218,7 +218,7 @@ def test_pending_launches_of_all_levels_take_limited_memory(monkeypatch):
     monkeypatch.setattr(nested, "QUEUE_BYTES_MAX", 187 * 96)
     many = program(entry(launched("k", block="16, 1, 1", u64_0="%rd1")))
     with pytest.raises(KernelError, match=r"bytes while it waits \(got 196 launches and copies\)"):
-        launch(many, 1, 16, (np.zeros(8),), memory=Memory(), limits=Limits(instructions=1_000_000))
+        launch(many, 1, 16, (np.zeros(8),), memory=Memory(), limits=Limits(instructions=1_000_000, seconds=20))
     one = program(entry(f"setp.ne.u32 %p1, %r1, 0; @%p1 bra ON; {append(1)} ON:"))
     x = np.zeros(8, np.int32)
     launch(one, 1, 16, (x,), memory=Memory())
@@ -227,10 +227,10 @@ def test_pending_launches_of_all_levels_take_limited_memory(monkeypatch):
 
 def test_limits_bound_a_launch_with_all_its_children():
     again = entry(launched("k", stream=3, u64_0="%rd1"))
-    with pytest.raises(LimitError, match="with what its kernels launched"):
-        launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(instructions=20_000))
-    with pytest.raises(LimitError, match="passed its limit of"):
-        launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(seconds=0.3))
+    with pytest.raises(LimitError, match=r"20,000 warp instructions.*with what its kernels launched"):
+        launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(instructions=20_000, seconds=20))
+    with pytest.raises(LimitError, match=r"passed its limit of 0\.3 seconds with what"):
+        launch(program(again), 1, 1, (np.zeros(1),), limits=Limits(seconds=0.3, instructions=10**9))
 
 
 def test_an_error_of_a_child_is_an_error_of_the_launch_and_names_its_kernel():
