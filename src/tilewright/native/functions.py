@@ -68,6 +68,17 @@ def called(source: Source) -> frozenset[str]:
     return calls().run(lambda check: _undefined(source))
 
 
+@bounded(256)
+def variables(source: Source) -> dict[str, bool]:
+    """The variables that a module shares with others; true for those that it defines itself."""
+    return calls().run(lambda check: _shared(source))
+
+
+def _shared(source: Source) -> dict[str, bool]:
+    every = parsed(source, llvm.context.create_context()).global_variables
+    return {one.name: not one.is_declaration for one in every if one.linkage is llvm.Linkage.external}
+
+
 def _undefined(source: Source) -> frozenset[str]:
     names = (f.name for f in parsed(source, llvm.context.create_context()).functions if f.is_declaration)
     return frozenset(name for name in names if not name.startswith("llvm."))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -214,6 +214,25 @@ def check_c(name: str, listed: str, parts: Sequence[str | bytes]) -> None:
             f"'{name}' must have the parameters that its event passes, `{wanted}`, got `{came}`; correct the C and "
             "compile it, or correct the event or the handler's options"
         )
+
+
+def check_names(parts: Iterable[str | bytes]) -> None:
+    """Refuse a name that two C files define, which may belong to two instruments.
+
+    Raises ArgumentValueError.
+    """
+    from tilewright.native.functions import signatures, variables
+
+    defined: set[str] = set()
+    for part in parts:
+        if isinstance(part, bytes):
+            names = {*signatures(part), *(name for name, is_own in variables(part).items() if is_own)}
+            if twice := sorted(defined & names):
+                raise ArgumentValueError(
+                    "a function or variable of instruments in C must be defined once "
+                    f"(got '{twice[0]}' in two files of bitcode); make it static, or rename one"
+                )
+            defined |= names
 
 
 def _types(listed: str) -> list[str]:

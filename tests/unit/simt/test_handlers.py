@@ -82,3 +82,18 @@ def test_constants_count_as_parameters() -> None:
 
 def test_a_matching_handler_is_called() -> None:
     assert observed(EventKind.EXIT, Handler("tw_given_f", needs=(defining("tw_given_f", f"{WHERE}, i32"),))) == 1
+
+
+def test_a_function_that_two_instruments_define_is_refused() -> None:
+    """In optimised code one of them would not be called; in quick code both would."""
+
+    def given(name: str, helper: str, listed: str) -> Given:
+        needs = defining(f"tw_{name}", f"{WHERE}, i32"), defining(helper, listed)
+        found = Given(EventKind.EXIT, Handler(f"tw_{name}", needs=needs))
+        found.name = name
+        return found
+
+    one, other, renamed = given("one", "help", "i32"), given("other", "help", "i64"), given("other", "more", "i64")
+    with pytest.raises(ArgumentValueError, match=r"must be defined once \(got 'help' in two files"):
+        run(kernel(BODY), np.zeros(32, np.uint32), instruments=[one, other])
+    assert run(kernel(BODY), np.zeros(32, np.uint32), instruments=[one, renamed]).results == {"one": 1, "other": 1}

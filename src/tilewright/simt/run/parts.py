@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Compiler, Effort, Library, Source
-from tilewright.native.functions import called, signatures
+from tilewright.native.functions import called, signatures, variables
 from tilewright.native.once import Once
 from tilewright.simt.run import cache
 
 
 class Parts:
-    """Libraries of C functions, in memory and on disk: one for each file, and for files that call each other.
+    """Libraries of C functions, in memory and on disk: one for each file, or for files that need each other.
 
     `imports` are the host addresses of the runtime's functions, which they may call.
     """
@@ -62,13 +62,19 @@ class Parts:
 
 
 def _units(parts: Collection[bytes]) -> list[list[bytes]]:
-    """The parts, those that call each other together, and each behind what it calls."""
+    """The parts, those that call each other or share variables together, and each behind what it calls."""
     defined = {name: part for part in parts for name in signatures(part)}
+    data = {part: variables(part) for part in parts}
+    needs = {
+        part: {defined[name] for name in called(part) if name in defined}
+        | {other for other in parts if data[other].keys() & data[part].keys()}
+        for part in parts
+    }
     reached: dict[bytes, set[bytes]] = {}
     for part in parts:
         found, ahead = {part}, [part]
         while ahead:
-            fresh = {defined[name] for name in called(ahead.pop()) if name in defined} - found
+            fresh = needs[ahead.pop()] - found
             found |= fresh
             ahead += fresh
         reached[part] = found

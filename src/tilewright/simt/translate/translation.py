@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import LaunchError, PtxError, TilewrightError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
+from tilewright.simt.handlers import check_names
 from tilewright.simt.translate import graph, inline, stack, webs
 from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
@@ -164,8 +165,15 @@ def _translate(
         tallies=len(main.tallies),
         multiples=main.multiples,
         layout=layout,
-        handlers=[*dict.fromkeys(t for handler in main.handlers.values() for t in (*handler.needs, handler.text))],
+        handlers=_handlers(main),
     )
+
+
+def _handlers(main: Emitter) -> list[str | bytes]:
+    """The modules of all handlers and of their parts, each once."""
+    found = [*dict.fromkeys(text for handler in main.handlers.values() for text in (*handler.needs, handler.text))]
+    check_names(found)
+    return found
 
 
 def _emitter(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from ptx_kernels import kernel, run
 
 import tilewright.instruments
+from tilewright.errors import ArgumentValueError
 from tilewright.instruments import Mix
 from tilewright.native import store, upkeep
 from tilewright.native.bitcode import bitcode
+from tilewright.native.calls import calls
+from tilewright.simt.handlers import check_names
 from tilewright.simt.run import kernels
 from tilewright.simt.run.compiler import Host
 from tilewright.simt.run.parts import _units
@@ -62,6 +67,36 @@ def test_a_part_comes_after_parts_that_it_calls_and_cycles_come_together() -> No
     names = dict(zip(parts(*order), order, strict=True))
     units = [sorted(names[part] for part in unit) for unit in _units(list(names))]
     assert units == [["records"], ["sent"], ["clocks", "clusters"], ["bulk", "mbarriers"]]
+
+
+def assembled(text: str) -> bytes:
+    """Bitcode of LLVM assembly."""
+    return calls().run(lambda check: llvm.parse_assembly(text, llvm.create_context()).as_bitcode())
+
+
+COUNTING = "@count = {} i64{}\ndefine i64 @{}() {{ %n = load i64, ptr @count\n %m = add i64 %n, 1\n"
+COUNTING += " store i64 %m, ptr @count\n ret i64 %m }}\n"
+
+
+def test_parts_that_share_a_variable_have_one_copy_of_it() -> None:
+    one, other = (
+        assembled(COUNTING.format(*x)) for x in (("global", " 5", "first"), ("external global", "", "second"))
+    )
+    apart = assembled(COUNTING.format("global", " 9", "apart").replace("@count", "@own"))
+    _, libraries = Host().parts.made([one, other, apart])
+    assert len(libraries) == 2
+    addresses = {name: at for library in libraries for name, at in library.addresses.items()}
+    called = [ctypes.CFUNCTYPE(ctypes.c_uint64)(addresses[name])() for name in ("first", "second", "apart")]
+    assert called == [6, 7, 10]
+
+
+@pytest.mark.parametrize(("variable", "function", "twice"), [("count", "other", "count"), ("own", "first", "first")])
+def test_a_name_that_two_parts_define_is_refused(variable: str, function: str, twice: str) -> None:
+    one = assembled(COUNTING.format("global", " 5", "first"))
+    other = COUNTING.format("global", " 5", function).replace("@count", f"@{variable}")
+    with pytest.raises(ArgumentValueError, match=rf"must be defined once \(got '{twice}' in two files"):
+        check_names([one, "; text", assembled(other)])
+    check_names([one, assembled(other.replace(f"@{twice}", "@renamed"))])
 
 
 def test_a_part_is_compiled_once_for_all_kernels_and_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
