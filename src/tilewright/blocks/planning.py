@@ -48,7 +48,7 @@ class Sizes:
     240
     """
 
-    extents: tuple[int, int, int]  #: m, n, k; only k may be 0.
+    extents: tuple[int, int, int]  #: m, n, k.
     operand_bytes: tuple[int, int]  #: Bytes of an element of A and of B on storage.
     sum_bytes: int  #: Bytes of a running sum.
     out_bytes: int  #: Bytes of an element of C.
@@ -215,6 +215,9 @@ def plan(
     16
     """
     rates, beside = rates or Rates(), 0
+    m, n, k = sizes.extents
+    if 0 in (m, n, sizes.batch):  # no tiles
+        return BlockPlan(sizes, max(1, m), max(1, n), k, 1, *(False, 0, 0, 0, 0, 0.0), rates)
     while True:
         found = _quickest(sizes, memory_bytes - beside, rates, tile, least_tiles)
         if found is None:

@@ -43,6 +43,15 @@ def test_a_plan_fits_and_covers_c_once(
         assert places == list(range(extent))
 
 
+@pytest.mark.parametrize(("m", "n", "batch"), [(0, 5, 1), (5, 0, 1), (5, 7, 0), (0, 0, 0)])
+@pytest.mark.parametrize("k", [0, 9])
+def test_a_product_without_elements_has_a_plan_without_tiles(m: int, n: int, k: int, batch: int) -> None:
+    found = plan(Sizes((m, n, k), (4, 8), 8, 4, ((3, 2),) * 3, batch=batch), 1 << 18)
+    assert list(found.order()) == [] and found.tiles == 0
+    assert (found.held_bytes, found.read_bytes, found.written_bytes, found.least_bytes, found.seconds) == (0,) * 5
+    assert f"{m} x {k} by {k} x {n}" in str(found) and "nan" not in str(found)
+
+
 def test_the_reported_memory_is_enough_if_larger_steps_take_more() -> None:
     sizes = Sizes((4000, 4000, 4000), (4, 4), 4, 4, extra_bytes=lambda *extents: 1000 * max(extents))
     with pytest.raises(ArgumentValueError, match=r"must be at least 4 MB: 3\.101 MB for one tile"):
