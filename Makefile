@@ -43,7 +43,8 @@ numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with t
 
 triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GPU
 	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(INSTALL) '.[triton]'
-	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py
+	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py \
+	  tests/hardware/test_recordings.py
 
 cute: $(STAMP)  ## Install CuTe DSL and torch, and test them on the simulated GPU
 	@$(BIN)/python -c 'import torch, cutlass.cute' 2>/dev/null || $(INSTALL) '.[cute]' torch

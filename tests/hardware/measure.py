@@ -5,8 +5,9 @@ On a machine with a GPU, from the root of the repository::
     python tests/hardware/measure.py --out h100.json --seconds 570
 
 Each stage runs in its own process, which writes each item to a log beside the recording as soon as the item is known.
-If the process ends early (a failed kernel, a crash), only that item fails: a fresh process continues with the next.
-`--resume h100.json` keeps what an earlier recording has and measures what it lacks.
+If the process ends early (a failed kernel, a crash), only that item fails: a fresh process continues with the next. A
+contender that ends a race is left out when the race is run again. The recording is replaced as a whole.
+The next call with the same `--out` goes on; `--resume h100.json` begins with what another recording or log has.
 
 `--simulated h100` does the same on the simulated GPU, through cuda.core and the library that stands for libcuda: its
 times mean nothing, and such a recording says `simulated`.
@@ -22,6 +23,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +33,8 @@ _ROOT = Path(__file__).parents[2]
 for _folder in ("tests/hardware", "tests/isa", "benchmarks", "tests/unit"):
     sys.path.append(str(_ROOT / _folder))
 
-Item = tuple[str, Callable[[], Any]]
+#: A name, and what measures it; that of a race takes its `Parts`.
+Item = tuple[str, Callable[..., Any]]
 #: Products that are verified: one element, part of a tile, whole tiles.
 SHAPES = ((1, 1, 1), (100, 37, 61), (256, 256, 256))
 
@@ -70,8 +73,9 @@ def race(options: argparse.Namespace) -> Iterator[Item]:
         for dtype in racing.DTYPES:
             yield (
                 f"{dtype} {m}x{n}x{k}",
-                lambda asked=(dtype, (m, n, k), cc): {
-                    "before": clocks(), "contenders": racing.race(*asked, tuple(options.only)), "after": clocks(),
+                lambda parts, asked=(dtype, (m, n, k), cc): {
+                    "before": clocks(), "contenders": racing.race(*asked, parts, options.until, tuple(options.only)),
+                    "after": clocks(),
                 },
             )  # fmt: skip
 
@@ -96,9 +100,16 @@ def counts(options: argparse.Namespace) -> Iterator[Item]:
 
     under = ["--simulated", options.simulated] if options.simulated else []
     for m, n, k in options.shapes or SHAPES[1:]:
-        yield f"{m}x{n}x{k}", lambda asked=(m, n, k): recorder.profiled(*asked, under, options.only)
+        yield (
+            f"{m}x{n}x{k}",
+            lambda asked=(m, n, k): recorder.profiled(*asked, under, options.only, max(1, options.until - time.time())),
+        )
 
 
+#: Packages whose versions are recorded, besides those that Tilewright depends on.
+_PACKAGES = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "torch", "triton", "cuda-core", "cuda-bindings")
+#: The result of an item or a contender that began and did not end.
+_ENDED = "the process ended while it was measured"
 #: In the order of their value.
 STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
     "verify": verify, "race": race, "bits": bits, "counts": counts,
@@ -108,13 +119,7 @@ STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
 def clocks() -> str:
     """Clocks, power and temperature as the driver's tool prints them; "" without the tool."""
     query = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={query}", "--format=csv"], capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return ""
-    return done.stdout.strip()
+    return _output("nvidia-smi", f"--query-gpu={query}", "--format=csv").strip()
 
 
 def about(simulated: str) -> dict[str, Any]:
@@ -127,14 +132,14 @@ def about(simulated: str) -> dict[str, Any]:
     return {
         "device": str(gpu.name), "compute_capability": list(gpu.compute_capability), "driver": driver,
         "simulated": bool(simulated), "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "conditions": conditions(("cupy-cuda13x", "torch", "triton", "cuda-core", "cuda-bindings")),
+        "conditions": conditions(_PACKAGES),
     }  # fmt: skip
 
 
 def _output(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    except OSError:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
         return ""
 
 
@@ -157,23 +162,79 @@ class Log:
         self.path = path
 
     def add(self, **entry: Any) -> None:
-        """Write an entry, so that no later failure can lose it."""
+        """Write an entry, so that no later failure can lose it; a line that was cut before does not spoil it."""
         with self.path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write("\n" + json.dumps(entry) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def read(self) -> dict[str, Any]:
-        """The recording: the device, and each stage's items, an item that began and has no result failed."""
+        """The recording: the device, and each stage's items; an item that began and has no result failed.
+
+        A race that failed has the contenders so far, and `again` if one of them was the reason: without it the race
+        may end.
+        """
         found: dict[str, Any] = {"stages": {}}
-        for line in self.path.read_text().splitlines() if self.path.exists() else ():
-            entry = json.loads(line)
+        parts: dict[tuple[str, str], dict[str, Any]] = {}
+        failed: dict[tuple[str, str], set[str]] = {}
+        for entry in self._entries():
             if "about" in entry:
                 found |= entry["about"]
-            else:
-                result = entry.get("result", {"error": "the process ended while it was measured"})
-                found["stages"].setdefault(entry["stage"], {})[entry["item"]] = result
+                continue
+            at = stage, item = entry["stage"], entry["item"]
+            if "part" in entry:
+                result = entry.get("result", {"refused": _ENDED})
+                parts.setdefault(at, {})[entry["part"]] = result
+                named = failed.setdefault(at, set())
+                (named.add if "refused" in result else named.discard)(entry["part"])
+                continue
+            if "result" not in entry:
+                failed[at] = set()
+            found["stages"].setdefault(stage, {})[item] = entry.get("result", {"error": _ENDED})
+        for (stage, item), known in parts.items():
+            result = found["stages"][stage][item]
+            if "error" in result:
+                result |= {"contenders": known, "again": result["error"] == _ENDED and bool(failed[stage, item])}
         return found
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            with contextlib.suppress(ValueError):  # a line that was cut
+                yield json.loads(line)
+
+
+class Parts:
+    """The contenders of a race, each written at once, so that one that ends the process is not tried again."""
+
+    def __init__(self, log: Log, stage: str, item: str) -> None:
+        self._log, self._of = log, {"stage": stage, "item": item}
+        before = log.read()["stages"].get(stage, {}).get(item, {}).get("contenders", {})
+        #: Contenders that failed before.
+        self.refused = {name: one for name, one in before.items() if "refused" in one}
+
+    def begin(self, name: str) -> None:
+        """Note that a contender is tried."""
+        self._log.add(**self._of, part=name)
+
+    def end(self, name: str, result: dict[str, Any]) -> None:
+        """Write what a contender has so far."""
+        self._log.add(**self._of, part=name, result=result)
+
+
+def line(error: BaseException) -> str:
+    """An error in one line: its type, and the first and the last line of what it says."""
+    said = [one.strip() for one in str(error).splitlines() if one.strip()]
+    return f"{type(error).__name__}: {' ... '.join(dict.fromkeys([*said[:1], *said[-1:]]))}"[:500]
+
+
+def works() -> bool:
+    """Whether the GPU still works in this process; after some errors it does not."""
+    from cuda.bindings import driver
+
+    try:
+        return not int(driver.cuCtxSynchronize()[0])
+    except Exception:  # no driver, or none of the simulated GPU's
+        return False
 
 
 def child(name: str, options: argparse.Namespace, log: Log) -> None:
@@ -184,51 +245,87 @@ def child(name: str, options: argparse.Namespace, log: Log) -> None:
             return
         known = log.read()["stages"].get(name, {})
         for key, measured in STAGES[name](options):
-            if key in known:
+            if key in known and not known[key].get("again"):
                 continue
             if options.bits and name == "bits" and not re.search(options.bits, key):
                 continue
             if time.time() > options.until:
                 return
+            parts = [Parts(log, name, key)] if name == "race" else []
             log.add(stage=name, item=key)
             try:
-                result = measured()
+                result = measured(*parts)
             except Exception as error:  # any error belongs to that item alone
-                result = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
+                result = {"error": line(error)}
             log.add(stage=name, item=key, result=result)
-            if "error" in result and "DeviceError" in str(result["error"]):
-                raise SystemExit(3)  # after an error the GPU does not work again in this process
+            if "error" in result and not works():
+                raise SystemExit(3)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure all stages, each in its own processes."""
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     log = Log(options.out.with_suffix(".jsonl"))
     options.until = time.time() + options.seconds
-    if options.resume:
-        _keep(json.loads(options.resume.read_text()), log)
+    _keep([log.read(), *([_recorded(options.resume)] if options.resume else [])], log.path)
     for name in ("about", *(options.stage or STAGES)):
         again = True
         while again and time.time() < options.until:
             known = log.path.stat().st_size if log.path.exists() else 0
-            command = [sys.executable, __file__, "--child", name, "--until", str(options.until), *options.given]
-            try:
-                code = subprocess.run(command, check=False, timeout=max(1, options.until + 20 - time.time())).returncode
-            except subprocess.TimeoutExpired:
-                code = 0
+            code, said = _process(name, options)
             grown = log.path.exists() and log.path.stat().st_size > known
             again = code != 0 and grown  # a process that ended before its first item would do so again
             if code and not grown:
-                log.add(stage=name, item="", result={"error": f"the stage's process ended with {code}"})
-        found = log.read()
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
-    return found
+                log.add(stage=name, item="", result={"error": f"the stage's process ended with {code}: {said}"})
+            _replace(options.out, log.read())
+    return log.read()
 
 
-def _keep(before: dict[str, Any], log: Log) -> None:
-    for stage, items in before["stages"].items():
+def _process(name: str, options: argparse.Namespace) -> tuple[int, str]:
+    """Run a stage's process; its exit status, 0 if the time is over, and the last line of its errors."""
+    command = [sys.executable, __file__, "--child", name, "--until", str(options.until), *options.given]
+    last = max(1, options.until + 20 - time.time())
+    with tempfile.TemporaryFile("w+") as errors:
+        try:
+            code = subprocess.run(command, check=False, timeout=last, stderr=errors, env=_environment()).returncode
+        except subprocess.TimeoutExpired:
+            code = 0
+        errors.seek(0)
+        said = errors.read()
+    sys.stderr.write(said)
+    return code, next((one for one in reversed(said.splitlines()) if one.strip()), "")[:500]
+
+
+def _environment() -> dict[str, str]:
+    """The environment, with folders for compilers' caches where the home folder cannot be written."""
+    home = Path.home()
+    if os.access(home, os.W_OK):
+        return dict(os.environ)
+    room = Path(tempfile.gettempdir()) / "tilewright-measure"
+    folders = {"XDG_CACHE_HOME": "", "TRITON_CACHE_DIR": "triton", "CUPY_CACHE_DIR": "cupy", "NUMBA_CACHE_DIR": "numba"}
+    return {name: str(room / folder) for name, folder in folders.items()} | dict(os.environ)
+
+
+def _replace(path: Path, found: dict[str, Any]) -> None:
+    """Write a recording; whoever reads it sees the old one or the new."""
+    made = path.with_suffix(".tmp")
+    made.write_text(json.dumps(found, indent=1) + "\n")
+    made.replace(path)
+
+
+def _recorded(path: Path) -> dict[str, Any]:
+    return Log(path).read() if path.suffix == ".jsonl" else json.loads(path.read_text())
+
+
+def _keep(before: Sequence[dict[str, Any]], path: Path) -> None:
+    """Begin a log with earlier results; what failed, or no profiler could count, is measured again."""
+    made = Log(path.with_suffix(".tmp"))
+    made.path.write_text("")
+    for stage, items in (at for one in before for at in one["stages"].items()):
         for item, result in items.items():
-            if "error" not in result:
-                log.add(stage=stage, item=item, result=result)
+            if "error" not in result and "refused" not in result:
+                made.add(stage=stage, item=item, result=result)
+    made.path.replace(path)
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -260,10 +357,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = 0
     for stage, items in found["stages"].items():
         errors = {item: one["error"] for item, one in items.items() if "error" in one}
+        refused = {item: one["refused"] for item, one in items.items() if "refused" in one}
         failed += len(errors)
-        print(f"{stage}: {len(items)} items, {len(errors)} failed")
-        for item, error in list(errors.items())[:10]:
-            print(f"  {item}: {error}")
+        print(f"{stage}: {len(items)} items, {len(errors)} failed, {len(refused)} not possible here")
+        for item, said in list((errors | refused).items())[:10]:
+            print(f"  {item}: {said}")
     return bool(failed)
 
 

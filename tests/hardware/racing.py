@@ -5,18 +5,21 @@ Data are random normal numbers: a GPU's clock depends on them. Each sample is th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import measure
 import numpy as np
 
-from tilewright.errors import TilewrightError
 from tilewright.kernels import catalogue
 from tilewright.problem.dtypes import element
 
 #: Dtypes of operands, in the issue's order.
 DTYPES = ("bfloat16", "float32", "int32", "float16", "int8", "float64", "float8_e4m3fn")
 _BUFFERS, _ROUNDS, _BATCH_SECONDS, _ROWS = 3, 7, 0.02, 8
+#: A product that takes longer gets few samples: time on a borrowed GPU is short.
+_LONG_SECONDS, _FEW = 0.2, 2
 #: (number of the buffers) launches a product.
 Call = Callable[[int], Any]
 
@@ -117,13 +120,19 @@ class _Library:
         return self._fetch(self._last)
 
 
+def _tensors(given: Operands) -> list[list[Any]]:
+    """The operands as torch's tensors on the GPU, for each buffer; NumPy lacks some of their dtypes."""
+    import torch
+
+    kind, words = getattr(torch, given.dtype), {2: np.int16, 1: np.int8}.get(given.host[0].itemsize)
+    raw = [x if x.dtype.isbuiltin == 1 else x.view(words) for x in given.host]
+    return [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
+
+
 def _torch(given: Operands, *, tf32: bool = False) -> _Library:
     import torch
 
-    kind = getattr(torch, given.dtype)
-    size = {2: np.int16, 1: np.int8}.get(given.host[0].itemsize)
-    raw = [x if x.dtype.kind in "fi" and x.dtype.isbuiltin == 1 else x.view(size) for x in given.host]
-    pairs = [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
+    pairs = _tensors(given)
 
     def call(a: Any, b: Any) -> Any:
         torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -146,13 +155,9 @@ def _cupy(given: Operands) -> _Library:
 
 
 def _triton(given: Operands) -> _Library:
-    import torch
     from triton_product import product
 
-    kind = getattr(torch, given.dtype)
-    raw = [x if x.dtype.isbuiltin == 1 else x.view(np.int16) for x in given.host]
-    pairs = [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
-    return _Library([lambda a=a, b=b: product(a, b) for a, b in pairs], lambda c: c.double().cpu().numpy())
+    return _Library([lambda a=a, b=b: product(a, b) for a, b in _tensors(given)], lambda c: c.double().cpu().numpy())
 
 
 #: Peers of a dtype: cuBLAS multiplies floats in torch and CuPy; integers are CuPy's own kernel.
@@ -161,28 +166,53 @@ PEERS: dict[str, Callable[[Operands], _Library]] = {
 }  # fmt: skip
 
 
-def race(dtype: str, shape: tuple[int, int, int], cc: tuple[int, int], only: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Seconds of every contender, in turns; for one that cannot multiply, its error."""
-    given, ready, found = Operands(dtype, *shape), {}, {}
+def race(
+    dtype: str, shape: tuple[int, int, int], cc: tuple[int, int], parts: measure.Parts, until: float,
+    only: tuple[str, ...] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Seconds of every contender, in turns, until the time is over; for one that cannot multiply, its error.
+
+    `parts` gets each contender's result at once, and names those that failed in an earlier process.
+    """
+    given, found = Operands(dtype, *shape), dict(parts.refused)
+    ready: dict[str, tuple[Call, int, int]] = {}
     contenders = dict(rungs(given, cc)) | {
         name: lambda make=make: make(given)
         for name, make in PEERS.items()
         if name != "torch tf32" or dtype == "float32"
     }
-    for name, make in contenders.items():
-        if only and name not in only:
-            continue
+
+    def tried(name: str, step: Callable[[], dict[str, Any]]) -> None:
         try:
-            call = make()
-            call(0)
-            seconds = _timed(call, 1)
-            found[name] = {"error": given.error(call.result()), "samples": []}
-            ready[name] = call, max(1, min(200, int(_BATCH_SECONDS / max(seconds, 1e-6))))
-        except (TilewrightError, ImportError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-            found[name] = {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
-    for _ in range(_ROUNDS):
-        for name, (call, times) in ready.items():
-            found[name]["samples"].append(_timed(call, times))
+            found[name] = step()
+        except Exception as error:  # of any library
+            found[name] = {"refused": measure.line(error)}
+        parts.end(name, found[name])
+        if "refused" in found[name]:
+            ready.pop(name, None)
+            if not measure.works():
+                raise SystemExit(3)  # a fresh process continues without this contender
+
+    def first(name: str) -> dict[str, Any]:
+        call = contenders[name]()
+        call(0)
+        seconds = _timed(call, 1)
+        times, rounds = max(1, min(200, int(_BATCH_SECONDS / max(seconds, 1e-6)))), _ROUNDS
+        ready[name] = call, times, _FEW if seconds > _LONG_SECONDS else rounds
+        return {"error": given.error(call.result()), "samples": []}
+
+    def sampled(name: str) -> dict[str, Any]:
+        call, times, _ = ready[name]
+        return found[name] | {"samples": [*found[name]["samples"], _timed(call, times)]}
+
+    for name in contenders:
+        if name not in found and (not only or name in only) and time.time() < until:
+            parts.begin(name)
+            tried(name, lambda name=name: first(name))
+    for turn in range(_ROUNDS):
+        for name, (_, _, rounds) in list(ready.items()):
+            if turn < rounds and (turn == 0 or time.time() < until):
+                tried(name, lambda name=name: sampled(name))
     return found
 
 

@@ -47,15 +47,23 @@ def launch_all(m: int, n: int, k: int, only: Sequence[str] = ()) -> None:
             raise SystemExit(f"{record.name} {dtype}: wrong product; nothing is recorded")
 
 
-def profiled(m: int, n: int, k: int, more: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, Any]:
-    """The counts of each case of a shape; `more` are arguments of the program that launches them."""
+def profiled(
+    m: int, n: int, k: int, more: Sequence[str] = (), only: Sequence[str] = (), seconds: float | None = None
+) -> dict[str, Any]:
+    """The counts of each case of a shape, or why there are none.
+
+    `more` are arguments of the program that launches them; `seconds` is the most time that it may take.
+    """
     ncu = profiler.find()
     if ncu is None:
         return {"refused": "Nsight Compute (ncu) is not installed"}
     arguments = [*more, *(word for name in only for word in ("--only", name)), "--shape", f"{m},{n},{k}"]
     command = profiler.command(ncu, sys.executable, __file__, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return {"refused": f"the profiler took longer than {seconds:.0f} s"}
+    if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
         return {"refused": f"the profiler failed: {done.stdout[-600:]} {done.stderr[-600:]}"}
     counts, wanted = profiler.read(done.stdout), cases(m, n, k, only)
     if len(counts) != len(wanted):

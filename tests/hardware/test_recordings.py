@@ -6,9 +6,11 @@ import base64
 import contextlib
 import copy
 import json
+import re
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ import core_bits
 import measure
 import profiler
 import pytest
+import racing
 
 import tilewright as tw
 from tilewright.errors import DeviceError
@@ -165,6 +168,132 @@ def test_an_item_that_has_no_result_failed(tmp_path: Path) -> None:
     log = measure.Log(tmp_path / "log.jsonl")
     log.add(stage="bits", item="crashed")
     assert log.read()["stages"]["bits"]["crashed"] == {"error": "the process ended while it was measured"}
+
+
+def test_a_line_that_was_cut_spoils_no_other(tmp_path: Path) -> None:
+    log = measure.Log(tmp_path / "log.jsonl")
+    log.add(stage="bits", item="first", result={"d": 1})
+    with log.path.open("a") as file:
+        file.write('{"stage": "bits", "item": "cu')
+    log.add(stage="bits", item="last", result={"d": 2})
+    assert log.read()["stages"]["bits"] == {"first": {"d": 1}, "last": {"d": 2}}
+
+
+def test_a_contender_that_fails_is_left_out_and_the_others_race(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One raises an error of its own, one ends the process, and one ends the GPU; each is tried once."""
+    made: list[str] = []
+
+    def failing(name: str, error: BaseException) -> Any:
+        def make(given: Any) -> Any:
+            made.append(name)
+            raise error
+
+        return make
+
+    works = iter([True, False])
+    monkeypatch.setattr(measure, "works", lambda: next(works))
+    monkeypatch.setattr(racing, "measure", measure)
+    monkeypatch.setattr(racing, "DTYPES", ("float32",))
+    monkeypatch.setattr(racing, "PEERS", {
+        "own": failing("own", LookupError("at 9:16:\n  dot(a, b)\n  unsupported")),
+        "ends": failing("ends", SystemExit(9)),
+        "breaks": failing("breaks", RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")), "works": _Copied,
+    })  # fmt: skip
+    out = tmp_path / "found.json"
+    more = [word for name in racing.PEERS for word in ("--only", name)]
+    assert measure.main(["--out", str(out), *OPTIONS, *more, "--stage", "race"]) == 0
+    found = json.loads(out.read_text())["stages"]["race"]["float32 64x64x64"]["contenders"]
+    assert made == ["own", "ends", "breaks"]
+    assert {name: found[name].get("refused") for name in ("own", "ends", "breaks")} == {
+        "own": "LookupError: at 9:16: ... unsupported", "ends": "the process ended while it was measured",
+        "breaks": "RuntimeError: CUDA_ERROR_ILLEGAL_ADDRESS",
+    }  # fmt: skip
+    assert {len(found[name]["samples"]) for name in (KERNEL, "works")} == {7}
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8", "float64", "float8_e4m3fn"])
+def test_torch_and_triton_race(simulated: Any, tmp_path: Path, kind: str) -> None:
+    """Torch's product is that of the host, in place of cuBLAS's; Triton's is its own, of every dtype that it takes."""
+    pytest.importorskip("triton", reason="not run: triton is not installed")
+    pytest.importorskip("torch", reason="not run: torch is not installed")
+    parts = measure.Parts(measure.Log(tmp_path / "log.jsonl"), "race", kind)
+    found = racing.race(kind, (64, 64, 64), (9, 0), parts, time.time() + 60, ("torch", "triton"))
+    assert set(found) == {"torch", "triton"}
+    for one in found.values():
+        assert (len(one["samples"]), one["error"] < 2e-3) == (7, True)
+
+
+class _Copied:
+    """A contender that takes no time, with the right product."""
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+
+    def __call__(self, i: int) -> None: ...
+
+    def result(self) -> Any:
+        a, b = self._given.host
+        return a @ b
+
+
+def test_a_race_that_its_time_ended_keeps_its_contenders(tmp_path: Path) -> None:
+    log = measure.Log(tmp_path / "log.jsonl")
+    log.add(stage="race", item="float32")
+    parts = measure.Parts(log, "race", "float32")
+    parts.begin("torch")
+    parts.end("torch", {"error": 0.0, "samples": [1.0]})
+    race = log.read()["stages"]["race"]["float32"]
+    assert (race["contenders"]["torch"]["samples"], race["again"]) == ([1.0], False)
+    parts.begin("cupy")
+    assert log.read()["stages"]["race"]["float32"]["again"], "without cupy it may end"
+    assert measure.Parts(log, "race", "float32").refused.keys() == {"cupy"}
+
+
+def test_a_recording_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "found.json"
+    measure._replace(out, {"stages": {"verify": {}}})
+    before = out.read_text()
+
+    def full(path: Path, text: str) -> int:
+        with path.open("w") as file:
+            file.write(text[:5])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        measure._replace(out, {"stages": {"verify": {"more": {}}}})
+    assert out.read_text() == before
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("echo '==ERROR== ERR_NVGPUCTRPERM'", "the profiler failed: ==ERROR== ERR_NVGPUCTRPERM"),
+    ("echo no library >&2; exit 1", "no library"),
+    ("sleep 60", "longer than 1 s"),
+], ids=["no permission", "it fails", "it hangs"])  # fmt: skip
+def test_a_profiler_that_counts_nothing_is_tried_again_later(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    ncu = tmp_path / "ncu"
+    ncu.write_text(f"#!/bin/sh\nexec 2>&1\n{text}\n")
+    ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(profiler, "find", lambda: str(ncu))
+    out = tmp_path / "found.json"
+    limit = ["--seconds", "1"] if "sleep" in text else []
+    assert measure.main(["--out", str(out), *OPTIONS, "--stage", "counts", *limit]) == 0
+    assert words in json.loads(out.read_text())["stages"]["counts"]["33x18x20"]["refused"]
+    measure._keep([json.loads(out.read_text())], log := tmp_path / "again.jsonl")
+    assert measure.Log(log).read()["stages"] == {}
+
+
+def test_a_stage_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    """Its process ends with an error, as where a package is missing; the other stages follow."""
+    out = tmp_path / "new" / "found.json"
+    assert measure.main(["--out", str(out), "--simulated", "no such GPU", "--stage", "bits"]) == 1
+    found = json.loads(out.read_text())["stages"]
+    assert set(found) == {"about", "bits"}
+    assert re.search(r"process ended with 1: .*no such GPU", found["bits"][""]["error"])
 
 
 def test_the_floor_of_the_alignment_is_found() -> None:

@@ -25,19 +25,19 @@ def _multiply(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.const
     total = tl.zeros((BM, BN), SUMS)
     for start in range(0, k, BK):
         at = start + tl.arange(0, BK)
-        left = tl.load(a + rows[:, None] * k + at, mask=(rows[:, None] < m) & (at < k), other=0)
-        right = tl.load(b + at[:, None] * n + columns, mask=(at[:, None] < k) & (columns < n), other=0)
+        left = tl.load(a + rows[:, None] * k + at, mask=(rows[:, None] < m) & (at < k), other=0.0)
+        right = tl.load(b + at[:, None] * n + columns, mask=(at[:, None] < k) & (columns < n), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee", out_dtype=SUMS)
     inside = (rows[:, None] < m) & (columns < n)
     tl.store(c + rows[:, None] * n + columns, total.to(c.dtype.element_ty), mask=inside)
 
 
 def product(a: Any, b: Any) -> Any:
-    """C of two contiguous tensors on a GPU."""
+    """C of two contiguous tensors on a GPU; that of 8-bit operands has the dtype of the sums."""
     (m, k), n = a.shape, b.shape[1]
-    integers = not a.is_floating_point()
-    c = torch.empty((m, n), dtype=torch.int32 if integers else a.dtype, device=a.device)
-    _multiply[lambda tile: (triton.cdiv(m, tile["BM"]), triton.cdiv(n, tile["BN"]))](
-        a, b, c, m, n, k, SUMS=tl.int32 if integers else tl.float32
-    )
+    kind, sums = (torch.float32, tl.float32) if a.is_floating_point() else (torch.int32, tl.int32)
+    if a.dtype == torch.float64:
+        sums = tl.float64
+    c = torch.empty((m, n), dtype=kind if a.itemsize == 1 else a.dtype, device=a.device)
+    _multiply[lambda tile: (triton.cdiv(m, tile["BM"]), triton.cdiv(n, tile["BN"]))](a, b, c, m, n, k, SUMS=sums)
     return c
