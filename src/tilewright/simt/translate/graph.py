@@ -105,7 +105,7 @@ class Graph:
 
     @property
     def slowness(self) -> int:
-        """How many additions its slowest instruction takes, at most."""
+        """How many times fewer instructions a warp's turn has than usual, by its slowest instruction."""
         return max((SLOWNESS.get(op.form.row.kind, 1) for block in self.blocks for op in block.ops), default=1)
 
 

@@ -45,7 +45,7 @@ class Translation:
     spins: bool  #: Whether some loop waits for other threads,
     waits_for_blocks: bool  #: and for threads of other blocks.
     prints: bool  #: Whether it calls vprintf.
-    slowness: int  #: How many additions its slowest instruction takes, at most.
+    slowness: int  #: How many times fewer instructions a warp's turn has than usual.
     sites: list[Site]
     counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
     tallies: int  #: Counters before the instruments' counters: how often straight lines ran with all lanes.
