@@ -38,6 +38,8 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 #: Blocks of a host thread that may wait at the same time, each with its own memory, if blocks wait for blocks; more if
 #: a GPU would hold more of them.
 RESIDENT_MAX = 1024
+#: Host threads of a kernel whose called functions may wait for other blocks: so many of its blocks run at once.
+_WAITING_THREADS = 256
 _POLL_SECONDS = 0.02
 #: Warp instructions that the calling thread runs before it starts others, and those of a warp in one turn: well
 #: under a millisecond. A launch that ends by then waits for no thread; a busy host takes milliseconds to wake one.
@@ -135,7 +137,11 @@ class Execution:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
         self._resident = -(-self._resident // self.cluster_blocks)
         self._first = self.clusters - launch.part.count if launch.part else 0  # place of the first cluster in the order
-        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.clusters - self._first)
+        # A called function cannot pause, so a block that may wait for others inside one has a host thread of its own.
+        self._waits_in_calls = bool(ready.translation.layout.calls and ready.translation.waits_for_blocks)
+        workers = launch.limits.threads or Settings.from_environ().threads
+        workers = max(workers, _WAITING_THREADS) if self._waits_in_calls else workers
+        self.workers = min(workers, self.clusters - self._first)
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._tensor_rules = state.tensor_rules(launch.gpu)
@@ -165,7 +171,7 @@ class Execution:
             shift = Shift(self)
             if self._is_small():
                 self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
-            elif self.workers > 1:
+            elif self.workers > 1 and not self._waits_in_calls:
                 self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
             if shift.slots and self._failure is None:
                 self._run_crew(shift.pause_after(None), self.workers, interrupt)

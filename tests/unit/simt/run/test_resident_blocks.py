@@ -21,6 +21,23 @@ def test_more_blocks_wait_than_the_smallest_number_that_may() -> None:
     assert arrived[0] == 1100 * 32
 
 
+#: A recursive function, which is not inlined: it waits at its second level.
+WAIT = """.func wait(.param .b64 place, .param .b32 depth) { .reg .b64 %w; .reg .b32 %v; .reg .pred %q;
+ld.param.u64 %w, [place]; ld.param.u32 %v, [depth]; setp.eq.u32 %q, %v, 0; @%q bra SPIN; sub.u32 %v, %v, 1;
+{ .param .b64 a; .param .b32 b; st.param.b64 [a], %w; st.param.b32 [b], %v; call.uni wait, (a, b); } ret;
+SPIN: ld.acquire.gpu.global.u32 %v, [%w]; setp.eq.u32 %q, %v, 0; @%q bra SPIN; ret; }"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_called_functions_wait_for_a_later_block(threads: int) -> None:
+    call = "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %out; st.param.b32 [b], 1; call.uni wait, (a, b); }"
+    last = "mov.u32 %r1, %nctaid.x; sub.u32 %r1, %r1, 1; setp.eq.u32 %p1, %block, %r1; @!%p1 bra CALL;"
+    body = f"{last} st.release.gpu.global.u32 [%out], 1; bra END; CALL: {call} red.global.add.u32 [%out], 1; END:"
+    arrived = np.zeros(1, np.uint32)
+    run(kernel(body, module=WAIT), arrived, grid=12, limits=Limits(seconds=20, threads=threads))
+    assert arrived[0] == 12
+
+
 @pytest.mark.parametrize("threads", [32, 64, 1000, 1024])
 def test_no_gpu_holds_more_blocks_than_may_wait(threads: int) -> None:
     held = {
