@@ -52,8 +52,9 @@ class Operands:
         return self._there[columns, c_bytes]
 
     def error(self, c: np.ndarray) -> float:
-        """The largest error in some rows, relative to |A| |B|."""
-        found = np.abs(c[self.rows].astype(np.float64) - self.exact) / np.maximum(self.size, 1e-300)
+        """The largest error in some rows, relative to |A| |B|; sums of integers wrap to the width of C."""
+        exact = self.exact if c.dtype.kind not in "iu" else self.exact.astype(np.int64).astype(c.dtype)
+        found = np.abs(c[self.rows].astype(np.float64) - exact) / np.maximum(self.size, 1e-300)
         return float(found.max())
 
 

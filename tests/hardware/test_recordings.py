@@ -6,11 +6,11 @@ import base64
 import contextlib
 import copy
 import json
+import math
 import re
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from typing import Any
 import comparing_recordings
 import core_bits
 import measure
+import numpy as np
 import profiler
 import pytest
 import racing
@@ -219,10 +220,22 @@ def test_torch_and_triton_race(simulated: Any, tmp_path: Path, kind: str) -> Non
     pytest.importorskip("triton", reason="not run: triton is not installed")
     pytest.importorskip("torch", reason="not run: torch is not installed")
     parts = measure.Parts(measure.Log(tmp_path / "log.jsonl"), "race", kind)
-    found = racing.race(kind, (64, 64, 64), (9, 0), parts, time.time() + 60, ("torch", "triton"))
+    found = racing.race(kind, (64, 64, 64), (9, 0), parts, math.inf, ("torch", "triton"))
     assert set(found) == {"torch", "triton"}
     for one in found.values():
         assert (len(one["samples"]), one["error"] < 2e-3) == (7, True)
+
+
+def test_errors_of_integers_are_those_of_sums_that_wrap() -> None:
+    given = racing.Operands("int8", 20, 20, 300)
+    wide = np.matmul(*(x.astype(np.int32) for x in given.host))
+    assert [given.error(wide.astype(kind)) for kind in ("i4", "i1")] == [0, 0]
+    wide[0, 0] += 1
+    assert given.error(wide) > 0
+
+
+def test_forms_of_tensor_cores_have_no_placeholder_among_their_names() -> None:
+    assert not [name for name in core_bits.names((9, 0)) if ".rnd" in name]
 
 
 class _Copied:

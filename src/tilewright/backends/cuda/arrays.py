@@ -206,10 +206,17 @@ class CudaArrays:
             if isinstance(self.beside, Noted):
                 return self.beside.result(shape, wanted)
             if self.library is None:
+                of = "JAX" if of_jax(self.beside) else type(self.beside).__module__
                 raise ArgumentTypeError(
-                    f"`out` must be given for arrays of {type(self.beside).__module__}, which Tilewright cannot make"
+                    f"`out` must be given for arrays of {of}, which Tilewright cannot make; pass an array of CuPy's, "
+                    "torch's or numba-cuda's"
                 )
             return self.library.empty(sys.modules[self.library.name], self.beside, shape, wanted)
+        if of_jax(out):
+            raise ArgumentTypeError(
+                "`out` must be an array that may be written (got JAX's, which keep their values); pass one of CuPy's, "
+                "torch's or numba-cuda's"
+            )
         if negated(out):
             raise ArgumentValueError(
                 "`out` must hold its elements' own signs (got a tensor whose elements torch negates when it reads "
@@ -299,6 +306,12 @@ def negated(value: Any) -> bool:
     """Whether an array's library negates its elements when it reads them; the interface does not tell."""
     ask = getattr(value, "is_neg", None)
     return ask is not None and bool(ask())
+
+
+def of_jax(value: Any) -> bool:
+    """Whether an array is JAX's, whose programs rely on its values: its interface does not mark it as read-only."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
 
 
 def library_of(value: Any) -> Library | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.backends.cuda import current, products
-from tilewright.backends.cuda.arrays import Noted, library_of, negated, stream_of, view
+from tilewright.backends.cuda.arrays import Noted, library_of, negated, of_jax, stream_of, view
 from tilewright.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
@@ -62,7 +62,7 @@ def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -
     of_more = tuple(map(_layout, more, rest)) if rest else ()
     of_out = None if z is None else _layout(out, z)
     kept = _kept(_layout(a, x), _layout(b, y), of_out, of_more, current.identity(), rules)
-    if kept is None or negated(a) or negated(b) or negated(out) or any(map(negated, more)):
+    if kept is None or negated(a) or negated(b) or negated(out) or of_jax(out) or any(map(negated, more)):
         return None
     library = library_of(a)
     if z is None:

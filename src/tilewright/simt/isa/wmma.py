@@ -191,14 +191,13 @@ def halves(form: Form) -> Tiles:
     return _tiles(form, f".{sums}.f16.f16.{sums}")
 
 
-_plain = functools.partial(
-    _layouts, "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d, a, b, c;"
-)
+_PLAIN = "wmma.mma.sync.aligned.alayout.blayout.shape{}.dtype.atype.btype.ctype d, a, b, c;"
+_plain, _rounded = (functools.partial(_layouts, _PLAIN.format(part)) for part in ("", "{.rnd}"))
 
 
 @_plain(shape=_TILES, dtype="f32", atype="bf16", btype="bf16", ctype="f32")
 @_plain(shape="m16n16k8", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
-@_plain(
+@_rounded(
     shape="m8n8k4", rnd="rn rz rm rp", dtype="f64", atype="f64", btype="f64", ctype="f64",
     types=dict.fromkeys("abcd", "f64"),
 )  # fmt: skip

@@ -217,6 +217,25 @@ class Unshared:
         raise BufferError("not today")
 
 
+def test_arrays_of_jax_are_operands_and_never_results(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in: JAX for the CPU makes no arrays on a GPU. Calls past the rules refuse as the first does."""
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(Array=(Foreign, ByDlpack)))
+    a, b = drawn(20, 30), drawn(30, 9)
+    for of in (Foreign, ByDlpack):
+        x, y = of(cuda.to_device(a)), of(cuda.to_device(b))
+        out = cuda.to_device(np.zeros((20, 9), "f4"))
+        for _ in range(2):
+            assert same_bits(tw.matmul(x, y, out).copy_to_host(), tw.matmul(a, b))
+        kept = of(out)
+        before = gpu.launches
+        for _ in range(2):
+            with pytest.raises(ArgumentTypeError, match=r"`out` must be given for arrays of JAX, .*; pass an array of"):
+                tw.matmul(x, y)
+            with pytest.raises(ArgumentTypeError, match=r"`out` must be an array that may be written \(got JAX's"):
+                tw.matmul(x, y, kept)
+        assert gpu.launches == before
+
+
 #: Modules that a call enters if it follows the rules.
 RULES = {"tilewright.engine.shapes", "tilewright.backends.ranking", "tilewright.backends.cuda.products"}
 
