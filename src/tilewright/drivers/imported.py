@@ -23,7 +23,8 @@ from tilewright.programs.numba_names import put, put_back
 PACKAGES = MappingProxyType(
     {
         "torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names",
-        "cupy": "tilewright.drivers.cupy_cuda.names", "cuda.core": "tilewright.drivers.cuda_python.compiling",
+        "cupy": "tilewright.drivers.cupy_cuda.names", "cupy.cuda.jitify": "tilewright.drivers.cupy_cuda.jitify",
+        "cuda.core": "tilewright.drivers.cuda_python.compiling",
         "cuda.bindings.nvrtc": "tilewright.drivers.cuda_python.nvrtc",
         "cuda.bindings.runtime": "tilewright.drivers.cuda_python.runtime",
         "numba_cuda_mlir.cuda": "tilewright.drivers.cuda_python.mlir", "cutlass": "tilewright.drivers.cute_cuda.names",

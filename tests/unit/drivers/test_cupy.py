@@ -101,6 +101,25 @@ for work in (lambda: x.reshape(10, 10) @ x.reshape(10, 10), lambda: cupy.sort(x)
         assert "machine code" in line
 
 
+def test_the_runtime_in_the_module_that_cupy_imports_late_is_ours(tmp_path: Path) -> None:
+    text = """
+import ctypes
+from pathlib import Path
+from cupy_backends.cuda.libs import nvrtc
+import cupy
+from tilewright.drivers.libcuda import entries
+
+nvrtc.getVersion()  # loads NVRTC, which the module needs
+from cupy.cuda import jitify
+library = Path(jitify.__file__)
+at = entries._base(library) + entries.functions(library)["cudaGetDevice"]
+ordinal = ctypes.c_int(-1)
+print(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(at)(ctypes.addressof(ordinal)), ordinal.value)
+"""
+    found = ran(tmp_path, "run", text)
+    assert (found.stdout, found.stderr) == ("0 0\n", "")
+
+
 def test_each_simulated_gpu_and_each_child_has_its_own_memory(tmp_path: Path) -> None:
     text = """
 import tilewright as tw

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tilewright.errors import DeviceError
 from tilewright.programs.numba_names import Row
 
 _COMPILER = "cupy.cuda.compiler"
-#: Modules that contain the vendor's runtime.
+#: Modules that contain the vendor's runtime, and that CuPy imports when it is imported.
 _WITH_RUNTIME = ("cupy_backends.cuda.api.runtime", "cupy.cuda.cub", "cupy.cuda.thrust")
 #: Functions for which CuPy contains machine code, by module.
 _MACHINE_CODE = {
@@ -104,17 +104,25 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 class Placed:
-    """What else is installed for CuPy, until it is destroyed."""
+    """What else is installed for CuPy, until it is destroyed.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    modules : sequence of str
+            Modules that contain the vendor's runtime; its entries jump to ours.
+    *put_back : callable
+            What undoes the other changes.
+    """
+
+    def __init__(self, modules: Sequence[str], *put_back: Callable[[], None]) -> None:
         self._stack = ExitStack()
-        for name in _WITH_RUNTIME:
+        for undo in put_back:
+            self._stack.callback(undo)
+        for name in modules:
             module = importlib.import_module(name)
             redirected = static_runtime().redirect(Path(str(module.__file__)))
             if vendors_driver() is not None:  # otherwise the entries are of no use
                 self._stack.callback(redirected.put_back)
-        self._stack.callback(_allocators())
-        self._stack.callback(_accelerators())
 
     def _destroy(self) -> None:
         self._stack.close()
@@ -138,7 +146,7 @@ def registered() -> Placed:
             "CuPy must find the simulated GPU's driver (got the vendor's, which was loaded first); enter "
             "`tilewright.simulated_gpu()` before anything loads the vendor's, or use `tilewright run`"
         )
-    return Placed()
+    return Placed(_WITH_RUNTIME, _allocators(), _accelerators())
 
 
 def _allocators() -> Callable[[], None]:
