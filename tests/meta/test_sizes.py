@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_tree import SOURCE, Module, modules
+from source_tree import ROOT, SOURCE, Module, modules
 
 MODULE_LINES = 480
 FUNCTION_LINES = 50
+LINE_CHARACTERS = 120
+#: Lines of C and of CUDA that are longer still, in `src`, `tests` and `benchmarks`; the number may only fall.
+LONG_LINES_IN_C = 242
 #: Functions that are longer for a reason, and the reason.
 LONGER: dict[str, str] = {}
 
@@ -82,3 +85,22 @@ def test_the_measure_sees_a_function_in_c(tmp_path: Path) -> None:
 def test_the_measure_counts_text_and_leaves_docstrings_out() -> None:
     text = 'def f(x):\n    """One.\n\n    Two.\n    """\n    a = 1\n    return f"""\n{x}\n\n"""\n'
     assert list(functions(Module("m", modules()[0].path, text))) == [("m.f", 6)]
+
+
+def long_lines(*endings: str) -> list[str]:
+    """(file and line) of every line that is too long, of the files with these endings."""
+    folders = (ROOT / folder for folder in ("src", "tests", "benchmarks"))
+    files = [path for folder in folders for ending in endings for path in sorted(folder.rglob(f"*.{ending}"))]
+    assert files
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > LINE_CHARACTERS
+    ]
+
+
+def test_lines_of_other_languages_are_short() -> None:
+    """The linter sees Python's."""
+    assert long_lines("cl", "js", "css", "hpp") == []
+    assert len(long_lines("c", "h", "cu", "cuh")) <= LONG_LINES_IN_C

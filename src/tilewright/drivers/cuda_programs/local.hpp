@@ -57,7 +57,8 @@ extern "C" cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t *found, cons
     return cudaSuccess;
 }
 
-extern "C" cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+extern "C" cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w,
+                                                                  cudaChannelFormatKind kind) {
     return {x, y, z, w, kind};
 }
 

@@ -41,7 +41,8 @@
       }
     }
     const rows = Array.from({ length: seen.amount }, (_, wave) => ({
-      name: nameOfWave(seen, wave), short: String(wave + 1), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
+      name: nameOfWave(seen, wave), short: String(wave + 1),
+      cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
     }));
     for (const one of seen.on) {
       for (const word of wordsOf(one.at)) {
@@ -67,7 +68,8 @@
         const line = Math.floor((word * WORD) / LINE), inLine = word - (line * LINE) / WORD;
         if (!rows.has(line)) {
           rows.set(line, {
-            name: nameOf(line * LINE), short: nameOf(line * LINE), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
+            name: nameOf(line * LINE), short: nameOf(line * LINE),
+            cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
           });
         }
         const cells = rows.get(line).cells, start = Math.floor(inLine / 8) * 8;
@@ -88,7 +90,8 @@
         index[axis] = Math.floor(left / strides[axis]);
         left -= index[axis] * strides[axis];
       }
-      if (left < bytes && index.every((one, axis) => one >= 0 && one < shape[axis])) return `${name}[${index.join(", ")}]`;
+      if (left < bytes && index.every((one, axis) => one >= 0 && one < shape[axis]))
+        return `${name}[${index.join(", ")}]`;
     }
     return `0x${at.toString(16)}`;
   }
@@ -132,7 +135,8 @@
   // A row of cells; returns where the next one begins.
   function rowOf(svg, y, place, row, isChosen) {
     const base = place.label ? y + 12 : y + 14;
-    svg.append(drawn("text", { x: 0, y: base, fill: colour("quiet"), "font-size": 12 }, place.label ? row.name : row.short));
+    const label = place.label ? row.name : row.short;
+    svg.append(drawn("text", { x: 0, y: base, fill: colour("quiet"), "font-size": 12 }, label));
     row.cells.forEach((cell, number) => {
       const top = y + place.label + place.down(number) * place.tall;
       box(svg, place.x(number), top, place.wide, place.tall, cell, isChosen(cell, number));
@@ -168,7 +172,8 @@
       isShared() ? "a row a wavefront, over the 32 banks" : "a row a line of 128 bytes, of 4 sectors"));
     y += 24;
     if (isShared()) y = scale(svg, y, place);
-    for (const row of rows) y = rowOf(svg, y, place, row, (cell) => chosen.at !== null && cell.lanes.includes(state.lane));
+    const marked = (cell) => chosen.at !== null && cell.lanes.includes(state.lane);
+    for (const row of rows) y = rowOf(svg, y, place, row, marked);
     svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
     svg.setAttribute("height", y);
     picture.replaceChildren(svg);
@@ -184,7 +189,8 @@
     const line = root.querySelector(".status"), [requests, all, ideal] = site().all;
     const some = element("b", { class: seen.amount > seen.ideal ? "bad" : "" }, counted(seen.amount, what));
     const would = seen.amount > seen.ideal ? `, where ${seen.ideal} would do` : "";
-    line.replaceChildren(`${counted(seen.on.length, "lane")} on: `, some, `${would}. All ${requests.toLocaleString("en")} ` +
+    line.replaceChildren(`${counted(seen.on.length, "lane")} on: `, some,
+      `${would}. All ${requests.toLocaleString("en")} ` +
       `requests of the launch: ${counted(all, what)}, at least ${ideal.toLocaleString("en")}.`);
     root.querySelector(".lane").textContent = ofLane(seen, rows);
     const same = site().runs.filter((one) => one[0] === seen.warp), number = same.indexOf(run()) + 1;
@@ -205,7 +211,8 @@
     const rivals = others.filter((lane) => groupOf(lane) === groupOf(one.lane));
     const served = lanes(mine).length ? `, served with lanes ${lanes(mine).join(", ")}, which want the same word` : "";
     const waits = mine.paint === "bad" ? `; lanes ${rivals.join(", ")} want other words of this bank` : "";
-    return `Lane ${one.lane} is at byte ${one.at} of shared memory: bank ${bank}, wavefront ${one.wave + 1}${served}${waits}.`;
+    return `Lane ${one.lane} is at byte ${one.at} of shared memory: bank ${bank}, ` +
+      `wavefront ${one.wave + 1}${served}${waits}.`;
   }
 
   // -- choosing -----------------------------------------------------------------------------------------------------
@@ -237,7 +244,8 @@
       const each = (all / requests).toFixed(1).replace(".0", "");
       const of = one.space === "shared" ? "" : ` of ${nameOf(one.runs[0][1]).split("[")[0]}`;
       const which = found.length > 1 ? `${place + 1}. ` : "";
-      return [number, `${which}${one.opcode}${of}: ${each} ${one.space === "shared" ? "wavefronts" : "sectors"} a request`];
+      const unit = one.space === "shared" ? "wavefronts" : "sectors";
+      return [number, `${which}${one.opcode}${of}: ${each} ${unit} a request`];
     }));
     for (const button of root.querySelectorAll("[data-at]")) {
       const row = button.closest("tr"), isIt = button.dataset.at === at;
@@ -251,7 +259,8 @@
   // Scrolls only the listing, and only if a line is out of sight.
   function show(row) {
     const list = root.querySelector(".listing"), head = list.querySelector("thead").offsetHeight;
-    const above = row.offsetTop - head < list.scrollTop, below = row.offsetTop + 40 > list.scrollTop + list.clientHeight;
+    const above = row.offsetTop - head < list.scrollTop;
+    const below = row.offsetTop + 40 > list.scrollTop + list.clientHeight;
     if (above || below) list.scrollTop = row.offsetTop - list.clientHeight / 2;
   }
 

@@ -37,7 +37,8 @@
     fill(svg, at, unit, [0, 0, at.rows, at.columns], { fill: "none", stroke: colour("quiet") });
     let path = "";
     for (let row = at.high; row < at.rows; row += at.high) path += `M${at.x},${at.y + row * unit}h${wide}`;
-    for (let column = at.wide; column < at.columns; column += at.wide) path += `M${at.x + column * unit},${at.y}v${high}`;
+    for (let column = at.wide; column < at.columns; column += at.wide)
+      path += `M${at.x + column * unit},${at.y}v${high}`;
     svg.append(drawn("path", { d: path, stroke: colour("quiet"), fill: "none" }));
   }
 
