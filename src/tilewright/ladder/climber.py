@@ -227,6 +227,7 @@ class Climber:
     def _footprint(self, program: Program, launch: LaunchShape) -> Footprint:
         """The kernel's resources, from the assembler, and the occupancy that they allow."""
         from tilewright.machine.occupancy import occupancy
+        from tilewright.programs.residency import tensor_columns
 
         resources = program.resources()
         shared_bytes = resources.shared_bytes + launch.shared_bytes
@@ -236,6 +237,7 @@ class Climber:
             shared_bytes=shared_bytes,
             block_threads=int(np.prod(launch.block)),
             barriers=resources.barriers,
+            tensor_columns=tensor_columns(program),
         )
         return Footprint(
             registers_per_thread=resources.registers_per_thread,

@@ -21,6 +21,7 @@ class Demand:
     block_threads: int
     barriers: int = 0
     carveout: int | None = None
+    tensor_columns: int = 0
 
     def on(self, gpu: Gpu) -> Occupancy:
         """Its occupancy on a GPU."""
@@ -31,6 +32,7 @@ class Demand:
             block_threads=self.block_threads,
             barriers=self.barriers,
             carveout=self.carveout,
+            tensor_columns=self.tensor_columns,
         )
 
 

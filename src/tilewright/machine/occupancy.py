@@ -16,6 +16,8 @@ from tilewright.shown import Shown
 
 #: Limiters, in the order of the header's bits (`cudaOccLimitingFactor`).
 FACTORS = ("warps", "registers", "shared", "blocks", "barriers", "virtual")
+#: Columns of tensor memory of a multiprocessor. Source: PTX ISA, 9.7.16.1 (Tensor Memory).
+TENSOR_COLUMNS = 512
 #: Carve-outs that stand for the older preferences (`cudaOccSMemPreferenceVoltaPlus`), in percent.
 PREFERENCES = MappingProxyType({"l1": 0, "equal": 50, "shared": 100})
 
@@ -34,7 +36,7 @@ class Occupancy(Shown):
         Active warps divided by the multiprocessor's most, 0 to 1.
     limits : mapping of str to int or None
         Blocks that each resource alone allows; None if it sets no limit. Keys `warps`, `registers`, `shared`, `blocks`,
-        and `barriers` and `virtual` if they were given and the GPU counts them.
+        `barriers` and `virtual` if they were given and the GPU counts them, and `tensor memory` if columns were given.
     limiters : tuple of str
         The resources that allow no more than `active_blocks`, in the order above.
     allocated_registers, allocated_shared_bytes : int
@@ -61,8 +63,9 @@ class Occupancy(Shown):
         The header checks barriers last and keeps earlier bits even if barriers allow fewer blocks. So a bit may be set
         for a resource that is not among `limiters`.
         """
-        before = [limit for name, limit in self.limits.items() if name != "barriers" and limit is not None]
-        named = {name for name, limit in self.limits.items() if limit == min(before) and name != "barriers"}
+        first = {name: self.limits[name] for name in FACTORS if name in self.limits and name != "barriers"}
+        least = min(limit for limit in first.values() if limit is not None)
+        named = {name for name, limit in first.items() if limit == least}
         if self.limits.get("barriers") == self.active_blocks:
             named.add("barriers")
         return sum(1 << bit for bit, name in enumerate(FACTORS) if name in named)
@@ -80,6 +83,7 @@ def occupancy(
     optin: bool = True,
     carveout: int | None = None,
     virtual_resources: int = 0,
+    tensor_columns: int = 0,
 ) -> Occupancy:
     """Count the blocks of a kernel that fit on one multiprocessor.
 
@@ -106,6 +110,8 @@ def occupancy(
         100; by default the most. `PREFERENCES` names three.
     virtual_resources : int
         Virtual resources of a block; 0 ignores them.
+    tensor_columns : int
+        Columns of tensor memory that a block allocates, 0 to 512.
 
     Raises
     ------
@@ -130,6 +136,7 @@ def occupancy(
         dynamic_shared_bytes=dynamic_shared_bytes,
         dynamic_limit_bytes=limit,
         virtual_resources=virtual_resources,
+        tensor_columns=tensor_columns,
     )
     warps = _round_up(block_threads, WARP_LANES) // WARP_LANES
     a_warp = _round_up(registers_per_thread * WARP_LANES, gpu.register_unit)
@@ -145,6 +152,8 @@ def occupancy(
         limits["barriers"] = gpu.barriers_per_multiprocessor // barriers
     if virtual_resources and gpu.virtual_per_multiprocessor is not None:
         limits["virtual"] = gpu.virtual_per_multiprocessor // virtual_resources
+    if tensor_columns:
+        limits["tensor memory"] = TENSOR_COLUMNS // tensor_columns
     active = min(limit for limit in limits.values() if limit is not None)
     return Occupancy(
         active_blocks=active,

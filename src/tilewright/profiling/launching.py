@@ -20,6 +20,7 @@ from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
 from tilewright.programs.assembler import Resources
 from tilewright.programs.program import Program
+from tilewright.programs.residency import tensor_columns
 from tilewright.simt.events import Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.run.launch import Run, launched
@@ -116,6 +117,7 @@ def _demand(resources: Resources | None, run: Run, shared_bytes: int) -> Demand:
         shared_bytes=(resources.shared_bytes if resources else run.program.shared_bytes) + shared_bytes,
         block_threads=math.prod(run.block),
         barriers=resources.barriers if resources else 0,
+        tensor_columns=tensor_columns(run.program),
     )
 
 

@@ -9,15 +9,38 @@ import math
 
 from tilewright.errors import MissingExtraError
 from tilewright.machine.gpu import Gpu
-from tilewright.machine.occupancy import occupancy
+from tilewright.machine.occupancy import TENSOR_COLUMNS, occupancy
 from tilewright.programs.device_runtime import GRID_HANDLE
 from tilewright.programs.program import Program
+from tilewright.ptx import tree
 
 
 def active_blocks(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> int:
-    """Blocks that a multiprocessor holds at once."""
+    """Blocks that a multiprocessor holds at once, as the driver counts them: without tensor memory."""
     found = occupancy(gpu, registers_per_thread=registers, shared_bytes=shared_bytes, block_threads=threads)
     return found.active_blocks
+
+
+def tensor_columns(program: Program) -> int:
+    """Columns of tensor memory that a block allocates, by the text: the sum of all allocations, at most 512.
+
+    A number that is in a register counts where the register is set once, to a constant.
+    """
+    columns = 0
+    for function in program.module.functions.values():
+        items = [item for item in function.body if isinstance(item, tree.Instruction)]
+        for item in items:
+            if item.name.startswith("tcgen05.alloc.") and len(item.operands) == 2:
+                columns += _constant(items, item.operands[1])
+    return min(columns, TENSOR_COLUMNS)
+
+
+def _constant(items: list[tree.Instruction], operand: tree.Operand) -> int:
+    """The value of an operand, 0 if it is not constant."""
+    if isinstance(operand, tree.Register):
+        sets = [item for item in items if operand in item.operands[:1] and item.opcode == "mov"]
+        operand = sets[0].operands[1] if len(sets) == 1 else operand
+    return operand.value if isinstance(operand, tree.Immediate) and operand.value > 0 else 0
 
 
 def waits_for_grid(program: Program) -> bool:
@@ -35,8 +58,14 @@ def resident_blocks(program: Program, gpu: Gpu, block: tuple[int, int, int], dyn
         registers = program.resources(program.cc).registers_per_thread
     except MissingExtraError:
         registers = 1
-    shared_bytes = program.shared_bytes + dynamic_shared_bytes
-    return active_blocks(gpu, max(registers, 1), shared_bytes, math.prod(block)) * gpu.multiprocessors
+    found = occupancy(
+        gpu,
+        registers_per_thread=max(registers, 1),
+        shared_bytes=program.shared_bytes + dynamic_shared_bytes,
+        block_threads=math.prod(block),
+        tensor_columns=tensor_columns(program),
+    )
+    return found.active_blocks * gpu.multiprocessors
 
 
 def too_many(

@@ -166,6 +166,15 @@ def test_barriers():
     assert "barriers" not in older.limits
 
 
+def test_tensor_memory():
+    plain = {"registers_per_thread": 16, "shared_bytes": 0, "block_threads": 64}
+    free = occupancy(gpu("b200"), **plain)
+    for columns, blocks in ((512, 1), (256, 2), (160, 3)):
+        found = occupancy(gpu("b200"), **plain, tensor_columns=columns)
+        assert (found.active_blocks, found.limiters) == (blocks, ("tensor memory",))
+        assert found.limiting_factors == free.limiting_factors  # the header does not know it
+
+
 def test_settings_of_shared_memory():
     t4 = gpu("t4")
     assert [shared_memory(t4, size, 0) >> 10 for size in (0, 32768, 32769)] == [32, 32, 64]
@@ -179,6 +188,7 @@ def test_settings_of_shared_memory():
         ({"block_threads": 0}, r"`block_threads` must be at least 1 \(got 0\)"),
         ({"shared_bytes": -4}, r"`shared_bytes` must not be negative \(got -4\)"),
         ({"dynamic_shared_bytes": 5}, r"`dynamic_shared_bytes` must be a part of `shared_bytes` \(got 5 of 0\)"),
+        ({"tensor_columns": -1}, r"`tensor_columns` must not be negative \(got -1\)"),
         ({"carveout": 101}, r"`carveout` must be a percentage, 0 to 100 \(got 101\)"),
     ],
 )
