@@ -30,6 +30,7 @@ def occupancy(
         str | None,
         option("PERCENT|l1|equal|shared", "Preferred carveout of shared memory.", "no preference"),
     ] = None,
+    columns: Annotated[str, option("C", "Columns of tensor memory per block; 0 ignores them.")] = "0",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Compute occupancy, its limiter, and the effect of another block size, fewer registers or less shared memory.
@@ -39,7 +40,7 @@ def occupancy(
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.machine.alternatives import Demand, alternatives
-    from tilewright.machine.occupancy import PREFERENCES
+    from tilewright.machine.occupancy import PREFERENCES, TENSOR_COLUMNS
     from tilewright.settings import Settings
 
     name = Settings.from_environ().gpu if gpu is None else gpu
@@ -53,6 +54,7 @@ def occupancy(
         block_threads=values.whole("--block", block, 1, "256", max(g.launch.threads_per_block for g in on)),
         barriers=values.whole("--barriers", barriers, 0, "1", 16),
         carveout=percent,
+        tensor_columns=values.whole("--columns", columns, 0, "256", TENSOR_COLUMNS),
     )
     found = [alternatives(one, demand) for one in on]
     _print(found, json=json, compared=name == ALL)

@@ -142,14 +142,14 @@ void tw_tensor_memory_move(TW_WHERE, uint32_t mask, uint32_t address, uint32_t c
 }
 
 // Stores of a warp are complete.
-void tw_tensor_memory_waited(TW_WHERE, uint32_t mask, uint32_t columns)
+void tw_tensor_memory_waited(TW_WHERE, uint32_t mask)
 {
     struct tw_tensor_block *its = block;
     its->stored[warp->index % TW_TENSOR_WARPS] = its->stores[warp->index % TW_TENSOR_WARPS];
 }
 
 // Columns are about to be allocated: free columns hold nothing.
-void tw_tensor_memory_allocated(TW_WHERE, uint32_t mask, uint32_t columns)
+void tw_tensor_memory_allocated(TW_WHERE, uint32_t mask)
 {
     struct tw_tensor_block *its = block;
     for (uint32_t half = 0; half < TW_TENSOR_HALVES; half++) {

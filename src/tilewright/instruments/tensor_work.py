@@ -1,6 +1,6 @@
-"""What a launch asks of tensor memory: its products, and the columns that one of its blocks has at once.
+"""Products in tensor memory: how many an instruction issues, and how large they are.
 
-A register holds the shape of a product, and often the number of columns, so neither is known from the text.
+A register holds a product's shape, so that no text states it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage
+from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
-_PARTS = (bitcode(Path(__file__).with_name("tensor_work.c")),)
-_PRODUCT = Handler("tw_tensor_work_product", needs=_PARTS)
-_ALLOCATED = Handler("tw_tensor_work_allocated", needs=_PARTS)
+_ROWS = 1 << 10  # `TW_ROWS_SHIFT`
+_PRODUCT = Handler("tw_tensor_work_product", needs=(bitcode(Path(__file__).with_name("tensor_work.c")),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,48 +24,43 @@ class TensorWorkRow:
 
     site: Site
     times: int
-    #: `rows`, `columns`, `area`: of D, and rows times columns, each summed over the products.
-    rows: int
-    columns: int
-    area: int
+    area: int  #: Rows of D times its columns, summed over the products.
+    shape: tuple[int, int] | None  #: Rows and columns of D; None if the products differ in them.
 
 
 @dataclass(frozen=True, slots=True)
 class TensorWorkResult:
-    """What :class:`TensorWork` counted."""
+    """What :class:`TensorWork` counted; `rows` has one entry an instruction that issued products, in order."""
 
     rows: tuple[TensorWorkRow, ...]
-    columns: int  #: The most that one block had at once.
 
 
 class TensorWork(Instrument):
-    """Count products in tensor memory, and the columns that a block takes.
+    """Count products in tensor memory.
 
     Examples
     --------
-    >>> TensorWork().name
-    'tensor work'
+    >>> from tilewright.simt.events import EventKind, Site
+    >>> site = Site(EventKind.TENSOR_PRODUCT, 7, "k.cu:3", "tcgen05.mma.cta_group::1.kind::f16")
+    >>> TensorWork().collect([site], np.array([[2, 32768, 262400, 34426880000]], np.uint64)).rows[0].shape
+    (128, 128)
     """
-
-    __slots__ = ("_most",)  # not in `vars`, which is part of the key of cached machine code
 
     def __init__(self) -> None:
         self.name = "tensor work"
         self.slots = 4
-        self._most = np.zeros(1, np.uint64)
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
-        """Products and allocations."""
-        if site.kind is EventKind.TENSOR_PRODUCT:
-            return _PRODUCT
-        return _ALLOCATED if site.kind is EventKind.TENSOR_MEMORY and ".alloc." in site.opcode else None
-
-    def begin(self, facts: Facts) -> Storage:
-        """Memory for the most columns."""
-        self._most = np.zeros(1, np.uint64)
-        return Storage(launch=self._most)
+        """Every product."""
+        return _PRODUCT if site.kind is EventKind.TENSOR_PRODUCT else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> TensorWorkResult:
-        """Turn the counters into rows; sites that issued nothing have none."""
-        rows = (TensorWorkRow(site, *row) for site, row in zip(sites, counters.tolist(), strict=True))
-        return TensorWorkResult(tuple(row for row in rows if row.times), int(self._most[0]))
+        """Turn the counters into rows."""
+        return TensorWorkResult(
+            tuple(_row(site, *row) for site, row in zip(sites, counters.tolist(), strict=True) if row[0])
+        )
+
+
+def _row(site: Site, times: int, area: int, shapes: int, squares: int) -> TensorWorkRow:
+    is_one = times * squares == shapes**2
+    return TensorWorkRow(site, times, area, divmod(shapes // times, _ROWS) if is_one else None)

@@ -148,12 +148,7 @@ def occupancy(
         "shared": _shared_limit(gpu, allocated, most, carveout),
         "blocks": gpu.blocks_per_multiprocessor,
     }
-    if barriers and gpu.barriers_per_multiprocessor is not None:
-        limits["barriers"] = gpu.barriers_per_multiprocessor // barriers
-    if virtual_resources and gpu.virtual_per_multiprocessor is not None:
-        limits["virtual"] = gpu.virtual_per_multiprocessor // virtual_resources
-    if tensor_columns:
-        limits["tensor memory"] = TENSOR_COLUMNS // tensor_columns
+    limits |= _counted(gpu, barriers, virtual_resources, tensor_columns)
     active = min(limit for limit in limits.values() if limit is not None)
     return Occupancy(
         active_blocks=active,
@@ -164,6 +159,16 @@ def occupancy(
         allocated_registers=a_warp * warps,
         allocated_shared_bytes=allocated,
     )
+
+
+def _counted(gpu: Gpu, barriers: int, virtual: int, columns: int) -> dict[str, int]:
+    """Blocks that the resources allow which a block need not have, where it has some and the GPU counts them."""
+    held = {
+        "barriers": (gpu.barriers_per_multiprocessor, barriers),
+        "virtual": (gpu.virtual_per_multiprocessor, virtual),
+        "tensor memory": (TENSOR_COLUMNS, columns),
+    }
+    return {name: most // each for name, (most, each) in held.items() if each and most is not None}
 
 
 def most_resident(block_threads: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from tilewright import machine
 from tilewright.errors import CompileError, MissingExtraError
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
+from tilewright.instruments.tensor_work import TensorWork
 from tilewright.machine.alternatives import Alternatives, Demand, alternatives
 from tilewright.machine.occupancy import Occupancy
 from tilewright.profiling import caching, gathering
@@ -28,7 +29,7 @@ from tilewright.simt.run.launch import Run, launched
 
 def instruments() -> tuple[Instrument, ...]:
     """New instruments for one profiled launch."""
-    return Mix(), Divergence(), Coalescing(("global", "local"), record=True), Banks()
+    return Mix(), Divergence(), Coalescing(("global", "local"), record=True), Banks(), TensorWork()
 
 
 def profile(
@@ -90,7 +91,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         resources=resources,
         occupancy=fits if resources else None,
         units=slow,
-        products=products(gpu, sites, math.prod(run.grid)),
+        products=products(gpu, sites, math.prod(run.grid), run.results["tensor work"].rows),
         position=position(gpu, totals, moved),
         verdict=verdict(Evidence(gpu, run.grid, totals, slow, moved), lines),
         findings=findings(program.name, sites, launch),

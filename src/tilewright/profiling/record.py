@@ -78,8 +78,8 @@ class Products:
     """Products of one shape and format."""
 
     shape: str  #: Rows, columns and depth, such as `m16n8k16`.
-    format: str  #: Of A's elements.
-    times: int  #: Number of products, each of a warp or of a warpgroup.
+    format: str  #: Of A's elements; of a product in tensor memory its kind, such as `kind::f16`.
+    times: int  #: Number of products, each of a warp, of a warpgroup, or of a thread that issues one in tensor memory.
     multiply_adds: int  #: In total; for a sparse A, without the half that is skipped.
     seconds: float | None  #: The least time on the GPU's tensor cores; None if no rate is known.
 

@@ -38,7 +38,7 @@ def tensor_columns(program: Program) -> int:
 def _constant(items: list[tree.Instruction], operand: tree.Operand) -> int:
     """The value of an operand, 0 if it is not constant."""
     if isinstance(operand, tree.Register):
-        sets = [item for item in items if operand in item.operands[:1] and item.opcode == "mov"]
+        sets = [item for item in items if operand in item.operands[:1] and item.name.startswith("mov.")]
         operand = sets[0].operands[1] if len(sets) == 1 else operand
     return operand.value if isinstance(operand, tree.Immediate) and operand.value > 0 else 0
 

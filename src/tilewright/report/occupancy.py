@@ -19,7 +19,7 @@ BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896
 #: Names of resources, for the number of blocks that each allows.
 _NAMES = {
     "warps": "warps", "registers": "registers", "shared": "shared memory", "blocks": "blocks", "barriers": "barriers",
-    "virtual": "virtual resources",
+    "virtual": "virtual resources", "tensor memory": "tensor memory",
 }  # fmt: skip
 #: The fields of a demand that a step changes, and their nouns.
 _CHANGES = (
@@ -103,7 +103,8 @@ def _changes(old: Demand, new: Demand) -> str:
 def _asked(demand: Demand) -> str:
     asked = f"{demand.registers_per_thread} registers, {figures.count(demand.shared_bytes)} bytes of shared memory, "
     asked += figures.amount(demand.block_threads, "thread") + " a block"
-    return asked + (", " + figures.amount(demand.barriers, "barrier") if demand.barriers else "")
+    asked += ", " + figures.amount(demand.barriers, "barrier") if demand.barriers else ""
+    return asked + (f", {demand.tensor_columns} columns of tensor memory" if demand.tensor_columns else "")
 
 
 def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:

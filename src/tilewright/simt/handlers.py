@@ -71,8 +71,7 @@ class EventKind(enum.Enum):
     #: transposed matrix, `i32 %lines`, and `i32 %of_warp`, 1 if each warp reads 16 of the lines. The event ACCESS
     #: follows, for the bytes.
     DESCRIPTOR = "descriptor"
-    #: Tensor memory is allocated, `i32 %columns`, or a warp waits for its moves there; the opcode says which. Called
-    #: before the change.
+    #: Tensor memory is allocated, or a warp waits for its moves there; the opcode says which. Called before the change.
     TENSOR_MEMORY = "tensor_memory"
     #: Registers of a warp move to or from tensor memory: `i32 %address`, `i32 %columns`, the number of columns, `i32
     #: %shape`, `i32 %apart`, the columns between its halves, and `i32 %does`, with numbers of `runtime/records.h`.
@@ -113,7 +112,7 @@ _PARAMETERS = {
     EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
     EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
     EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %across, i32 %lines, i32 %of_warp",
-    EventKind.TENSOR_MEMORY: "i32 %mask, i32 %columns",
+    EventKind.TENSOR_MEMORY: "i32 %mask",
     EventKind.TENSOR_MOVE: "i32 %mask, i32 %address, i32 %columns, i32 %shape, i32 %apart, i32 %does",
     EventKind.TENSOR_COPY: "i32 %mask, ptr %addresses, ptr %matrices, i32 %lines, i32 %bytes",
     EventKind.TENSOR_PRODUCT: "i32 %mask, ptr %operands, i32 %kind, i32 %does",

@@ -87,6 +87,7 @@ WRONG = [
     ("occupancy --block 8 --registers 8 --shared 48K", "from 0 to 232,448", "(got '48K')", "try 8192"),
     ("occupancy --block 8 --registers 8 --shared 65537 --gpu t4", "from 0 to 65,536", "(got '65537')", "try 8192"),
     ("occupancy --block 8 --registers 8 --barriers 17", "--barriers must be a whole number", "(got '17')", "try 1"),
+    ("occupancy --block 8 --registers 8 --columns 513", "--columns must be a whole number", "(got '513')", "try 256"),
     ("occupancy --block 8 --registers 8 --carveout 101", "from 0 to 100", "(got '101')", "try l1, equal or shared"),
     ("occupancy --block 8 --registers 8 --carveout ''", "from 0 to 100", "(got '')", "try l1, equal or shared"),
     ("occupancy --block 8 --registers 8 --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),

@@ -48,6 +48,13 @@ def test_json_is_the_function_s_result(tilewright: Run) -> None:
     assert document["gpu"] == {"key": "rtx5090", "name": "NVIDIA GeForce RTX 5090"}
 
 
+def test_columns_of_tensor_memory_limit_blocks(tilewright: Run) -> None:
+    done = tilewright("occupancy", "--registers", 32, "--block", 128, "--gpu", "b200", "--columns", 128)
+    assert "4 blocks, 16 of 64 warps" in done.out
+    assert "limited by tensor memory" in done.out
+    assert "128 threads a block, 128 columns of tensor memory" in done.out
+
+
 def test_all_gpus_are_compared(tilewright: Run) -> None:
     from tilewright import machine
     from tilewright.machine.occupancy import occupancy

@@ -32,10 +32,10 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
     form = op.form
     if form.row.counts is not None:
         return _move(emitter, op)
+    if form.has("alloc") or form.has("wait::st"):
+        emitter.event(EventKind.TENSOR_MEMORY, op.instruction, emitter.mask)
     if form.has("alloc"):
         _allocate(emitter, op)
-    elif form.has("wait::st"):
-        emitter.event(EventKind.TENSOR_MEMORY, op.instruction, emitter.mask, emitter.code.const("i32", 0))
     elif form.has("dealloc"):
         address, columns = (emitter.first_lane(emitter.read(operand, "b32")) for operand in op.sources)
         mbarriers.or_fault(emitter, "tw_columns_dealloc", *where(emitter, op), address, columns)
@@ -69,8 +69,6 @@ def site_of(emitter: Emitter, op: Op) -> Site:
 def _allocate(emitter: Emitter, op: Op) -> None:
     """The lowest running lane allocates columns and stores their address in shared memory."""
     code, outer = emitter.code, emitter.mask
-    columns = emitter.first_lane(emitter.read(op.sources[1], "b32"))
-    emitter.event(EventKind.TENSOR_MEMORY, op.instruction, outer, columns)
     emitter.mask = code.and_(outer, code.sub(code.const("i32", 0), outer))
     base, offset, space = resolve(emitter, op.instruction, op.sources[0], "shared" if op.form["space"] else "generic")
     access = Access(op, "shared", base, offset, 1, "b32", True, False)
@@ -79,6 +77,7 @@ def _allocate(emitter: Emitter, op: Op) -> None:
     low = code.and_(places, code.const("i64", _ADDRESS_BYTES - 1))
     inside = within(emitter, "shared", places, code.const("i64", _ADDRESS_BYTES))
     fault_unless(emitter, access, code.and_(inside, code.icmp("eq", low, code.const("i64", 0))), places, window)
+    columns = emitter.first_lane(emitter.read(op.sources[1], "b32"))
     if emitter.instruments:
         notify(emitter, access, places, "store")
     mbarriers.or_fault(emitter, "tw_columns_alloc", *where(emitter, op), columns, emitter.first_lane(places))
