@@ -74,7 +74,6 @@ class Checks(Observer):
     red_zones = True
     row_gaps = True
     host_races = True
-    takes_reports = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
@@ -129,6 +128,10 @@ class Checks(Observer):
             self._files.update(other._files)
             self._found += other._all
             self._raised += other._raised
+
+    def for_child(self) -> Checks:
+        """Checks for a child process."""
+        return Checks(gpu=self._gpu.key)
 
     def report(self) -> dict[str, Any]:
         """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""

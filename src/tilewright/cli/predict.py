@@ -71,8 +71,6 @@ def _of_program(
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)
-    if ended.children_launched:
-        console.error(f"{program.UNSEEN} not predicted", title="warning")
     found, failed = [], list(seen.failed)
     for one in seen.counted:
         try:

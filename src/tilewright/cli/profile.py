@@ -63,8 +63,6 @@ def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | Non
     """Print the profiles, and list launches without one."""
     from tilewright.report import console, document, profile as report, terminal
 
-    if ended.children_launched:
-        console.error(f"{program.UNSEEN} not profiled", title="warning")
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if not seen.profiles and not seen.failed:

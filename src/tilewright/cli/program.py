@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Arguments after the program belong to it; an unknown option before it is an error.
 PASS_ON = {"allow_interspersed_args": False}
-#: What `profile` and `predict` report if launches in child processes are not followed.
-UNSEEN = "kernels were launched by child processes of the program, which run on simulated GPUs of their own and are"
 _MODULE, _CODE = "-m", "-c"
 
 Script = Annotated[

@@ -6,13 +6,17 @@ A process writes its report after each launch, because process pools end their w
 from __future__ import annotations
 
 import atexit
-import importlib
-import json
+import base64
+import copyreg
+import io
 import os
+import pickle
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.drivers.session import simulated_gpu
@@ -22,6 +26,25 @@ from tilewright.simt.run.launch import Run
 from tilewright.simt.run.limits import Limits
 
 _PREFIX = "TILEWRIGHT_SIMULATED_"
+_SUFFIX = ".report"
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles read-only mappings too, which records of GPUs have."""
+
+    dispatch_table = MappingProxyType(
+        {**copyreg.dispatch_table, MappingProxyType: lambda mapping: (_read_only, (dict(mapping),))}
+    )
+
+
+def _read_only(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+def _packed(value: object) -> bytes:
+    written = io.BytesIO()
+    _Pickler(written).dump(value)
+    return written.getvalue()
 
 
 class ChildLaunches(Observer):
@@ -44,9 +67,9 @@ class ChildLaunches(Observer):
 
     @property
     def reports(self) -> Iterator[dict[str, Any]]:
-        """The report of each process's observer."""
-        for file in sorted(self._note.parent.glob("*.json")):
-            yield json.loads(file.read_text(encoding="utf-8"))
+        """The reports of the processes' observers, in the order of their first launches."""
+        for file in sorted(self._note.parent.glob(f"*{_SUFFIX}")):
+            yield pickle.loads(file.read_bytes())
 
     def launching(self, launch: Launch) -> None:
         """Record that another process launches a kernel."""
@@ -63,11 +86,11 @@ class ChildLaunches(Observer):
         """Write the observer's report to a file. Readers find the complete file or none."""
         if self._observer is None or (report := self._observer.report()) is None:
             return
-        if self._reported_by != os.getpid():  # a forked process needs a file of its own
-            self._reported_by, self._name = os.getpid(), uuid.uuid4().hex
-        file = self._note.with_name(f"{self._name}.json")
+        if self._observer.reports_add or self._reported_by != os.getpid():  # a forked process needs a file of its own
+            self._reported_by, self._name = os.getpid(), f"{time.time_ns():020}-{uuid.uuid4().hex}"
+        file = self._note.with_name(f"{self._name}{_SUFFIX}")
         with suppress(OSError):
-            file.with_suffix(".new").write_text(json.dumps(report), encoding="utf-8")
+            file.with_suffix(".new").write_bytes(_packed(report))
             file.with_suffix(".new").replace(file)
 
 
@@ -77,24 +100,24 @@ def in_children(
 ) -> Iterator[ChildLaunches]:
     """Give each Python process started in the body its own simulated GPU, with the same limit of seconds.
 
-    If the class of `observer` takes reports (`Observer.takes_reports`), each process gets a new instance of it. The
-    caller adds the yielded observer to its own, after `observer`: forked processes report through it.
+    If `observer` takes reports (`Observer.for_child`), each process gets a new one that reports to it. The caller adds
+    the yielded observer to its own, after `observer`: forked processes report through it.
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds
-    kind = f"{type(observer).__module__}:{type(observer).__qualname__}" if observer and observer.takes_reports else ""
+    child = None if observer is None else observer.for_child()
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(private.working_folder())
         except OSError:  # no place for reports: the file system is read-only or full
             folder = Path(os.devnull)
-        launches = ChildLaunches(folder / "launched", os.getpid(), observer if kind else None)
+        launches = ChildLaunches(folder / "launched", os.getpid(), observer if child else None)
         wanted = {
             f"{_PREFIX}GPU": gpu,
             f"{_PREFIX}SEED": "" if seed is None else str(seed),
             f"{_PREFIX}LIMIT": "" if seconds is None else repr(seconds),
             f"{_PREFIX}NOTE": str(folder / "launched"),
-            f"{_PREFIX}OBSERVER": kind,
+            f"{_PREFIX}OBSERVER": base64.b64encode(_packed(child)).decode() if child else "",
             "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
         }
         before = {name: os.environ.get(name) for name in wanted}
@@ -111,9 +134,10 @@ def in_children(
 
 def stay_simulated() -> None:
     """Install the simulated GPU that a parent process requested, until this process ends."""
-    gpu, seed, limit, note, kind = (os.environ[_PREFIX + name] for name in ("GPU", "SEED", "LIMIT", "NOTE", "OBSERVER"))
-    module, _, name = kind.partition(":")
-    observer = getattr(importlib.import_module(module), name)(gpu=gpu) if kind else None
+    gpu, seed, limit, note, given = (
+        os.environ[_PREFIX + name] for name in ("GPU", "SEED", "LIMIT", "NOTE", "OBSERVER")
+    )
+    observer: Observer | None = pickle.loads(base64.b64decode(given)) if given else None
     launches = ChildLaunches(Path(note), 0, observer)
     stack = ExitStack()
     stack.enter_context(

@@ -24,7 +24,6 @@ class LeftOut:
 
     Their inputs stay in memory too. Methods that drop launches return the allocations that were freed in the meantime
     and are no longer needed.
-    and that nothing needs any more.
     """
 
     def __init__(self) -> None:

@@ -64,8 +64,8 @@ class Predictions(Profiles):
         self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False,
         clock_mhz: int | None = None, once: bool = False, sample: Care | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self.counted: list[Counted] = []
+        super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self._clock_mhz = clock_mhz
         self._once = once
         self._sample = sample
@@ -73,6 +73,15 @@ class Predictions(Profiles):
         self._watched: dict[int, Watched | None] = {}
         self._alike: dict[Any, Counted] = {}
         self._known: dict[Any, Prediction] = {}
+
+    def for_child(self) -> Predictions:
+        """An observer for a child process."""
+        return Predictions(
+            gpu=self._gpu.key, kernel=self._kernel, launch=self._launch, once=self._once, sample=self._sample
+        )
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return (*super()._lists(), self.counted)
 
     def beforehand(self, launch: Launch, alone: Alone) -> None:
         """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""
@@ -93,7 +102,7 @@ class Predictions(Profiles):
         earlier, sample = self._alike.get(_alike(launch)), self._sampled.pop(launch.index, None)
         roles = self._watched.pop(launch.index, None)
         if run is not None and earlier is not None:
-            self.counted.append(replace(earlier, launch=launch))
+            self.counted.append(replace(earlier, launch=replace(launch, arguments=())))
             return
         if run is not None and sample is not None:
             self._keep_counted(Counted(launch, sample.seen, sample, roles))
@@ -104,7 +113,9 @@ class Predictions(Profiles):
             self._keep_counted(Counted(launch, seen, roles=roles))
 
     def _keep_counted(self, one: Counted) -> None:
-        self.counted.append(one)
+        self.counted.append(
+            replace(one, launch=replace(one.launch, arguments=()))
+        )  # they refer to the program's arrays
         if self._once and one.launch.arguments:
             self._alike[_alike(one.launch)] = one
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tilewright import machine
 from tilewright.profiling.launching import instruments, of_run
@@ -39,6 +41,8 @@ class Profiles(Observer):
     kernels : tuple of str
             Names of all launched kernels, profiled or not.
 
+    Launches of child processes are included; each process numbers its own from 0, and none is in `kept`.
+
     Raises
     ------
     ArgumentValueError
@@ -49,6 +53,8 @@ class Profiles(Observer):
     >>> Profiles(gpu="t4").profiles
     []
     """
+
+    reports_add = True
 
     def __init__(
         self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False
@@ -62,6 +68,28 @@ class Profiles(Observer):
         self._gpu = machine.chosen(gpu)
         self._kernel = kernel
         self._launch = launch
+        self._process, self._reported = os.getpid(), [0] * len(self._lists())
+
+    def for_child(self) -> Profiles:
+        """An observer for a child process."""
+        return Profiles(gpu=self._gpu.key, kernel=self._kernel, launch=self._launch)
+
+    def report(self) -> dict[str, Any]:
+        """What came since the last report."""
+        new = [some[start:] for some, start in zip(self._lists(), self._reported, strict=True)]
+        self._reported = [len(some) for some in self._lists()]
+        return {"kernels": self.kernels, "launches": self.launches, "new": new}
+
+    def take_report(self, report: dict[str, Any]) -> None:
+        """Add the report of another process."""
+        self.launches = max(self.launches, report["launches"])
+        self._kernels.update(dict.fromkeys(report["kernels"]))
+        for some, new in zip(self._lists(), report["new"], strict=True):
+            some.extend(new)
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        """What launches add to."""
+        return self.profiles, self.failed
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -70,6 +98,8 @@ class Profiles(Observer):
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """The profile's instruments, for the selected launches."""
+        if self._process != os.getpid():  # in a forked process: the launches so far are its parent's
+            self._process, self._reported = os.getpid(), [len(some) for some in self._lists()]
         self.launches = max(self.launches, launch.index + 1)
         self._kernels[launch.name] = None
         if not self._wanted(launch):

@@ -115,11 +115,14 @@ class Observer:
     leaves_out: bool = False
     #: Whether it uses only `launching`, so that launches need not run for it.
     launches_only: bool = False
-    #: Whether observers of child processes report to it; each is made with `gpu=NAME`.
-    takes_reports: bool = False
+    #: Whether each report has only what came after the one before, so that all of them count, and not only the last.
+    reports_add: bool = False
+
+    def for_child(self) -> Observer | None:
+        """A new observer for a child process, which reports to this one; None: it takes no reports."""
 
     def report(self) -> dict[str, Any] | None:
-        """Its results as JSON values, for the observer in the program's first process; None if it has none."""
+        """Its results, which can be pickled, for the observer in the program's first process; None if it has none."""
 
     def take_report(self, report: dict[str, Any]) -> None:
         """Take the results of the observer in another process."""

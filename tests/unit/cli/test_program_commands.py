@@ -215,24 +215,29 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("command", "methods"), [("check", ("spawn", "fork")), ("profile", ("spawn",))])
-def test_processes_of_the_program_have_a_gpu_and_are_checked(
+@pytest.mark.parametrize(
+    ("command", "methods"), [("check", ("spawn", "fork")), ("profile", ("spawn", "fork")), ("predict", ("spawn",))]
+)
+def test_processes_of_the_program_have_a_gpu_and_are_followed(
     program: Any, command: str, methods: tuple[str, ...]
 ) -> None:
-    line = [sys.executable, "-m", "tilewright", command, "--limit", "0.3", "--json", program("", PARENT), *methods]
+    limit = "0.3" if command == "check" else "4"  # a prediction must take no longer either
+    line = [sys.executable, "-m", "tilewright", command, "--limit", limit, "--json", program("", PARENT), *methods]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     said = done.stderr.splitlines()
     assert {f"{x} [3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" for x in methods} <= set(said)
     assert {*(f"by {x}" for x in methods), "by the system"} <= set(said)  # no JSON
     document = json.loads(done.stdout)
     assert document["program"]["children_launched"] is True
-    warned = (
-        "warning: kernels were launched by child processes of the program, which run on simulated GPUs of their own"
-    )
-    assert (f"{warned} and are not profiled" in said) is (command == "profile")
     assert done.returncode == (3 if command == "check" else 0)  # one of each was ended, and the program continues
     if command == "check":
         assert (document["launches"], document["unchecked"]) == (4, {"count": 2})
+    else:
+        assert [one["kernel"] for one in document["failed"]] == ["count"] * len(methods)
+        found = document["profiles" if command == "profile" else "predictions"]
+        assert [(one["kernel"], one["launch"]) for one in found] == [("count", 0)] * len(methods)
+    if command == "profile":
+        assert all(one["predicted"]["seconds"] > 0 for one in found)
 
 
 #: A program of `cuda.core` in a process that a program starts.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ import tilewright as tw
 from tilewright.checking import Checks
 from tilewright.drivers.children import ChildLaunches
 from tilewright.instruments.findings import Finding
+from tilewright.profiling import Profiles
 
 
 def test_a_report_after_many_launches_takes_no_longer_than_after_one():
@@ -34,6 +38,25 @@ def test_two_processes_with_one_number_write_two_reports(tmp_path: Path):
         child.write_report()
         child.write_report()
     assert sorted(report["launches"] for report in child.reports) == [3, 4]
+
+
+def test_a_forked_process_reports_only_its_own_launches_and_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, parent = Profiles(gpu="t4"), os.getpid()
+    seen.failed.append(("the parent's", "ended"))
+    forked = ChildLaunches(tmp_path / "launched", parent, seen)
+    monkeypatch.setattr("os.getpid", lambda: parent + 1)
+    for name in ("first", "second"):
+        launch: Any = SimpleNamespace(name=name, index=0)
+        seen.instruments(launch)
+        seen.finished(launch, None, ValueError("ended"))
+        forked.finished(launch, None, None)
+    gathered = Profiles(gpu="t4")
+    for report in forked.reports:
+        gathered.take_report(report)
+    assert gathered.failed == [("first", "ended"), ("second", "ended")]
+    assert (gathered.kernels, gathered.launches) == (("first", "second"), 1)
 
 
 @pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
