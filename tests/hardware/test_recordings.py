@@ -309,6 +309,58 @@ def test_a_stage_that_cannot_begin_says_why(tmp_path: Path) -> None:
     assert re.search(r"process ended with 1: .*no such GPU", found["bits"][""]["error"])
 
 
+def test_the_time_ends_a_stage_between_items_and_the_next_call_goes_on(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(measure, "time", SimpleNamespace(time=lambda: clock[0]))
+
+    def items(options: Any) -> Iterator[Any]:
+        def measured(name: str) -> Any:
+            clock[0] += 60
+            return {"name": name}
+
+        for name in ("first", "second", "third"):
+            yield name, lambda name=name: measured(name)
+
+    monkeypatch.setattr(measure, "STAGES", {"verify": items, "bits": items})
+    out, seen = tmp_path / "found.json", []
+    for _ in range(3):
+        assert measure.main(["--out", str(out), "--simulated", "h100", "--seconds", "100"]) == 0
+        found = json.loads(out.read_text())["stages"]
+        seen.append({stage: len(one) for stage, one in found.items()})
+    assert seen == [{"verify": 2}, {"verify": 3, "bits": 1}, {"verify": 3, "bits": 3}]
+
+
+def test_without_the_profiler_and_without_a_library_a_line_says_so(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiler, "find", lambda: None)
+    monkeypatch.setattr(racing, "DTYPES", ("float32",))
+    monkeypatch.setitem(sys.modules, "triton_product", None)
+    out = tmp_path / "found.json"
+    assert measure.main(["--out", str(out), *OPTIONS, "--only", "triton", "--stage", "race", "--stage", "counts"]) == 0
+    found = json.loads(out.read_text())["stages"]
+    assert found["counts"]["33x18x20"] == {"refused": "Nsight Compute (ncu) is not installed"}
+    race = found["race"]["float32 64x64x64"]["contenders"]
+    assert len(race[KERNEL]["samples"]) == 7
+    assert re.match("ModuleNotFoundError: import of triton_product halted", race["triton"]["refused"])
+
+
+def test_compilers_have_folders_for_their_caches_where_the_home_folder_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    assert not {*names} & measure._environment().keys(), "the home folder can be written"
+    monkeypatch.setattr(measure.os, "access", lambda *_: False)
+    monkeypatch.setenv("CUPY_CACHE_DIR", "/chosen")
+    found = measure._environment()
+    assert found["CUPY_CACHE_DIR"] == "/chosen"
+    assert len({found[name] for name in names}) == 4
+
+
 def test_the_floor_of_the_alignment_is_found() -> None:
     """For sums made with another floor than the machine's, that floor explains all, and its neighbours do not."""
     shape, name = core_bits.FLOORS[1]
