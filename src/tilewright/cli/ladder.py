@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,7 @@ from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tilewright.kernels.catalogue import Record
     from tilewright.ladder.climber import Pairs
@@ -75,13 +77,25 @@ def ladder(
     there = [record for record in catalogue.records() if row is not None and row.runs(record)]
     records = select(catalogue.records(), _names(",".join(kernels))) if kernels else there
     pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records if own else ()), order)
-    result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
+    with _full_collections_rare():
+        result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:
         console.document(document.climb(result))
     else:
         terminal.show(climb_report.blocks(result), console.output())
     if not result.trusted:
         raise typer.Exit(FOUND)
+
+
+@contextlib.contextmanager
+def _full_collections_rare() -> Iterator[None]:
+    """Examine all objects rarely: most are modules and records that stay, and it took a quarter of a climb's time."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*usual[:2], 20 * usual[2])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _dtype(text: str | None, records: Sequence[Record]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,18 @@ def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -
     assert gpu["occupancy_limiter"]
     assert (cpu["device"], cpu["verified"], cpu["warp_instructions"], cpu["occupancy"]) == ("cpu", True, None, None)
     assert done.err == ""
+
+
+def test_objects_that_stay_are_examined_rarely_while_kernels_run(
+    tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tilewright import ladder
+
+    usual, seen, climb = gc.get_threshold(), [], ladder.climb_dtypes
+    monkeypatch.setattr(ladder, "climb_dtypes", lambda *a, **k: seen.append(gc.get_threshold()) or climb(*a, **k))
+    catalogue_of(LOOPS)
+    tilewright("ladder", "--size", "8")
+    assert seen == [(*usual[:2], 20 * usual[2])] and gc.get_threshold() == usual
 
 
 def test_each_dtype_is_the_sources_own_unless_one_is_requested(tilewright: Run, catalogue_of: Run) -> None:
