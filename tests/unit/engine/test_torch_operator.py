@@ -86,6 +86,20 @@ def test_fake_tensors_have_the_dtypes_of_products() -> None:
             assert str(fake) == f"torch.{tw.matmul(*(np.zeros((3, 3), _numpy(kind)) for kind in kinds)).dtype}"
 
 
+def test_it_is_traced_for_tensors_on_a_gpu_that_is_not_there() -> None:
+    """`torch.compile` traces with such tensors; it does not take those of a simulated GPU."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with FakeTensorMode():
+        x, w = (torch.empty(*shape, device="cuda", dtype=torch.float16) for shape in ((2, 3, 4), (4, 5)))
+        traced = make_fx(lambda x, w: matmul(x, w, dtype=torch.float32).relu())(x, w)
+    made = {node.target: node.meta["val"] for node in traced.graph.nodes if node.op == "call_function"}
+    product = made[torch.ops.tilewright.matmul.default]
+    assert (product.device.type, product.shape, product.dtype) == ("cuda", (2, 3, 5), torch.float32)
+    assert len(made) == 2, "one node for the product, one for what follows it"
+
+
 def _numpy(kind: str) -> Any:
     import ml_dtypes
 
