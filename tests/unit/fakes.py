@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tilewright.problem.reference import mismatches
 from tilewright.profiling import Counts, Sectors, Unit, Wavefronts
+from tilewright.ptx.tree import Module
 from tilewright.rates.turns import Host
 
 Array = npt.NDArray[Any]
@@ -46,6 +47,10 @@ class FakeProgram:
     """Knows its record, so that the fake launch can compute."""
 
     record: FakeRecord
+
+    @property
+    def module(self) -> Module:
+        return Module((8, 0), "sm_90", 64)
 
     def resources(self) -> Resources:
         return Resources()

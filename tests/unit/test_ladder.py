@@ -114,7 +114,7 @@ def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(
     monkeypatch.setattr("tilewright.simt.launch", launch)
     a, b = ladder.operands(4, 4, 4, "float32")
     rung = ladder.climb(a, b, seed=11).rungs[0]
-    assert launched == [([], 11), (["mix", "divergence", "coalescing", "banks"], 11)]
+    assert launched == [([], 11), (["mix", "divergence", "coalescing", "banks", "tensor work"], 11)]
     assert rung.counts.warp_instructions == 1000
     assert (rung.seconds, rung.translate_seconds) == (0.25, 0.5)
     assert rung.block == (16, 16, 1)
