@@ -69,7 +69,7 @@ class Rung:
         device = current.device()
         program = record.program(given.dtype, device.compute_capability)
         made = record.blank(m, n, given.dtype).dtype
-        ready = products._Ready(record, program, given.dtype, made, m)
+        ready = products.Ready(record, program, given.dtype, made, m)
         self._held, self._made, self._c = given.buffers(record.columns, m * n * made.itemsize), [], (m, n, made)
         for there in self._held:
             places = [x.__cuda_array_interface__["data"][0] for x in there]
@@ -83,7 +83,7 @@ class Rung:
                 )
             )  # fmt: skip
             one = Launches(device)
-            products._multiply(
+            products.multiply(
                 one, ready, a, b, pointer(places[2], (m, n), (n * made.itemsize, made.itemsize), made), []
             )
             self._made.append(one)

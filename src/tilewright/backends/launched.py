@@ -45,6 +45,8 @@ class LaunchedProducts:
     gpu: Gpu  #: Its record; for a real GPU the record of the most similar one.
     simulated: bool = False  #: Whether its launch takes instruments.
     identity: str = ""  #: The device in a tuner's keys: by default the simulated GPU of that record.
+    #: (record, program, A, B, dtype of C) -> a product of operands that stay on a GPU, which returns its seconds.
+    resident: Callable[[Record, Program, Array, Array, np.dtype[Any]], Callable[[], float]] | None = None
 
     def refusal(self, kind: Kind) -> str:
         """Why no kernel of the catalogue can multiply a kind; "" if one can."""
@@ -124,21 +126,18 @@ class LaunchedProducts:
                 f"{self.name} has one kernel for such products ({found.ranking[0].name}); nothing is tuned"
             )
 
+        resident = self.resident
+
         def prepare(at: int, a: Array, b: Array) -> Callable[[], float | None]:
+            assert resident is not None
             one = found.candidates[at]
             x, y = (_read(x, name, by_columns, element(one.dtype).numpy) for x, name, by_columns in zip(
                 (a, b), (kind.a, kind.b), one.record.columns, strict=True))  # fmt: skip
-            c: Array = np.empty((len(a), b.shape[1]), element(element(one.dtype).product).numpy)
-            program, rows = one.record.program(one.dtype, self.cc), ranking.rows_of(one.record, len(a))
-
-            def multiply() -> float:
-                parts = (slice(start, start + rows) for start in range(0, len(a), rows))
-                return math.fsum(self.run(one.record, program, x[part], y, c[part]).seconds for part in parts)
-
-            return multiply
+            made = element(element(one.dtype).product).numpy
+            return resident(one.record, one.record.program(one.dtype, self.cc), x, y, made)
 
         asked = winners.key(self._identity, kind, *extents)
-        return Choices(asked, found.ranking, prepare if self.identity else None, quick.forget, found.candidates)
+        return Choices(asked, found.ranking, prepare if resident else None, quick.forget, found.candidates)
 
     def run(
         self, record: Record, program: Program, a: Array, b: Array, c: Array, more: Sequence[Array] = (), **options: Any

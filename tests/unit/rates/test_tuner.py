@@ -6,7 +6,6 @@ import errno
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -273,12 +272,16 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     gpu = machine.gpu("a100")
 
     def launch(*asked: Any, **options: Any) -> Any:
-        tw.simt.launch(*asked, **options, gpu="a100")
-        return SimpleNamespace(seconds=0.25)
+        return tw.simt.launch(*asked, **options, gpu="a100")
 
     def driver(version: str) -> None:
         found = LaunchedProducts(
-            "An A100", gpu.compute_capability, launch, gpu, identity=f"cuda A100, driver {version}"
+            "An A100",
+            gpu.compute_capability,
+            launch,
+            gpu,
+            identity=f"cuda A100, driver {version}",
+            resident=lambda *_: lambda: 0.25,
         )
         monkeypatch.setattr(backend, "opened", lambda device: found)
 

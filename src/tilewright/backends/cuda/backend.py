@@ -69,10 +69,12 @@ def opened(device: str) -> LaunchedProducts:
     """
     # It imports the catalogue, which listing devices does not need.
     from tilewright.backends.cuda import current, device as real
+    from tilewright.backends.cuda.resident import Resident
     from tilewright.backends.launched import LaunchedProducts
 
     real.current()
     found = current.device()
     return LaunchedProducts(
-        found.name, found.compute_capability, real.launch, found.record, identity=found.identity
+        found.name, found.compute_capability, real.launch, found.record, identity=found.identity,
+        resident=Resident if found.identity else None,
     )  # fmt: skip

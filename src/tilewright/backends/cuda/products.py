@@ -39,7 +39,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class Ready:
     """A kernel for products of one shape."""
 
     record: Record
@@ -71,7 +71,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     for i in np.ndindex(batch):
         for start in range(0, m, ready.rows):
             part = slice(start, start + ready.rows)
-            _multiply(made, ready, _plain(x[i][part]), _plain(y[i]), _plain(into[i][part]), [z[i][part] for z in rest])
+            multiply(made, ready, _plain(x[i][part]), _plain(y[i]), _plain(into[i][part]), [z[i][part] for z in rest])
     if not direct:
         name = name_of(ready.made)
         source = name if name not in _WORDS or kind.out not in _WORDS else kind.out
@@ -80,7 +80,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
 
 
 @bounded(1024)
-def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> _Ready:
+def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> Ready:
     """The kernel that multiplies; `columns` says for A and B whether columns are contiguous.
 
     Raises DeviceError: there is none.
@@ -99,7 +99,7 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
     record, taken = best.record, best.dtype
     made = element(element(taken).product).numpy if kind.finish is None else as_numpy(kind.out)
     program = record.program(taken, device.compute_capability, finish=kind.finish, algebra=kind.algebra)
-    return _Ready(record, program, taken, made, ranking.rows_of(record, m))
+    return Ready(record, program, taken, made, ranking.rows_of(record, m))
 
 
 def forget() -> None:
@@ -108,7 +108,7 @@ def forget() -> None:
     kept.cache_clear()
 
 
-def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
+def multiply(made: Launches, ready: Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
     """One launch of the kernel, with its arguments besides the operands."""
     record = ready.record
     shape = record.launch_rule(len(c), c.shape[1], a.shape[1])
@@ -122,7 +122,7 @@ def _multiply(made: Launches, ready: _Ready, a: Array, b: Array, c: Array, more:
     made.add(ready.program, shape.grid, shape.block, shape.shared_bytes, arguments)
 
 
-def _read(made: Launches, ready: _Ready, x: Array, of: str, turned: bool) -> Array:
+def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Array:
     """An operand for the kernel, column-major if `turned`: in place, or a copy.
 
     Its values are those of the dtype `of`.
@@ -157,7 +157,7 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
     return np.broadcast_to(x, shape)
 
 
-def _is_direct(c: Array, ready: _Ready, operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
+def _is_direct(c: Array, ready: Ready, operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
     """Whether the kernel may write C in place: in this dtype and layout, without overwriting operands."""
     first, made = itertools.islice(np.ndindex(c.shape[:-2]), 1), ready.made
     lies = all(ready.record.writes_in_place(_plain(c[i])) for i in first)

@@ -17,6 +17,7 @@ import pytest
 import tilewright as tw
 from tilewright.backends import inventory, ranking
 from tilewright.backends.cuda import current, device, products, quick, tensor_maps
+from tilewright.backends.cuda.resident import Resident
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import DeviceError, LaunchError, MissingExtraError
 from tilewright.gpu.tensor_maps import ImageMap, TensorMap
@@ -137,9 +138,18 @@ def test_arrays_on_a_gpu_go_through_cuda_core(vendors_names: Any, order: Any) ->
     assert same_bits(out.held.copy_to_host(), expected[::-1])
 
 
-def test_a_tuner_times_by_events_and_arrays_on_the_gpu_take_the_quickest(vendors_names: Any, cache: Any) -> None:
+def test_a_tuner_times_by_events_and_arrays_on_the_gpu_take_the_quickest(
+    vendors_names: Any, cache: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operands are copied before the turns, and stay on the GPU."""
+
     def race(contenders: Sequence[Ready]) -> list[Spread]:
-        assert all(one.timed is not None and one.timed() > 0 for one in contenders)
+        before = vendors_names.launches
+        with monkeypatch.context() as nothing:
+            for name in ("cuMemcpyHtoD", "cuMemcpyHtoDAsync", "cuMemcpyDtoH", "cuMemcpyDtoHAsync", "cuMemAlloc"):
+                nothing.delattr(current.driver(), name)
+            assert all(one.timed is not None and one.timed() > 0 for one in contenders)
+        assert vendors_names.launches == before + len(contenders)
         return [Spread(one, one, one) for one in (2e-3, 1e-3)]
 
     here, extents = current.device(), (40, 24, 20)
@@ -150,6 +160,19 @@ def test_a_tuner_times_by_events_and_arrays_on_the_gpu_take_the_quickest(vendors
     assert products._ready(found.kind, *extents, here, (False, False)).record.name == found.best.kernel
     assert here.identity.startswith("cuda NVIDIA H100") and here.identity.split()[-1].isdecimal()
     products.forget()
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("results_8", "float32"), ("tensor_core", "float16"), ("split_k", "float16"), ("transposed", "float16"),
+    ("hopper_tn", "bfloat16"), ("tensor_core_s8", "int8"),
+])  # fmt: skip
+def test_products_of_operands_that_stay_on_a_gpu_are_right(vendors_names: Any, name: str, kind: str) -> None:
+    record, (a, b) = catalogue.find(name), operands(70, 96, 128, kind)
+    x, y = (np.asarray(one, order="F" if turned else "C") for one, turned in zip((a, b), record.columns, strict=True))
+    made = Resident(record, record.program(kind, (9, 0)), x, y, record.blank(70, 96, kind).dtype)
+    for _ in range(2):
+        assert made() > 0
+        assert record.wrong_elements(made.product(), a, b) == 0
 
 
 def test_results_on_a_gpu_are_stored_by_boxes_if_possible(vendors_names: Any, monkeypatch: pytest.MonkeyPatch) -> None:

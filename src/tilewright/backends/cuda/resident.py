@@ -1,0 +1,85 @@
+"""A kernel's product of operands that stay on the GPU between launches, for a tuner: no copies disturb its clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends import ranking
+from tilewright.backends.cuda import current, products
+from tilewright.backends.cuda.launches import Launches, pointer
+from tilewright.kernels.record import Record
+from tilewright.programs import Program
+from tilewright.programs.host_arrays import row_major
+from tilewright.programs.optional import require
+
+Array = npt.NDArray[Any]
+
+
+class Resident:
+    """C = A B by one kernel of the catalogue; a call launches it and waits.
+
+    Parameters
+    ----------
+    record, program : Record, Program
+    a, b : numpy.ndarray
+        Of the host, (m, k) and (k, n), in the dtype that the kernel reads.
+    made : numpy.dtype
+        Of C.
+
+    Raises DeviceError: the GPU has no memory left, or its driver refuses a call.
+    """
+
+    def __init__(self, record: Record, program: Program, a: Array, b: Array, made: np.dtype[Any]) -> None:
+        self._core = require("cuda.core", "Tuning a GPU")
+        self._device = self._core.Device()
+        self._device.set_current()
+        self._stream = self._device.create_stream()
+        self._shape, self._made = (len(a), b.shape[1]), made
+        self._held: list[Any] = []
+        steps = row_major(self._shape, made.itemsize)
+        # Boxes begin at multiples of 16 bytes; an operand that has others would be copied by the host.
+        apart = 16 if record.operands == "boxes" else 1
+        x, y = (
+            self._sent(one.T, apart).T if turned else self._sent(one, apart)
+            for one, turned in zip((a, b), record.columns, strict=True)
+        )
+        c = pointer(self._room(len(a) * steps[0]), self._shape, steps, made)
+        ready = products.Ready(record, program, x.dtype.name, made, ranking.rows_of(record, len(a)))
+        self._launches = Launches(current.device())
+        for start in range(0, len(a), ready.rows):
+            part = slice(start, start + ready.rows)
+            products.multiply(self._launches, ready, x[part], y, c[part], [])
+
+    def __call__(self) -> float:
+        """Seconds between the events before and after the launches."""
+        timed = self._core.EventOptions(timing_enabled=True)
+        start, end = (self._device.create_event(timed) for _ in range(2))
+        self._stream.record(start)
+        self._launches.issue(self._stream)
+        self._stream.record(end)
+        end.sync()
+        return float(end - start) / 1e3
+
+    def product(self) -> Array:
+        """C on the host."""
+        found: Array = np.empty(self._shape, self._made)
+        made = current.driver().cuMemcpyDtoH(found.ctypes.data, int(self._held[-1].handle), found.nbytes)
+        current.check(made, "copying C from the GPU")
+        return found
+
+    def _room(self, size: int) -> int:
+        self._held.append(self._device.allocate(max(size, 1), stream=self._stream))
+        self._stream.sync()
+        return int(self._held[-1].handle)
+
+    def _sent(self, rows: Array, apart: int) -> Array:
+        """A copy on the GPU whose rows begin at multiples of some bytes."""
+        raw = np.ascontiguousarray(rows).view(np.uint8)
+        sent = np.zeros((len(raw), -(-raw.shape[1] // apart) * apart), np.uint8)
+        sent[:, : raw.shape[1]] = raw
+        to = self._room(sent.nbytes)
+        current.check(current.driver().cuMemcpyHtoD(to, sent.ctypes.data, sent.nbytes), "copying an operand")
+        return pointer(to, rows.shape, (sent.shape[1], rows.itemsize), rows.dtype)
