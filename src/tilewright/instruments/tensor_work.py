@@ -46,9 +46,8 @@ class TensorWork(Instrument):
     (128, 128)
     """
 
-    def __init__(self) -> None:
-        self.name = "tensor work"
-        self.slots = 4
+    name = "tensor work"
+    slots = 4
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every product."""

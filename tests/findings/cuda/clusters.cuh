@@ -51,6 +51,19 @@ __device__ inline unsigned there(const void *p) {
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
                      there(p)), IN_SHARED(from), "r"(bytes), "r"(there(bar)) : "memory")
 
+// What a thread sends the other block, `mine`, where that block gets it, `its`, and an mbarrier that expects it.
+#define MINE_FOR_THE_OTHER_OF_CLUSTER                                                                                  \
+    __shared__ alignas(16) int mine[64], its[64];                                                                      \
+    __shared__ uint64_t bar;                                                                                           \
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;                                                                \
+    mine[t] = x[i];                                                                                                    \
+    if (t == 0) {                                                                                                      \
+        INIT(&bar, 1);                                                                                                 \
+        ARRIVE_AND_EXPECT(&bar, 256);                                                                                  \
+    }                                                                                                                  \
+    FENCE_PROXY;                                                                                                       \
+    synchronise_cluster()
+
 #define COME(sem) asm volatile("barrier.cluster.arrive." sem ".aligned;" ::: "memory")
 #define GO_ON() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")
 

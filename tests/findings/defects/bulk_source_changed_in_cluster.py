@@ -7,16 +7,7 @@ SOURCE = r"""
 
 template <bool arrived>
 __global__ void __cluster_dims__(2, 1, 1) sends(const int *x, int *out) {
-    __shared__ alignas(16) int mine[64], its[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
-    mine[t] = x[i];
-    if (t == 0) {
-        INIT(&bar, 1);
-        ARRIVE_AND_EXPECT(&bar, 256);
-    }
-    FENCE_PROXY;
-    synchronise_cluster();
+    MINE_FOR_THE_OTHER_OF_CLUSTER;
     if (t == 0) SEND_BULK(its, mine, 256, &bar);
     if (arrived) {
         AWAIT(&bar, 0);

@@ -1,6 +1,6 @@
 """Another block uses an mbarrier after a relaxed arrival, which does not make its initialisation visible."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, copied, cuda_cpp, numbers
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -24,12 +24,7 @@ __global__ void __cluster_dims__(2, 1, 1) counted(const int *x, int *out) {
 """
 
 
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x}
-
-
 CASES = (
     Case("init_not_known", cuda_cpp(__file__, SOURCE, "counted<false>"), 4, 64, numbers(256), defective=True),
-    Case("init_known", cuda_cpp(__file__, SOURCE, "counted<true>"), 4, 64, numbers(256), swapped),
+    Case("init_known", cuda_cpp(__file__, SOURCE, "counted<true>"), 4, 64, numbers(256), copied),
 )
