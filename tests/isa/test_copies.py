@@ -223,17 +223,18 @@ def test_faults(change, said, size, source):
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (("], 16;", "], 2;"), "copies 4 or 8 or 16 bytes (got 2)"),
-        (("], 16;", "], %t;"), "copies 4 or 8 or 16 bytes (got %t)"),
-        (("cp.async.ca", "cp.async.cg"), "copies 16 bytes (got 8)"),
-        (("], 16;", "], 16, 17;"), "reads 0 to 16 bytes (got 17)"),
-        (("], 16;", "], 16, %l;"), "32 bits wide, or a predicate"),
-        (("cp.async.ca.shared.global", "cp.async.bulk.shared.global"), "is not implemented"),
-    ],
-)
+#: What the text has instead, and what the error says.
+REFUSED = {
+    ("], 16;", "], 2;"): "copies 4 or 8 or 16 bytes (got 2)",
+    ("], 16;", "], %t;"): "copies 4 or 8 or 16 bytes (got %t)",
+    ("cp.async.ca", "cp.async.cg"): "copies 16 bytes (got 8)",
+    ("], 16;", "], 16, 17;"): "reads 0 to 16 bytes (got 17)",
+    ("], 16;", "], 16, %l;"): "32 bits wide, or a predicate",
+    ("cp.async.ca.shared.global", "cp.async.bulk.shared.global"): "is not implemented",
+}
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED.items())
 def test_refused(change, said):
     text = program("neighbours", "neighbours", 8 if "cg" in change[1] else 16).ptx
     assert change[0] in text
