@@ -113,9 +113,8 @@ class Predictions(Profiles):
             self._keep_counted(Counted(launch, seen, roles=roles))
 
     def _keep_counted(self, one: Counted) -> None:
-        self.counted.append(
-            replace(one, launch=replace(one.launch, arguments=()))
-        )  # they refer to the program's arrays
+        # Without the arguments, which refer to the program's arrays.
+        self.counted.append(replace(one, launch=replace(one.launch, arguments=())))
         if self._once and one.launch.arguments:
             self._alike[_alike(one.launch)] = one
 
