@@ -3,6 +3,8 @@
 What is read is the end of a long array, so that it is not what the next launch puts in the place of its beginning.
 """
 
+import gc
+
 import numpy as np
 from numba import cuda
 
@@ -28,6 +30,7 @@ last_ones[10, 100](d_x, d_out)
 print(d_out.copy_to_host().sum())
 
 del d_x
+gc.collect()  # frames of the first call hold it, in a cycle
 cuda.current_context().memory_manager.deallocations.clear()
 last_ones[10, 100](alias, d_out)
 print(d_out.copy_to_host().sum())
