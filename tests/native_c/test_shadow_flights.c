@@ -13,7 +13,7 @@ void tw_shadow_free_global(TW_ACCESSES)
     CHECK(false);
 }
 
-static struct shadow *begun(void)
+static struct shadow *new_shadow(void)
 {
     struct shadow *s = fresh(0);
     size_t used = sizeof *s->of + 2 * CELLS * sizeof(uint64_t) + WARPS * TW_LANES * sizeof(struct tw_clocks);
@@ -54,7 +54,7 @@ static uint64_t found(struct shadow *s, uint32_t w, uint32_t mask, uint64_t firs
 
 static void test_a_wait_covers_groups_but_the_youngest(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     for (uint32_t group = 0; group < 3; group++) {
         copy(s, 0, UINT32_MAX, 128 * group, group);
         commit(s, 0, UINT32_MAX);
@@ -74,7 +74,7 @@ static void test_a_wait_covers_groups_but_the_youngest(void)
 
 static void test_what_is_in_no_group_is_not_covered(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     copy(s, 0, UINT32_MAX, 0, 0);
     wait_for(s, 0, UINT32_MAX, 0);
     CHECK(found(s, 0, UINT32_MAX, 0, TW_READS) == 32);
@@ -86,7 +86,7 @@ static void test_what_is_in_no_group_is_not_covered(void)
 
 static void test_lanes_have_groups_of_their_own(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     commit(s, 0, 0xffff);
     copy(s, 0, UINT32_MAX, 0, 0);
     commit(s, 0, UINT32_MAX);
@@ -102,7 +102,7 @@ static void test_lanes_have_groups_of_their_own(void)
 
 static void test_what_has_ended_is_a_write_of_then(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     copy(s, 0, UINT32_MAX, 0, 5);
     CHECK(found(s, 1, UINT32_MAX, 0, TW_READS) == 32);
     commit(s, 0, UINT32_MAX);
@@ -122,7 +122,7 @@ static void test_what_has_ended_is_a_write_of_then(void)
 
 static void test_a_copy_races_with_what_came_before(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     memset(s->of->writes, 1, 4);
     s->of->writes[0] = 1;
     CHECK(found(s, 1, 1, 0, TW_READS) == 0);
@@ -135,7 +135,7 @@ static void test_a_copy_races_with_what_came_before(void)
 
 static void test_too_many_are_stores_and_counted(void)
 {
-    struct shadow *s = begun();
+    struct shadow *s = new_shadow();
     for (uint32_t i = 0; i < TW_FLIGHTS_MAX; i++)
         copy(s, 0, 1, 0, 0);
     CHECK(s->launch.untracked == 0);

@@ -1,6 +1,6 @@
 """Random numbers with a state for each thread of the first block only: numba-cuda's functions read and write past them.
 
-What these functions do is told where the program calls them, in its own device function too.
+What these functions do is reported where the program calls them, in its own device function too.
 """
 
 import numpy as np

@@ -120,7 +120,7 @@ def _notify_box(emitter: Emitter, box: bulk.Side) -> None:
 
 
 def _notify_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
-    """Notify instruments of the tensor's side as a whole, before they hear of the copy."""
+    """Notify instruments of the tensor's side as a whole; the event of the copy follows."""
     if not emitter.instruments:
         return
     code, item = emitter.code, op.instruction

@@ -1,4 +1,4 @@
-"""What instruments hear of a box: its bytes in global memory, no more and no less; against NumPy and by findings."""
+"""Events of a box have its bytes in global memory, no more and no less; against NumPy and by findings."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def marked(case, steps=None):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_instruments_hear_of_the_bytes_that_are_loaded(case):
+def test_events_have_the_bytes_that_are_loaded(case):
     read, written, _ = touched(case, stores=False)
     assert np.array_equal(read, marked(case))
     assert not written.any()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_instruments_hear_of_the_bytes_that_are_stored(case):
+def test_events_have_the_bytes_that_are_stored(case):
     read, written, _ = touched(case, stores=True)
     assert np.array_equal(written, marked(case))
     assert not read.any()
 
 
 @pytest.mark.parametrize("case", STEPPED)
-def test_elements_apart_are_heard_of_alone(case):
+def test_events_have_only_elements_that_steps_reach(case):
     read, _, _ = touched(case, stores=False, steps=STEPPED[case])
     assert np.array_equal(read, marked(case, STEPPED[case]))
 
 
-def test_instruments_hear_of_the_bytes_of_a_box_that_overwrites_its_own_map():
+def test_events_have_the_bytes_of_a_box_that_overwrites_its_own_map():
     """The map is in shared memory, where its box goes; what arrives there would be a map of rows far outside."""
     moved = """.reg .b64 %word; .reg .b32 %to, %number; mov.u32 %to, %s; mov.u32 %number, 0;
 more: ld.b64 %word, [%m]; st.shared.b64 [%to], %word; add.u64 %m, %m, 8; add.u32 %to, %to, 8;
