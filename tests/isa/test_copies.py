@@ -246,3 +246,20 @@ def test_refused(change, said):
 def test_spaces_keep_their_order():
     assert table().find("cp.async.cg.global.shared") is None
     assert table().find("cp.async.ca.shared::cluster.global") is None
+
+
+@pytest.mark.parametrize("line", ["cp.async.wait_group 1;", "cp.async.wait_all;", "cp.async.commit_group;", "COUNT"])
+def test_groups_without_copies_are_checked(line):
+    """The check keeps a table of copies in flight for them too."""
+    counted = "mov.u32 %r, object; mbarrier.init.shared.b64 [%r], 256; cp.async.mbarrier.arrive.noinc.shared.b64 [%r];"
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+.shared .align 8 .b64 object; .reg .b32 %r;
+{counted if line == "COUNT" else line}
+ret;
+}}
+"""
+    assert "TW101" not in {one.code for one in tw.check(Program.from_ptx(text), 64, 1024, (np.zeros(4, np.uint32),))}

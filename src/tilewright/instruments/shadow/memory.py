@@ -101,7 +101,7 @@ class MemoryCheck(Instrument):
         self.name = "memory"
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
-        self._copies = any(form.row.kind == "copy" for _, form in forms)
+        self._copies = any(_is_of_copies(form) for _, form in forms)
         self._mbarriers = any(mbarriers.has_event(form) for _, form in forms)
         self._bulks = any(form.row.kind in _BY_PROXY for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
@@ -247,6 +247,11 @@ def _width_bytes(form: Form) -> int:
     if not form["type"] or not form.row.access or form["ss"].startswith("param"):
         return 4
     return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
+
+
+def _is_of_copies(form: Form) -> bool:
+    """Whether it copies asynchronously, or groups, awaits or counts such copies, even if there are none."""
+    return form.has("async") and form.row.kind in ("copy", "group", "mbarrier")
 
 
 def _is_to_params(instruction: Instruction, form: Form) -> bool:
