@@ -1,31 +1,83 @@
-// What lanes print.
+// What lanes print, and the texts that their formats name.
 
 #include <string.h>
 
 #include "check.h"
 #include "simt/runtime/printing.c"
 
-enum { STRIDE = 512, LOCAL = 300 };
+enum { STRIDE = 512, LOCAL = 300, TEXT = 40, ARGUMENTS = 8 };
+
+static const uint64_t GLOBAL = (uint64_t)TW_GLOBAL_WINDOW << 32, SHARED = (uint64_t)TW_SHARED_WINDOW << 32,
+                      OWN_LOCAL = (uint64_t)TW_LOCAL_WINDOW << 32;
+
+static char global[64], shared[1 << (TW_RANK_SHIFT + 1)], local[TW_LANES * STRIDE];
+static uint64_t buffer[64];
+static struct tw_context context;
+static struct tw_slot slot;
+static const struct tw_warp warp = {.index = 2};
+
+// Prints one line of lane 1 with a format and an argument; returns its record, or null if the line was lost.
+static const struct tw_print_record *printed(const char *format, uint64_t argument)
+{
+    uint64_t formats[TW_LANES] = {0, GLOBAL}, arguments[TW_LANES] = {0, OWN_LOCAL + ARGUMENTS};
+    const uint64_t before = context.print_used;
+    memset((char *)buffer + before, 0, sizeof buffer - before);  // so texts have ends
+    strcpy(global, format);
+    memcpy(local + STRIDE + ARGUMENTS, &argument, sizeof argument);
+    tw_print(&context, &slot, &warp, 2, formats, arguments, local, STRIDE, LOCAL);
+    return context.print_used == before ? 0 : (const void *)((char *)buffer + before);
+}
+
+static const char *text_of(const struct tw_print_record *record)
+{
+    const struct tw_print_text *format = (const void *)(record + 1);
+    const struct tw_print_text *text = (const void *)((const char *)(format + 1) + (format->bytes + 7) / 8 * 8);
+    return (const char *)text - (const char *)record + 8 < (int64_t)record->bytes ? (const char *)(text + 1) : "none";
+}
+
+static void print_from_each_space(void)
+{
+    strcpy(local + STRIDE + TEXT, "local");
+    strcpy(shared, "shared");
+    strcpy(shared + (1 << TW_RANK_SHIFT), "other");
+    const struct tw_print_record *record = printed("%s", OWN_LOCAL + TEXT);
+    CHECK(record->block == 5 && record->thread == 65 && record->format == GLOBAL && record->argument_bytes == 8);
+    CHECK(strcmp(text_of(record), "local") == 0);
+    CHECK(strcmp(text_of(printed("%s", SHARED)), "shared") == 0);
+    CHECK(strcmp(text_of(printed("%s", SHARED + (1 << TW_RANK_SHIFT))), "other") == 0);
+    CHECK(strcmp(text_of(printed("%s", GLOBAL)), "%s") == 0);
+}
+
+static void read_nothing_outside(void)
+{
+    const uint64_t outside[] = {OWN_LOCAL + LOCAL, SHARED + 32, SHARED + (2 << TW_RANK_SHIFT), GLOBAL + sizeof global,
+                                9};
+    for (uint32_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        context.print_used = 0;
+        CHECK(strcmp(text_of(printed("%s", outside[i])), "none") == 0);
+    }
+    context.print_used = 0;
+    memset(local + STRIDE + LOCAL - 3, 'x', STRIDE);  // a text without an end stops with the memory
+    CHECK(strcmp(text_of(printed("%s", OWN_LOCAL + LOCAL - 3)), "xxx") == 0);
+}
+
+static void count_lost_lines(void)
+{
+    context.print_bytes = 100;
+    context.print_used = 0;
+    CHECK(printed("%d", 1) && context.print_lost == 0);
+    CHECK(!printed("%d", 1) && context.print_lost == 1);
+    context.print_bytes = sizeof buffer;  // nothing follows a lost line
+    CHECK(!printed("%d", 1) && context.print_lost == 2);
+}
 
 int main(void)
 {
-    static char local[TW_LANES * STRIDE];
-    static struct tw_print_record records[3];
-    struct tw_context context = {.print_buffer = (char *)records, .print_bytes = sizeof records};
-    struct tw_slot slot = {.block = 5};
-    struct tw_warp warp = {.index = 2};
-    uint64_t formats[TW_LANES], offsets[TW_LANES];
-    memset(local, 7, sizeof local);
-    for (uint32_t i = 0; i < TW_LANES; i++) {
-        formats[i] = 100 + i;
-        offsets[i] = i == 1 ? 290 : i == 3 ? LOCAL : 8;
-    }
-    tw_print(&context, &slot, &warp, 0x8000000bu, formats, offsets, local, STRIDE, LOCAL);
-    CHECK(context.print_used == 4 * sizeof *records);  // the last one did not fit
-    CHECK(records[0].block == 5 && records[0].thread == 64 && records[0].format == 100);
-    CHECK(records[0].room_bytes == TW_PRINT_ARGUMENT_BYTES && records[0].arguments[255] == 7);
-    CHECK(records[1].thread == 65 && records[1].room_bytes == 10);
-    CHECK(records[1].arguments[9] == 7 && records[1].arguments[10] == 0);
-    CHECK(records[2].thread == 67 && records[2].room_bytes == 0 && records[2].arguments[0] == 0);
+    context = (struct tw_context){.print_buffer = (char *)buffer, .print_bytes = sizeof buffer, .global_base = global,
+                                  .global_limit = sizeof global, .shared_bytes = 32, .cluster_blocks = 2};
+    slot = (struct tw_slot){.block = 5, .arena = shared};
+    print_from_each_space();
+    read_nothing_outside();
+    count_lost_lines();
     return 0;
 }

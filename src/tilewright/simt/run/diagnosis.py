@@ -127,9 +127,7 @@ class Diagnosis:
         if place is None:
             return None
         block, thread = number_of(about["block"], self.launch.grid), number_of(about["thread"], self.launch.block)
-        return traps.failed_assertion(
-            printed, self.placed.module_base + place[1], block, thread, self.placed.memory.read_text
-        )
+        return traps.failed_assertion(printed, self.placed.module_base + place[1], block, thread)
 
     def _stuck(self, block: _Extent, records: Any, field: Callable[[str], int]) -> DeadlockError:
         """No warp of a cluster can run."""

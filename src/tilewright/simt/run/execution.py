@@ -53,7 +53,7 @@ _CALLING_QUANTUM = 1_000
 #: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
-#: Buffer for the prints of one host thread's blocks, about 14,000 lines.
+#: Buffer for the prints of one host thread's blocks, some 40,000 lines.
 PRINT_BYTES = 4 << 20
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
@@ -101,13 +101,13 @@ class Shift:
         return more
 
     @property
-    def printed_bytes(self) -> int:
-        """Bytes that its blocks printed so far, including those that did not fit."""
-        return int(self.context[state.CONTEXT["print_used"] // 8])
+    def lost_lines(self) -> int:
+        """Lines of its blocks that did not fit in the print buffer."""
+        return int(self.context[state.CONTEXT["print_lost"] // 8])
 
     def prints(self) -> Iterator[traps.PrintRecord]:
         """What its blocks printed so far, in order."""
-        return traps.print_records(self.printed, self.printed_bytes)
+        return traps.print_records(self.printed, int(self.context[state.CONTEXT["print_used"] // 8]))
 
     def block_at_work(self) -> int:
         """Linear index of the current block, the first of its cluster."""
@@ -446,14 +446,14 @@ class Execution:
 
     def _read_printed(self, shift: Shift) -> None:
         """Format one thread's records."""
-        read_text, used, buffer = self.placed.memory.read_text, shift.printed_bytes, shift.printed
         for record in shift.prints():
-            text = read_text(record.format_address)
+            text = record.texts.get(record.format_address)
             if text is not None:
-                self._printed.append((record.block, format_text(text, record.arguments, read_text)))
-        if buffer is not None and used > buffer.nbytes:
-            lost = (used - buffer.nbytes) // state.PRINT_RECORD_BYTES + 1
-            warnings.warn(f"{self.launch.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
+                self._printed.append((record.block, format_text(text, record.arguments, record.texts.get)))
+        if shift.lost_lines:
+            warnings.warn(
+                f"{self.launch.name}: the print buffer was full; {shift.lost_lines:,} lines were lost", stacklevel=2
+            )
 
 
 def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:

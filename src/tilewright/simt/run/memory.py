@@ -276,14 +276,6 @@ class Memory:
             for address in changed():
                 self.view(address, len(before[address]))[:] = before[address]
 
-    def read_text(self, address: int) -> str | None:
-        """The zero-terminated text at a device address; None outside allocations."""
-        offset = address - GLOBAL_BASE
-        if not 0 <= offset < self.used_bytes:
-            return None
-        raw = self._arena.bytes_at(offset, min(self.used_bytes - offset, 1 << 16)).tobytes()
-        return raw.split(b"\0", 1)[0].decode(errors="replace")
-
     def array(self, value: npt.ArrayLike) -> DeviceArray:
         """Copy an array to this memory, C-contiguous."""
         host = np.ascontiguousarray(value)

@@ -11,15 +11,15 @@ import re
 import struct
 from collections.abc import Callable
 
-#: Reads the zero-terminated text at a device address; None outside memory.
+#: The text at a device address; None outside memory.
 ReadText = Callable[[int], str | None]
 
 _DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
 _WIDE = {"l", "ll", "j", "z", "t"}
 #: Largest width or precision; C17 7.21.6.1 guarantees 4095 characters in all.
 _WIDEST = 4095
-#: Replaces a text in shared or local memory, or in none: it no longer exists when the output is read.
-_ELSEWHERE = "(not in global memory)"
+#: Replaces a text outside memory.
+_NOWHERE = "(not in memory)"
 
 
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
@@ -70,7 +70,7 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
         if kind == "s":
             address = integer(8, signed=False)
             found = read_text(address) if address else "(null)"
-            return _aligned("", (_ELSEWHERE if found is None else found)[:digits], flags, columns, zeros=False)
+            return _aligned("", (_NOWHERE if found is None else found)[:digits], flags, columns, zeros=False)
         (number,) = struct.unpack("<d", take(8))
         return _real(number, kind, flags, columns, digits)
 

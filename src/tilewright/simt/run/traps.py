@@ -21,13 +21,15 @@ from tilewright.programs.device_runtime import ASSERTION_ARGUMENTS, GRID_HANDLE
 from tilewright.ptx import tree
 from tilewright.ptx.substitution import parts
 from tilewright.simt.events import Site
-from tilewright.simt.run.printing import ReadText
-from tilewright.simt.translate.state import PRINT_RECORD_BYTES
+from tilewright.simt.translate.layout import align_up
+from tilewright.simt.translate.state import PRINT_RECORD, PRINT_TEXT
 
 #: The header of CUDA C++ whose grid groups trap if the launch is not cooperative.
 _GROUPS = "cooperative_groups.h"
 #: The register that a kernel reads only for its grid's barrier, as C++ does.
 _WORKSPACE = "%envreg2"
+#: What a record consists of begins at multiples of this.
+_UNIT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class PrintRecord:
     thread: int
     format_address: int
     arguments: bytes
+    texts: dict[int, str]  #: The format and the texts that it prints, by address; none for addresses outside memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,27 @@ def print_records(buffer: npt.NDArray[np.uint64] | None, used_bytes: int) -> Ite
     """The records of one host thread's print buffer, in order; records that did not fit are missing."""
     if buffer is None:
         return
-    raw, size = buffer.view(np.uint8), PRINT_RECORD_BYTES
-    for at in range(0, min(used_bytes, raw.nbytes // size * size), size):
-        block, thread, address, count = (int(v) for v in raw[at : at + 32].view(np.uint64))
-        yield PrintRecord(block, thread, address, raw[at + 32 : at + 32 + count].tobytes())
+    raw, at = buffer.view(np.uint8), 0
+    while at < used_bytes:
+        block, thread, address, size, count = raw[at : at + PRINT_RECORD.itemsize].view(PRINT_RECORD)[0].item()
+        behind = raw[at + PRINT_RECORD.itemsize : at + size].tobytes()
+        end = len(behind) - align_up(count, _UNIT_BYTES)
+        yield PrintRecord(block, thread, address, behind[end : end + count], _texts(behind[:end]))
+        at += size
 
 
-def failed_assertion(
-    records: Iterator[PrintRecord], format_address: int, block: int, thread: int, read_text: ReadText
-) -> Assertion | None:
+def _texts(raw: bytes) -> dict[int, str]:
+    """The texts of a record, by address."""
+    found, at = {}, 0
+    while at < len(raw):
+        address, count = np.frombuffer(raw, PRINT_TEXT, 1, at)[0].item()
+        start = at + PRINT_TEXT.itemsize
+        found[address] = raw[start : start + count].decode(errors="replace")
+        at = start + align_up(count, _UNIT_BYTES)
+    return found
+
+
+def failed_assertion(records: Iterator[PrintRecord], format_address: int, block: int, thread: int) -> Assertion | None:
     """The last output of a thread that trapped, if that is a failed assertion."""
     last = None
     for record in records:
@@ -72,7 +87,8 @@ def failed_assertion(
     if last is None or last.format_address != format_address or len(last.arguments) < size:
         return None
     file, line, function, *_, message = struct.unpack_from(ASSERTION_ARGUMENTS, last.arguments)
-    return Assertion(read_text(message) or "", read_text(file) or "", line, read_text(function) or "")
+    text = last.texts.get
+    return Assertion(text(message, ""), text(file, ""), line, text(function, ""))
 
 
 def at_grid_barrier(module: tree.Module, site: Site, inner: str) -> bool:

@@ -250,7 +250,12 @@ enum {
     TW_SURFACE_CLAMP = 256,
     TW_SURFACE_ZERO = 512,
 
-    TW_PRINT_ARGUMENT_BYTES = 256,
+    TW_PRINT_TEXT_BYTES = 65536,  // most that is printed of a text
+
+    // Where the generic addresses of a space begin, in units of 4 GiB.
+    TW_SHARED_WINDOW = 1,
+    TW_LOCAL_WINDOW = 2,
+    TW_GLOBAL_WINDOW = 16,
 
     // How much of a worker's stack called functions may fill; the rest is for one frame.
     TW_CALL_STACK_BYTES = 100663296,
@@ -311,6 +316,7 @@ struct tw_context {
     char *print_buffer;
     uint64_t print_bytes;
     uint64_t print_used;
+    uint64_t print_lost;  // lines that did not fit
     uint64_t call_depth;
     uint64_t dynamic_shared_bytes;
     uint64_t grid_workspace;  // device address of a cooperative launch's workspace; 0 in any other launch
@@ -435,13 +441,19 @@ struct tw_texture {
     uint32_t unused;
 };
 
-// One line that a lane prints, as Python reads it from the print buffer.
+// One line that a lane prints, as Python reads it from the print buffer. Behind it are the texts: the format, and what
+// its directives name; then the arguments. Each begins at a multiple of 8 bytes.
 struct tw_print_record {
     uint64_t block;
     uint64_t thread;
-    uint64_t format;      // device address
-    uint64_t room_bytes;  // arguments that follow
-    uint8_t arguments[TW_PRINT_ARGUMENT_BYTES];
+    uint64_t format;          // device address
+    uint64_t bytes;           // with what is behind it
+    uint64_t argument_bytes;
+};
+
+struct tw_print_text {
+    uint64_t address;
+    uint64_t bytes;  // that follow
 };
 
 #endif

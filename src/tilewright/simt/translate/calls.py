@@ -23,7 +23,7 @@ from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up, own_name
 from tilewright.simt.translate.results import write
 from tilewright.simt.translate.shape import ANY_VECTOR
-from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
+from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
@@ -273,8 +273,7 @@ def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -
             values.append(code.splat(emitter.read(actual, "b64")))
     format_, arguments = values
     code.line(f"store {format_}, ptr %addresses, align 64")
-    offsets = code.sub(arguments, code.const("i64", LOCAL_WINDOW))
-    code.line(f"store {offsets}, ptr %lanes.scratch, align 64")
+    code.line(f"store {arguments}, ptr %lanes.scratch, align 64")
     where = ("ptr %context", "ptr %slot", "ptr %warp", emitter.mask, "ptr %addresses", "ptr %lanes.scratch")
     local = ("ptr %local", f"i64 {local_stride(emitter)}", f"i64 {emitter.layout.local_bytes}")
     code.invoke("tw_print", "void", *where, *local)

@@ -26,9 +26,9 @@ def _numbers(*names: str) -> tuple[int, ...]:
 
 #: Device addresses. A state-space address of shared or local memory is an offset from 0; as a generic address it
 #: is in a window of its own. Global addresses are the same in both.
-SHARED_WINDOW: Final = 1 << 32
-LOCAL_WINDOW: Final = 2 << 32
-GLOBAL_BASE: Final = 1 << 36
+SHARED_WINDOW, LOCAL_WINDOW, GLOBAL_BASE = (
+    window << 32 for window in _numbers("SHARED_WINDOW", "LOCAL_WINDOW", "GLOBAL_WINDOW")
+)
 
 #: Mapped bytes before and after every arena, more than any affine access spans: inactive lanes may be loaded.
 SLACK_BYTES: Final = 64 << 10
@@ -136,7 +136,9 @@ SPARSE: Final = {name: _RECORDS.numbers[f"TW_SPARSE_{name.upper()}"] for name in
 
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
-PRINT_RECORD_BYTES: Final = _STRUCTS["tw_print_record"].bytes
+#: What a lane prints, and a text of it.
+PRINT_RECORD: Final = _STRUCTS["tw_print_record"].dtype
+PRINT_TEXT: Final = _STRUCTS["tw_print_text"].dtype
 
 #: Host stack of a worker thread.
 HOST_STACK_BYTES: Final = 256 << 20

@@ -245,11 +245,58 @@ def test_prints_are_those_of_the_host() -> None:
         assert launch(Program.from_ptx(ptx, f"k{i}"), 1, 1, ()).printed == buffer.value.decode(), form
 
 
-def test_a_format_in_a_thread_s_local_memory_is_refused() -> None:
-    source = """extern "C" __global__ void k(int n) {
-        char text[8]; for (int i = 0; i < 7; ++i) text[i] = 'a' + (i + n) % 3; text[7] = 0;
-        printf("<%s>", text); }"""
-    assert launch(Program.from_cuda(source, "k"), 1, 1, (1,)).printed == "<(not in global memory)>"
+def test_texts_are_printed_as_they_were_at_the_call() -> None:
+    source = r"""extern "C" __global__ void k(char *name) {
+        __shared__ char word[4];
+        char text[8];
+        for (int i = 0; i < 7; ++i) text[i] = 'a' + (i + threadIdx.x + blockIdx.x) % 26;
+        text[7] = 0;
+        if (threadIdx.x == 0) { word[0] = 'p' + blockIdx.x; word[1] = 0; }
+        __syncthreads();
+        printf("%s %s %.3s|%5s %s\n", text, word, text, word, name);
+        text[0] = word[0] = name[0] = '!';
+        }"""
+    name = np.frombuffer(bytearray(b"name\0"), np.int8)
+    assert launch(Program.from_cuda(source, "k"), 1, 2, (name,)).printed.splitlines() == [
+        "abcdefg p abc|    p name", "bcdefgh p bcd|    p name",
+    ]  # fmt: skip
+
+
+def test_texts_in_the_shared_memory_of_another_block_are_printed() -> None:
+    source = r"""#include <cooperative_groups.h>
+        extern "C" __global__ void __cluster_dims__(2) k() {
+        __shared__ char word[4];
+        auto cluster = cooperative_groups::this_cluster();
+        word[0] = 'a' + cluster.block_rank(); word[1] = 0;
+        cluster.sync();
+        printf("%d %s\n", cluster.block_rank(), cluster.map_shared_rank(word, cluster.block_rank() ^ 1));
+        cluster.sync(); }"""
+    assert launch(Program.from_cuda(source, "k", cc=(9, 0)), 2, 1, (), gpu="h100").printed == "0 b\n1 a\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "printed"),
+    [
+        ("%5%|%*d|%.*f|%s", "%|   12|2.50|word"),
+        ("%y %hhd %lld %.1f %s", "%y 5 12 2.5 word"),
+        ("%-+ #0'5d|%li|%.f|%s|%", "+5   |12|2|word|%"),
+        ("%*.*d|%*s|%s", "  012|  word|word"),
+        ("%d %p %f %l", "5 0xc 2.500000 %l"),
+    ],
+)
+def test_a_text_behind_any_directive_is_found(form: str, printed: str) -> None:
+    second = {"%*.*d|%*s|%s": "5, 3, 12, 6, text, text", "%5%|%*d|%.*f|%s": "5, 12, 2, 2.5, text"}
+    given = second.get(form, "5, 12ll, 2.5, text")
+    source = f"""extern "C" __global__ void k(const char *form, int n) {{
+        char text[8]; for (int i = 0; i < 4; ++i) text[i] = "word"[(i + n) % 4]; text[4] = 0;
+        printf(form, {given}); }}"""
+    words = np.frombuffer(form.encode() + b"\0", np.int8)
+    assert launch(Program.from_cuda(source, "k"), 1, 1, (words, 4)).printed == printed
+
+
+def test_a_text_outside_memory_is_not_read() -> None:
+    program = Program.from_cuda('extern "C" __global__ void k() { printf("<%s>", (char *)16); }', "k")
+    assert launch(program, 1, 1, ()).printed == "<(not in memory)>"
 
 
 def test_ptx_keeps_its_lines_and_undefined_functions_are_refused() -> None:

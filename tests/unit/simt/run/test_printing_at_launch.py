@@ -87,7 +87,7 @@ def test_numba_print():
 
 def test_a_full_buffer_is_a_warning_and_the_beginning_is_kept():
     program = Program.from_cuda(
-        'extern "C" __global__ void k() { for (int i = 0; i < 1000; i++) printf("%d\\n", i); }', "k"
+        'extern "C" __global__ void k() { for (int i = 0; i < 3000; i++) printf("%d\\n", i); }', "k"
     )
     with pytest.warns(UserWarning, match=r"k: the print buffer was full; [\d,]+ lines were lost"):
         printed = launch(program, 1, 32, (), limits=Limits(threads=1)).printed
