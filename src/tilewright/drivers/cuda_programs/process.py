@@ -128,7 +128,7 @@ def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, na
         descriptor = served.theirs.fileno()
         sys.stdout.flush()
         process = subprocess.Popen(
-            [name, *argv], executable=program, pass_fds=[descriptor],
+            [name, *argv], executable=program.absolute(), pass_fds=[descriptor],
             env=_environment(folder, descriptor),
         )  # fmt: skip
         stack.callback(_end, process)

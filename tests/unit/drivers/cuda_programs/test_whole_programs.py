@@ -100,6 +100,11 @@ def test_a_binary_with_a_linked_runtime_runs_and_reports_errors_of_kernels(binar
     assert "cudaDeviceSynchronize(): cudaErrorAssert" in ran.stdout
 
 
+def test_a_binary_in_the_current_folder_is_found(binary: Path) -> None:
+    ran = tilewright("run", f"./{binary.name}", cwd=binary.parent)
+    assert ran.stdout.startswith("before"), ran.stderr
+
+
 def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: Path) -> None:
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, binary], check=True)
