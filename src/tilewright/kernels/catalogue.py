@@ -108,7 +108,7 @@ def _cuda(
     from tilewright.programs.program import Program
 
     path = Path(__file__).parent / file
-    options = (f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family
+    options = (functors.GENERIC, *(f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family)
     entry = entry.replace("TYPE", element(dtype).cuda)
     entry = entry if algebra is None else re.sub("PlusTimes<.*?>", "Algebra", entry)
     if finish is None and algebra is None:

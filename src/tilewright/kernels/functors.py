@@ -22,6 +22,8 @@ from tilewright.problem.expression import Expression
 Array = npt.NDArray[Any]
 #: NVRTC's options: a product and a sum stay two roundings.
 OPTIONS = ("--fmad=false",)
+#: Without this option NVRTC 13.0 takes a generic lambda for a function of the host, and refuses it.
+GENERIC = "--device-as-default-execution-space"
 #: CUDA C++ names for OpenCL C's types, with the same sizes and signs on every system, and for function qualifiers.
 _NAMES = {
     "inline": "__device__ inline", "char": "signed char", "uchar": "unsigned char", "ushort": "unsigned short",

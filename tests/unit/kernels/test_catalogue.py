@@ -13,7 +13,9 @@ from tilewright.backends.cpu import three_loops
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
+from tilewright.problem.expression import identity
 from tilewright.problem.reference import canonical, same_bits
+from tilewright.programs import Program
 
 RECORDS = catalogue.records()
 GPU = [record for record in RECORDS if record.backend == "gpu"]
@@ -115,6 +117,15 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     assert resources.barriers == (16 if record.boxes_of_c else barriers)  # a register says which
     # A register file holds 65,536: a block must be able to run at all.
     assert resources.registers_per_thread * record.block[0] * record.block[1] <= 65_536
+
+
+def test_generic_lambdas_are_compiled_by_every_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(Program, "from_cuda", lambda *named, **more: given.append(named[3]))
+    for finish in (None, identity("float32", "float32")):
+        catalogue._cuda.__wrapped__("tensor_core_f32.cu", "tensor_core_f32<>", "float32", (9, 0), finish=finish)
+    assert all("--device-as-default-execution-space" in options for options in given), "which NVRTC 13.0 needs"
+    assert len(given) == 2
 
 
 @cases(CASES)
