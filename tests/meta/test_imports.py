@@ -37,10 +37,10 @@ FORBIDDEN = {
     ("ladder.choice", "ladder.climb"),
     ("ladder.matrices", "ladder.climb"),
 }
-#: The only modules of the machine that instruments may import.
+#: The only modules that instruments may import: of the SIMT machine, its events and its table.
 INSTRUMENTS_MAY = (
-    "errors", "settings", "public", "instruments", "native.bitcode", "native.header", "native.once", "native.pages",
-    "ptx.tree", "simt.events", "simt.isa",
+    "errors", "settings", "public", "instruments", "machine.host_memory", "native.bitcode", "native.header",
+    "native.once", "native.pages", "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "platformdirs", "tilewright.errors")

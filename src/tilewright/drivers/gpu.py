@@ -157,7 +157,7 @@ class SimulatedGpu:
         self.started_by: object = None
         self.seed = seed
         self.limits = limits
-        self.memory = self.addresses.memory(self.record.memory_gb * 10**9)
+        self.memory = self.addresses.memory(self.record.memory_bytes)
         self._observed_by(tuple(observers))
         self.lock = threading.RLock()
         self.launches = 0

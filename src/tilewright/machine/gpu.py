@@ -137,6 +137,11 @@ class Gpu:
         """Most warps that can be resident."""
         return self.threads_per_multiprocessor // WARP_LANES
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of its memory."""
+        return self.memory_gb * 10**9
+
     def peak_gflops(self, dtype: str = "float32") -> float:
         """Multiplications and additions a second outside tensor cores, in 10^9, at the boost clock.
 

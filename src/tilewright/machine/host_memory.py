@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ LARGE_BYTES = 1 << 28
 #: counts droppable page cache too. Source: Linux kernel documentation, admin-guide/cgroup-v2.rst ("memory.max") and
 #: cgroup-v1/memory.rst.
 _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+#: Most bytes that are left to other programs; a launch's threads write less between two looks.
+_SPARED_BYTES = 1 << 30
 
 
 def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -36,11 +40,15 @@ def available_bytes(meminfo: str = "/proc/meminfo", groups: tuple[str, ...] = _G
         found = sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree") if name in lines) * 1024
     except (OSError, ValueError, IndexError):
         return None
+    return min([found, *_limits(groups)])
+
+
+def _limits(groups: tuple[str, ...] = _GROUPS) -> list[int]:
+    """The limits of the process's control group; none where it has no group, or no limit ("max")."""
+    found = []
     for limit in groups:
-        try:
-            found = min(found, int(Path(limit).read_text("ascii")))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(Path(limit).read_text("ascii")))
     return found
 
 
@@ -54,6 +62,48 @@ def resident_bytes(status: str = "/proc/self/status") -> int:
         return int(lines["VmRSS"].split()[0]) * 1024
     except (OSError, ValueError, KeyError, IndexError):
         return 0
+
+
+def left_bytes() -> int | None:
+    """As `available_bytes`, but what this process has is taken off the limit of its control group."""
+    found = available_bytes()
+    return None if found is None else max(0, min([found, *(limit - resident_bytes() for limit in _limits())]))
+
+
+def refused(size_bytes: int) -> str:
+    """Why so many bytes must not be written at once; empty if they may."""
+    left = left_bytes() if size_bytes >= LARGE_BYTES else None
+    if left is None or size_bytes <= left - _spared_bytes(left):
+        return ""
+    return f"the host must have {size_text(size_bytes)} of free memory, and some to spare (it has {size_text(left)})"
+
+
+def _spared_bytes(left: int) -> int:
+    """Bytes of the free memory that are left to other programs."""
+    return min(_SPARED_BYTES, left // 4)
+
+
+class MemoryGuard:
+    """Detects that work has used up the host's memory; the work begins now.
+
+    A simulated GPU's memory, and what instruments keep of it, is address space until it is written. So what a launch
+    takes is known only while it runs.
+    """
+
+    def __init__(self) -> None:
+        self._before = resident_bytes()
+        self._spared = _spared_bytes(left_bytes() or 0)
+
+    def shortage(self) -> str:
+        """What the work took and left, if it must stop now; empty if it may go on.
+
+        Work that has taken little may go on: other processes use the memory then.
+        """
+        taken = resident_bytes() - self._before
+        left = left_bytes() if taken >= LARGE_BYTES else None
+        if left is None or left >= self._spared:
+            return ""
+        return f"{size_text(self._spared)} of the host's memory (took {size_text(taken)} and left {size_text(left)})"
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:

@@ -26,8 +26,10 @@ _TYPE = re.compile(
     r"|e\dm\d(?:x\d)?|pred|texref|samplerref|surfref)"
 )
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
-_MOST_ELEMENTS = 1 << 24  # of one initialiser, so that padding nested braces cannot exhaust memory
-_MOST_NAMES = 1 << 16  # of one `name<count>` declaration
+#: Elements of one initialiser, and zeros of all that fill rows of nested braces: a short text cannot exhaust memory.
+_MOST_ELEMENTS, _MOST_ZEROS = 1 << 24, 1 << 22
+_MOST_ALIGNMENT = 1 << 20
+_MOST_NAMES = 1 << 16  # of all declarations `name<count>`, but for registers
 _DEPTH = 16  # nesting of braces in an initialiser
 
 Resolve = Callable[[str], Operand]
@@ -137,7 +139,8 @@ def _declarator(tokens: Tokens, space: str, spec: Specification, resolve: Resolv
     name = tokens.name("a variable's name")
     plain = Variable(name, space, spec.type, 1, spec.vector, spec.align, linkage=linkage, ptx_line=line)
     if tokens.accept("<"):
-        count = _count(tokens, _MOST_NAMES)
+        count = _count(tokens, _MOST_NAMES - tokens.names)
+        tokens.names += count
         return [replace(plain, name=f"{name}{index}") for index in range(count)]
     dimensions = _dimensions(tokens)
     initial: list[int | Symbol] = []
@@ -185,16 +188,28 @@ def _initialiser(tokens: Tokens, type_: str, dimensions: list[int], resolve: Res
     found: list[int | Symbol] = []
     while not tokens.accept("}"):
         nested = tokens.texts[tokens.at] == "{"
-        if nested and row and len(found) % row:
-            found += [0] * (row - len(found) % row)
+        if nested and row:
+            _fill(tokens, found, row)
         found += _initialiser(tokens, type_, dimensions[1:], resolve, depth + 1)
-        if nested and row and len(found) % row and tokens.texts[tokens.at] == ",":
-            found += [0] * (row - len(found) % row)
+        if nested and row and tokens.texts[tokens.at] == ",":
+            _fill(tokens, found, row)
         if len(found) > _MOST_ELEMENTS:
             tokens.error(f"an initialiser has at most {_MOST_ELEMENTS} values")
         if not tokens.accept(",") and tokens.texts[tokens.at] != "}":
             tokens.fail("',' or '}' in an initialiser")
     return found
+
+
+def _fill(tokens: Tokens, found: list[int | Symbol], row: int) -> None:
+    """Fill the last row with zeros."""
+    zeros = -len(found) % row
+    tokens.zeros += zeros
+    if tokens.zeros > _MOST_ZEROS:
+        tokens.error(
+            f"the initialisers of a module must leave at most {_MOST_ZEROS:,} elements of their rows to be zero (got "
+            f"{tokens.zeros:,}); write the elements in the kernel"
+        )
+    found += [0] * zeros
 
 
 def _value(tokens: Tokens, type_: str, resolve: Resolve) -> int | Symbol:
@@ -233,8 +248,8 @@ def _address(tokens: Tokens, resolve: Resolve) -> Symbol:
 def _alignment(tokens: Tokens) -> int:
     at = tokens.at
     value = integer(tokens, "an alignment in bytes")
-    if value < 1 or value & (value - 1) or value > 1 << 20:
-        tokens.error(f"an alignment must be a power of two (got {value})", at)
+    if value < 1 or value & (value - 1) or value > _MOST_ALIGNMENT:
+        tokens.error(f"an alignment must be a power of two, at most {_MOST_ALIGNMENT:,} (got {value:,})", at)
     return value
 
 
@@ -245,7 +260,7 @@ def _count(tokens: Tokens, most: int) -> int:
     if not text.isdigit() or len(text) > 12:
         tokens.fail("how many, an integer", at)
     if int(text) > most:
-        tokens.error(f"'<count>' declares at most {most} names (got {text})", at)
+        tokens.error(f"'<count>' must declare at most {most:,} more names (got {text}); use an array", at)
     tokens.expect(">", "after a count")
     return int(text)
 

@@ -48,11 +48,13 @@ def with_words(text: str, prefix: str, rename: Callable[[str], str]) -> str:
 class Tokens:
     """The tokens of a text with a position, `at`; the list ends with empty tokens."""
 
-    __slots__ = ("_newlines", "at", "path", "starts", "texts")
+    __slots__ = ("_newlines", "at", "names", "path", "starts", "texts", "zeros")
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
         self.at = 0
+        #: What short declarations have made so far: names of variables, and elements of initialisers.
+        self.names = self.zeros = 0
         matches = list(_TOKEN.finditer(text))
         self.texts = [match[1] for match in matches]
         self.starts = [match.start(1) for match in matches]

@@ -33,6 +33,18 @@ def test_free_memory_is_read_from_the_system_and_its_groups(tmp_path: Path) -> N
     assert host_memory.available_bytes(str(limit), ()) is None
 
 
+def test_what_the_process_has_counts_against_the_limit_of_its_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: 64 * GIB)
+    monkeypatch.setattr(host_memory, "resident_bytes", lambda: GIB)
+    monkeypatch.setattr(host_memory, "_limits", lambda: [3 * GIB])
+    assert host_memory.left_bytes() == 2 * GIB
+    assert host_memory.refused(GIB) == "" and "2 GiB" in host_memory.refused(2 * GIB)  # some is left to others
+    monkeypatch.setattr(host_memory, "_limits", list)
+    assert host_memory.left_bytes() == 64 * GIB and not host_memory.refused(63 * GIB)
+
+
 def test_this_host_has_free_memory() -> None:
     found = host_memory.available_bytes()
     assert found is None or found > 1 << 20

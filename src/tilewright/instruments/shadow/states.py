@@ -10,8 +10,10 @@ import mmap
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.errors import OutOfMemoryError
 from tilewright.instruments.areas import areas
 from tilewright.instruments.shadow.cells import FREE, FREED, READABLE, WRITABLE
+from tilewright.machine.host_memory import refused
 from tilewright.simt.events import GLOBAL_BASE
 
 
@@ -38,7 +40,11 @@ class States:
         """Mark bytes as allocated and not written.
 
         Freed bytes in the zone after them become free: no allocation owns them any more.
+
+        Raises OutOfMemoryError: the host has less memory than that.
         """
+        if why := refused(size_bytes):
+            raise OutOfMemoryError(f"a check keeps a byte for each byte of GPU memory, so {why}; allocate less")
         self._part(address, size_bytes)[:] = WRITABLE
         zone = self._part(address + size_bytes, zone_bytes)
         zone[zone == FREED] = FREE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import threading
 import time
@@ -12,21 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import KernelError
+from tilewright.errors import KernelError, OutOfMemoryError
+from tilewright.machine.host_memory import MemoryGuard
 from tilewright.machine.occupancy import most_resident
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.stacks import stack_bytes
 from tilewright.settings import Settings
 from tilewright.simt.events import Facts
-from tilewright.simt.observer import Part
 from tilewright.simt.run import traps
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
+from tilewright.simt.run.crew import start_crew
 from tilewright.simt.run.diagnosis import Diagnosis, number_of
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.observed import Callbacks, Observed
+from tilewright.simt.run.orders import orders
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.run.resident import Resident
 from tilewright.simt.translate import state
@@ -49,6 +52,11 @@ _QUICK_QUANTUM = 20_000
 _ALONE_INSTRUCTIONS = 10_000
 #: A warp's turn if instruments call Python: then 32 lanes of one instruction take a millisecond, and limits must hold.
 _CALLING_QUANTUM = 1_000
+#: The same of a launch that can take more memory than `_LARGE_BYTES`. An instruction can make 32 pages, so a turn takes
+#: half a gigabyte at most. Instruments keep so many bytes for each byte of memory.
+_LARGE_QUANTUM = 4_000
+_LARGE_BYTES = 1 << 30
+_OBSERVED_BYTES = 8
 #: Longest PTX that the calling thread runs, about 2,000 instructions with a frame of a few hundred KB; and the stack
 #: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
@@ -57,7 +65,6 @@ _QUICK_STACK_BYTES = 4 << 20
 PRINT_BYTES = 4 << 20
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
-_STACK_SIZE_LOCK = threading.Lock()
 
 
 class Shift:
@@ -149,7 +156,7 @@ class Execution:
         self._next = np.full(1, self._first, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._orders = self._make_orders(launch.seed, launch.part)
+        self._orders = orders(self.clusters, self.warps, launch.seed, launch.part)
         translation = ready.translation
         sizes = [i.slots * len(r) for i, r in zip(job.instruments, translation.counter_rows, strict=True)]
         self._counter_count = translation.tallies + sum(sizes)
@@ -159,6 +166,7 @@ class Execution:
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
+        self._guard = MemoryGuard() if self._is_large else None
         seconds = launch.limits.seconds
         self._deadline = time.monotonic() + seconds if seconds is not None else None
 
@@ -190,13 +198,24 @@ class Execution:
         return failure if isinstance(failure, KernelError) else KernelError(f"{self.launch.name}: stopped")
 
     def _is_small(self) -> bool:
-        """Whether the calling thread may run it: a frame fits on its stack, and no instrument calls Python."""
+        """Whether the calling thread may run it: its frame and memory are small, and no instrument calls Python."""
         return (
-            stack_bytes() >= _QUICK_STACK_BYTES
+            not self._is_large
+            and stack_bytes() >= _QUICK_STACK_BYTES
             and not self.job.ready.translation.layout.calls
             and not self._callbacks.any
             and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
+
+    @functools.cached_property
+    def _is_large(self) -> bool:
+        """Whether it may take so much of the host's memory that its threads must often look whether they may go on."""
+        layout = self.job.ready.translation.layout
+        blocks = self.workers * self.cluster_blocks * (self._resident if self.job.ready.translation.spins else 1)
+        taken = layout.module_bytes + layout.local_bytes * self.threads * min(self.blocks, blocks)
+        if self.job.instruments:
+            taken += self.placed.memory.used_bytes * _OBSERVED_BYTES
+        return taken > _LARGE_BYTES
 
     def _run_crew(self, shift: Shift, workers: int, interrupt: HeldBack) -> None:
         """Run on new host threads, of which the first continues a shift; wait for them, and handle Ctrl-C."""
@@ -211,11 +230,18 @@ class Execution:
                     self._improve()
                     if interrupt.came or (self._deadline is not None and time.monotonic() > self._deadline):
                         self._stop[0] = 1
+                    self._look_at_memory()
         except BaseException:  # stop every thread first: memory in use must not be released
             self._stop[0] = 1
             for done in crew:
                 done.wait()
             raise
+
+    def _look_at_memory(self) -> None:
+        """Stop the launch if it has used up the host's memory."""
+        if self._guard is not None and (shortage := self._guard.shortage()):
+            remedy = "use less global or local memory, or fewer blocks that wait for each other"
+            self._fail(OutOfMemoryError(f"{self.launch.name}: a launch must leave {shortage}; {remedy}"))
 
     def _enlist(self, crew: list[threading.Event], shift: Shift | None) -> bool:
         """Start a thread that runs blocks; False if the host cannot start one.
@@ -357,6 +383,8 @@ class Execution:
         usual = min(SPIN_QUANTUM if translation.spins else QUANTUM, QUANTUM // translation.slowness)
         if self._callbacks.any:
             usual = min(usual, _CALLING_QUANTUM)
+        if self._is_large:
+            usual = min(usual, _LARGE_QUANTUM)
         return max(1, min(usual, self.budget.portion // (self.warps * self.cluster_blocks)))
 
     def _facts(self) -> Facts:
@@ -371,25 +399,6 @@ class Execution:
 
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
-
-    def _make_orders(self, seed: int | None, part: Part | None) -> tuple[tuple[int, int], Any]:
-        """The order of clusters, as factor and shift modulo their number, and the permutation of a block's warps.
-
-        A factor that is coprime to the number makes every cluster come once, whatever the grid's size; no product
-        exceeds 64 bits.
-        """
-        warps = np.arange(self.warps, dtype=np.int32)
-        if part is not None:  # it is at the end of the order
-            return (part.step, (part.first - self._first * part.step) % self.clusters), warps
-        if seed is None:
-            return (1, 0), warps
-        random = np.random.default_rng(seed)
-        shift = int(random.integers(self.clusters))
-        most = max(1, min(self.clusters, ((1 << 64) - self.clusters) // self.clusters))
-        factor = int(random.integers(1, most, endpoint=True))
-        while math.gcd(factor, self.clusters) != 1:
-            factor -= 1
-        return (factor, shift), random.permutation(warps).astype(np.int32)
 
     # -- errors ----------------------------------------------------------------------------------------
 
@@ -454,19 +463,3 @@ class Execution:
             warnings.warn(
                 f"{self.launch.name}: the print buffer was full; {shift.lost_lines:,} lines were lost", stacklevel=2
             )
-
-
-def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:
-    """Start threads whose stacks fit translated kernels' frames and their calls."""
-    crew = [threading.Thread(target=work, name=f"tilewright-{i}", daemon=True) for i in range(workers)]
-    with _STACK_SIZE_LOCK:  # the size is a setting of the process: change it for these threads only
-        before = threading.stack_size(state.HOST_STACK_BYTES)
-        try:
-            for worker in crew:
-                try:
-                    worker.start()
-                except RuntimeError:  # no room for another stack: fewer threads do the same work
-                    break
-        finally:
-            threading.stack_size(before)
-    return [worker for worker in crew if worker.ident is not None]

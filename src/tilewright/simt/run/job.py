@@ -85,8 +85,13 @@ def _check_target(launch: Launch) -> None:
 
 
 def _checked_bytes(launch: Launch, layout: Layout) -> int:
-    """Shared memory of a block; refuses more shared or local memory than the GPU has."""
+    """Shared memory of a block; refuses more global, shared or local memory than the GPU has."""
     dynamic, gpu = launch.shared_bytes, launch.gpu
+    if layout.module_bytes > gpu.memory_bytes:
+        raise LaunchError(
+            f"{launch.name}: variables of a module must fit the {gpu.memory_bytes:,} bytes of memory of {gpu.name} "
+            f"(got {layout.module_bytes:,}); declare smaller arrays"
+        )
     static, most = layout.shared_bytes - layout.shared_gap_bytes, gpu.shared_per_block_optin_bytes
     if static + dynamic > most:
         raise LaunchError(

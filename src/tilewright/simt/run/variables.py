@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, OutOfMemoryError
+from tilewright.machine.host_memory import refused
 from tilewright.programs.listing import parsed
 from tilewright.programs.mangling import mangled
 from tilewright.ptx import tree
@@ -34,9 +35,13 @@ def place_all(
     """Place the variables of a module's kernels, by default of all, in memory with their initial values.
 
     `allocate` allocates. Returns the address, 0 for no variables.
+
+    Raises OutOfMemoryError: the host has less memory than they may fill.
     """
     functions = kernels or module.entries or [tree.Function("", is_entry=True)]
     size = max(lay_out(module, _whole(module, function)).module_bytes for function in functions)
+    if why := refused(size):
+        raise OutOfMemoryError(f"{module.path}: the variables of a module take {size:,} bytes: {why}; declare less")
     base = allocate(size) if size else 0
     for function in functions if size else ():
         _initialise(module, function, memory, base)

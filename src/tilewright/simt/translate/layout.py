@@ -21,6 +21,9 @@ RESERVED_OFFSETS = {
     f"{RESERVED}_offset_end": RESERVED_BYTES,
     f"{RESERVED}_offset_cap": RESERVED_BYTES,
 }
+#: Constant memory for the constants of a module, whatever the GPU. Source: PTX ISA, 5.1.3 (Constant State Space), and
+#: what the assembler refuses.
+CONST_BYTES_MAX = 64 << 10
 
 
 def align_up(offset: int, alignment: int) -> int:
@@ -71,15 +74,12 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
     """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory.
 
     Shared variables of the functions that it calls are among them: dynamic shared memory comes behind all.
+
+    Raises PtxError: the constants do not fit constant memory.
     """
     layout = Layout(gap_bytes=gap)
     dynamic: list[str] = []
-    module_end = 0
-    for variable in module.variables.values():
-        if variable.space in ("global", "const"):
-            offset = align_up(module_end, variable.alignment)
-            layout.places[variable.name] = ("module", offset)
-            module_end = offset + variable.size
+    _place_in_module(layout, module, (*module.variables.values(), *entry.variables))
     shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
     shared += [replace(v, name=own_name(function, v)) for function in called for v in function.variables
                if v.space == "shared"]  # fmt: skip
@@ -105,11 +105,6 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
             layout.places[variable.name] = ("local", offset)
             layout.sizes[variable.name] = variable.size
             layout.local_bytes = offset + variable.size + gap
-        elif variable.space in ("global", "const"):
-            offset = align_up(module_end, variable.alignment)
-            layout.places[variable.name] = ("module", offset)
-            module_end = offset + variable.size
-    layout.module_bytes = module_end
     for parameter in entry.params:
         if isinstance(parameter, tree.Variable):
             offset = align_up(layout.param_bytes, parameter.alignment)
@@ -119,6 +114,23 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
     layout.functions = list(module.functions)
     layout.has_tensor_memory = Role.TENSOR_MEMORY in roles.values()
     return layout
+
+
+def _place_in_module(layout: Layout, module: tree.Module, variables: Iterable[tree.Variable]) -> None:
+    """Place the global and constant variables one after another."""
+    const_bytes = 0  # without padding, because the assembler sorts them
+    for variable in variables:
+        if variable.space not in ("global", "const"):
+            continue
+        const_bytes += variable.size * (variable.space == "const")
+        if const_bytes > CONST_BYTES_MAX:
+            raise PtxError(
+                f"{module.path}:{variable.ptx_line}: the constants of a module must have at most {CONST_BYTES_MAX:,} "
+                f"bytes (got {const_bytes:,} with '{variable.name}'); put large tables in global memory"
+            )
+        offset = align_up(layout.module_bytes, variable.alignment)
+        layout.places[variable.name] = ("module", offset)
+        layout.module_bytes = offset + variable.size
 
 
 def own_name(function: tree.Function, variable: tree.Variable) -> str:
