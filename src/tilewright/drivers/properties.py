@@ -37,6 +37,8 @@ FIELDS: Mapping[str, str] = MappingProxyType({
     "reservedSharedMemPerBlock": "RESERVED_SHARED_MEMORY_PER_BLOCK", "hostRegisterSupported": "HOST_REGISTER_SUPPORTED",
     "canUseHostPointerForRegisteredMem": "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM",
     "memoryPoolsSupported": "MEMORY_POOLS_SUPPORTED", "clusterLaunch": "CLUSTER_LAUNCH",
+    "clockRate": "CLOCK_RATE", "deviceOverlap": "GPU_OVERLAP",
+    "singleToDoublePrecisionPerfRatio": "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO",
 })  # fmt: skip
 
 
@@ -48,7 +50,8 @@ def of(gpu: SimulatedGpu) -> dict[str, Any]:
         "name": record.name.encode(), "uuid": bytes.fromhex(Device(gpu, 0).uuid.replace("-", "")),
         "totalGlobalMem": gpu.memory.capacity_bytes, "maxThreadsDim": record.launch.block_extents,
         "maxGridSize": record.launch.grid_extents, "texturePitchAlignment": 32, "surfaceAlignment": 512,
-        "maxTexture1D": 131072, "maxTexture2D": (131072, 65536), "maxTexture3D": (16384,) * 3,
+        "maxTexture1D": 131072, "maxTexture1DLinear": 1 << 28, "maxTexture2D": (131072, 65536),
+        "maxTexture3D": (16384,) * 3,
         "maxTexture1DLayered": (32768, 2048), "maxTexture2DLayered": (32768, 32768, 2048), "hostNumaId": -1,
         "pciBusID": int(PCI[5:7], 16),
     }  # fmt: skip

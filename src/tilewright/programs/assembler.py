@@ -106,7 +106,7 @@ def _assemble(ptxas: Path, ptx: str, cc: tuple[int, int], output: Path) -> str:
     command = [str(ptxas), "-v", f"-arch={target}", "-lineinfo", str(source), "-o", str(output)]
     done = _run(command)
     if done.returncode and _UNRESOLVED in done.stderr:  # a device-runtime function, which a linker adds
-        private.write(source, device_runtime.with_grid_barrier(ptx).encode())
+        private.write(source, device_runtime.linked(ptx).encode())
         done = _run(command)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")

@@ -42,9 +42,9 @@ ASSERTION_FORMAT = "tilewright_assertion"
 ASSERTION_ARGUMENTS = "<QIxxxxQ6IQ"
 
 
-def with_grid_barrier(ptx: str) -> str:
-    """The text with the definitions of the grid's barrier, which the vendor's assembler does not have."""
-    return to_text(link(parse(ptx), 0, (_GRID_BARRIER,)))
+def linked(ptx: str) -> str:
+    """The text with the definitions that the vendor's assembler does not have: grid barriers, launches from kernels."""
+    return to_text(link(parse(ptx), 0, tuple(one for one in _DEFINED if one[1][0].startswith(("cudaCG", "__cudaCDP")))))
 
 
 def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], ...] = _DEFINED) -> Module:
@@ -52,8 +52,6 @@ def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], .
 
     `lines` is the number of lines of the module's text. `files` lists the files of `programs/device_ptx` that may be
     added, each with its functions.
-
-    functions that it is for.
 
     Raises PtxError: the module defines a name that the definitions need.
     """

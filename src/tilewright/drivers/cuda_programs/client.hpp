@@ -39,6 +39,7 @@ struct Thread {
     }
 };
 
+inline bool older_; // the program was built for CUDA 12 or 11, whose calls differ
 inline thread_local Thread thread_;
 inline Arena arena_;
 inline int memory_ = -1;

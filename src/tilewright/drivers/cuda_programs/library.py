@@ -26,6 +26,12 @@ NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.
 _ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
 #: Functions that `local.hpp` defines.
 _LOCAL = re.compile(r"^extern \"C\" .*?(\w+)\(", re.MULTILINE)
+#: Calls that programs of CUDA 12 or 11 make with other parameters or structures: what is done first for these.
+_OLDER = {
+    "cudaGetDeviceProperties": "return cudaGetDeviceProperties_v2(a0, a1);",
+    "cudaGraphAddDependencies": "a4 = (size_t)a3, a3 = nullptr;",
+}
+_VERSIONED = re.compile(r"#define\s+(cu\w+)\s+(?:__CUD\w+\()?(cu\w+_v\d+)\b")
 _PER_THREAD = re.compile(r"#define\s+(cuda\w+|cu\w+)\s+_{1,2}CUD\w*_API_(PT[DS][SZ])\(", re.MULTILINE)
 
 
@@ -63,7 +69,7 @@ def built(names: Sequence[str]) -> Library:
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions)}
-    for name in ("client.hpp", "local.hpp", "registration.hpp", "replacing.hpp"):
+    for name in ("client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(upkeep.PROGRAMS) or private.temporary_folder()
     file = room / f"{store.digest(*sources.values(), str(headers.folder()))}.bin"
@@ -133,7 +139,7 @@ def _answered(functions: Sequence[Function]) -> str:
         "static const TilewrightName tilewright_names[] = {",
     ]
     lines += [f'    {{"{name}", (void *){name}}},' for name in names]
-    lines += ['    {"", nullptr}};', '#include "local.hpp"', '#include "replacing.hpp"']
+    lines += ['    {"", nullptr}};', '#include "local.hpp"', '#include "older.hpp"', '#include "replacing.hpp"']
     lines += _per_thread({f.name for f in functions})
     return "\n".join(lines) + "\n"
 
@@ -142,8 +148,9 @@ def _stub(number: int, function: Function) -> str:
     declared = ", ".join(f"{kind} a{at}" for at, (kind, _) in enumerate(function.parameters))
     given = "".join(f", a{at}" for at in range(len(function.parameters)))
     body = f"tilewright::call({number}{given})"
+    older = f"if (tilewright::older_) {{ {_OLDER[function.name]} }} " if function.name in _OLDER else ""
     result = f"{body};" if function.returns == "void" else f"return ({function.returns}){body};"
-    return f'extern "C" {function.returns} {function.name}({declared or "void"}) {{ {result} }}'
+    return f'extern "C" {function.returns} {function.name}({declared or "void"}) {{ {older}{result} }}'
 
 
 def _errors() -> Iterator[str]:
@@ -192,8 +199,10 @@ def _refused(functions: Sequence[Function]) -> str:
         "}",
     ]  # fmt: skip
     for header in ("cuda_runtime_api.h", "cuda.h"):
+        symbols = dict(_VERSIONED.findall((folder / header).read_text("utf-8", "replace")))
         for name, function in headers.functions(folder / header).items():
             if name not in there and function.returns.split(" ")[-1] in ("cudaError_t", "CUresult"):
-                there.add(name)
-                lines.append(f'__attribute__((weak)) int {name}(void) {{ return refused("{name}"); }}')
+                for symbol in sorted({name, symbols.get(name, name)} - there):
+                    there.add(symbol)
+                    lines.append(f'__attribute__((weak)) int {symbol}(void) {{ return refused("{name}"); }}')
     return "\n".join(lines) + "\n"

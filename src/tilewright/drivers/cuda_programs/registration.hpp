@@ -12,3 +12,5 @@ extern void CUDARTAPI __cudaRegisterFunction(void **fatCubinHandle, const char *
 /* Of cuda_profiler_api.h, which another package of the vendor's has. */
 extern cudaError_t CUDARTAPI cudaProfilerStart(void);
 extern cudaError_t CUDARTAPI cudaProfilerStop(void);
+/* What programs call that were built for CUDA 12. */
+extern cudaError_t CUDARTAPI cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);

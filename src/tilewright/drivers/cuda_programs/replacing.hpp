@@ -71,6 +71,9 @@ __attribute__((constructor)) inline void replace_runtime() {
     void *bytes = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
     if (bytes == MAP_FAILED) return;
+    const char *const names[] = {"libcudart.so.12", "libcudart.so.11", "cudaGetDeviceProperties_v2"};
+    for (const char *name : names)
+        older_ |= memmem(bytes, status.st_size, name, strlen(name)) != nullptr;
     replace_all(static_cast<const char *>(bytes), status.st_size, library);
     munmap(bytes, status.st_size);
 }

@@ -22,7 +22,7 @@ from tilewright.programs.numba_names import Row
 
 _FUNCTION = re.compile(r"cuda[A-Z]\w*")
 #: Functions that fill a structure: the package's type, and our function.
-_FILLS = {
+_FILLS: dict[str, tuple[str, Callable[[], Any]]] = {
     "cudaGetDeviceProperties": ("cudaDeviceProp", answers.properties_type),
     "cudaPointerGetAttributes": ("cudaPointerAttributes", lambda: answers.PointerAttributes),
 }

@@ -14,34 +14,38 @@ from tilewright.drivers.gpu import EndedError, SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.libcuda import transfers
 from tilewright.drivers.outstanding import LEGACY
-from tilewright.native.once import once
+from tilewright.native.once import bounded
 
 #: Fields of `cudaDeviceProp`: `s` is `size_t`, `u` unsigned, a number is an array of that many `int`, else an `int`.
+#: CUDA 13 dropped those with a `-`.
 _PROPERTIES = """
 luidDeviceNodeMask:u totalGlobalMem:s sharedMemPerBlock:s regsPerBlock warpSize memPitch:s maxThreadsPerBlock
-maxThreadsDim:3 maxGridSize:3 totalConstMem:s major minor textureAlignment:s texturePitchAlignment:s multiProcessorCount
-integrated canMapHostMemory maxTexture1D maxTexture1DMipmap maxTexture2D:2 maxTexture2DMipmap:2 maxTexture2DLinear:3
-maxTexture2DGather:2 maxTexture3D:3 maxTexture3DAlt:3 maxTextureCubemap maxTexture1DLayered:2 maxTexture2DLayered:3
+maxThreadsDim:3 maxGridSize:3 clockRate:- totalConstMem:s major minor textureAlignment:s texturePitchAlignment:s
+deviceOverlap:- multiProcessorCount kernelExecTimeoutEnabled:- integrated canMapHostMemory computeMode:- maxTexture1D
+maxTexture1DMipmap maxTexture1DLinear:- maxTexture2D:2 maxTexture2DMipmap:2 maxTexture2DLinear:3 maxTexture2DGather:2
+maxTexture3D:3 maxTexture3DAlt:3 maxTextureCubemap maxTexture1DLayered:2 maxTexture2DLayered:3
 maxTextureCubemapLayered:2 maxSurface1D maxSurface2D:2 maxSurface3D:3 maxSurface1DLayered:2 maxSurface2DLayered:3
 maxSurfaceCubemap maxSurfaceCubemapLayered:2 surfaceAlignment:s concurrentKernels ECCEnabled pciBusID pciDeviceID
-pciDomainID tccDriver asyncEngineCount unifiedAddressing memoryBusWidth l2CacheSize persistingL2CacheMaxSize
-maxThreadsPerMultiProcessor streamPrioritiesSupported globalL1CacheSupported localL1CacheSupported
-sharedMemPerMultiprocessor:s regsPerMultiprocessor managedMemory isMultiGpuBoard multiGpuBoardGroupID
-hostNativeAtomicSupported pageableMemoryAccess concurrentManagedAccess computePreemptionSupported
-canUseHostPointerForRegisteredMem cooperativeLaunch sharedMemPerBlockOptin:s pageableMemoryAccessUsesHostPageTables
+pciDomainID tccDriver asyncEngineCount unifiedAddressing memoryClockRate:- memoryBusWidth l2CacheSize
+persistingL2CacheMaxSize maxThreadsPerMultiProcessor streamPrioritiesSupported globalL1CacheSupported
+localL1CacheSupported sharedMemPerMultiprocessor:s regsPerMultiprocessor managedMemory isMultiGpuBoard
+multiGpuBoardGroupID hostNativeAtomicSupported singleToDoublePrecisionPerfRatio:- pageableMemoryAccess
+concurrentManagedAccess computePreemptionSupported canUseHostPointerForRegisteredMem cooperativeLaunch
+cooperativeMultiDeviceLaunch:- sharedMemPerBlockOptin:s pageableMemoryAccessUsesHostPageTables
 directManagedMemAccessFromHost maxBlocksPerMultiProcessor accessPolicyMaxWindowSize reservedSharedMemPerBlock:s
 """
 _UNREGISTERED, _PINNED, _DEVICE, _MANAGED = range(4)  # cudaMemoryType
 
 
-@once
-def properties_type() -> Any:
-    """`cudaDeviceProp`, without the part after the last known field."""
-    kinds = {"s": ctypes.c_size_t, "u": ctypes.c_uint, "": ctypes.c_int}
+@bounded(2)
+def properties_type(*, older: bool = False) -> Any:
+    """`cudaDeviceProp` of CUDA 13, or of CUDA 12 and 11, without the part after the last known field."""
+    kinds = {"s": ctypes.c_size_t, "u": ctypes.c_uint, "": ctypes.c_int, "-": ctypes.c_int}
     fields: list[Any] = [("name", ctypes.c_char * 256), ("uuid", ctypes.c_byte * 16), ("luid", ctypes.c_char * 8)]
     for text in _PROPERTIES.split():
         name, _, kind = text.partition(":")
-        fields.append((name, kinds[kind] if kind in kinds else ctypes.c_int * int(kind)))
+        if kind != "-" or older:
+            fields.append((name, kinds[kind] if kind in kinds else ctypes.c_int * int(kind)))
     return type("cudaDeviceProp", (ctypes.Structure,), {"_fields_": fields})
 
 
@@ -81,8 +85,16 @@ def cudaDeviceReset(gpu: SimulatedGpu) -> None:
 
 def cudaGetDeviceProperties(gpu: SimulatedGpu, address: int, device: int) -> None:
     """Write the device's properties to a structure."""
+    _write_properties(gpu, properties_type()(), address, device)
+
+
+def cudaGetDeviceProperties_v2(gpu: SimulatedGpu, address: int, device: int) -> None:
+    """Write the device's properties to a structure of CUDA 12."""
+    _write_properties(gpu, properties_type(older=True)(), address, device)
+
+
+def _write_properties(gpu: SimulatedGpu, found: ctypes.Structure, address: int, device: int) -> None:
     contexts.cuDeviceGet(gpu, device)
-    found = properties_type()()
     for name, value in properties.of(gpu).items():
         if hasattr(type(found), name):
             kind = type(getattr(found, name))

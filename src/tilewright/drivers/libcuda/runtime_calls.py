@@ -21,6 +21,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)", ""),
     ("cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, CUdevice device)", "cuDeviceGetAttribute"),
     ("cudaGetDeviceProperties(void *prop, int device)", ""),
+    ("cudaGetDeviceProperties_v2(void *prop, int device)", ""),
     ("cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)", "cuDeviceGetByPCIBusId"),
     ("cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)", "cuDeviceGetPCIBusId"),
     ("cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)", ""),

@@ -130,6 +130,12 @@ def test_graphs_and_the_driver_do_their_work_in_order() -> None:
     assert (ran.returncode, said(ran)) == (0, [])
 
 
+def test_programs_of_cuda_12_find_its_names_parameters_and_structures() -> None:
+    ran = tilewright("run", "--gpu", "a100", str(HERE / "older.cu"))
+    assert ran.stdout == "0 8.0 1410 MHz 108\n0 12\n0 0 0 1\n801\n", ran.stderr
+    assert said(ran) == ["tilewright: cuArrayCreate is not implemented by the simulated GPU: not supported, error 801"]
+
+
 def test_clusters_are_those_of_the_launch_or_of_the_kernel(clusters: str) -> None:
     ran = tilewright("run", clusters)
     expected = [f"kernel: {_told(2)}", f"launch: {_told(1)}", f"launch: {_told(4)}"]

@@ -16,7 +16,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import KernelError, LaunchError, LimitError, PtxError
 from tilewright.native.pages import resident_pages
-from tilewright.programs import Program
+from tilewright.programs import Program, assembler
 from tilewright.simt import Limits, Memory, launch
 from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.run import nested
@@ -71,6 +71,10 @@ def append(digit: int, stream: int = 0, threads: int = 8) -> str:
 
 def program(*entries: str) -> Program:
     return Program.from_ptx(HEAD + APPEND + "".join(entries), "k")
+
+
+def test_a_kernel_that_launches_has_resources():
+    assert assembler.resources(program(entry(append(1))).ptx, "k", (9, 0)).registers_per_thread > 0
 
 
 @pytest.mark.parametrize("host", ["own", "avx2", "sse"])
