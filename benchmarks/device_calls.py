@@ -5,16 +5,17 @@ Run from the root of the repository, with numba-cuda installed::
     python benchmarks/device_calls.py
 
 The GPU is simulated, and the measurement removes its launch and calls for memory: the rules, the addresses and the
-parameters remain. The first figure is of calls that skip the rules, the second of those with B transposed, which also
-take memory and a copy, the third of those with an epilogue that reads a row, the fourth of calls with all rules. The
-fifth is the time in which the arrays' library gives their three interfaces.
+parameters remain. Each line is a kind of call; the last line but one is of calls that follow every rule, because their
+epilogue reads a list, which may change unseen. The last is the time in which the arrays' library gives three
+interfaces, which each call asks for.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,37 +38,66 @@ def least_us(call: Callable[[], Any]) -> float:
     return 1e6 * min(rounds) / _CALLS
 
 
+def there(*shape: int, kind: str = "float32") -> Any:
+    """An array on the GPU."""
+    return cuda.to_device(np.ones(shape, kind))
+
+
+def strided(array: Any, **more: Any) -> Any:
+    """Another view of an array's memory."""
+    return SimpleNamespace(__cuda_array_interface__=array.__cuda_array_interface__ | more)
+
+
+def calls() -> dict[str, Callable[[], Any]]:
+    """The kinds of calls, of matrices of 64 x 64."""
+    a, b, c = (there(64, 64) for _ in range(3))
+    halves = [there(64, 64, kind="float16") for _ in range(3)]
+    bytes_, words = [there(64, 64, kind="int8") for _ in range(2)], there(64, 64, kind="int32")
+    batch, batched = there(3, 64, 64), there(3, 64, 64)
+    turned, row, vector, state = strided(b, strides=(4, 256)), there(64), there(64), [1.0]
+    return {
+        "two operands": lambda: tw.matmul(a, b, c),
+        "float16, on tensor cores": lambda: tw.matmul(*halves, order="fast"),
+        "int8 to int32": lambda: tw.matmul(*bytes_, words, dtype="int32"),
+        "a vector": lambda: tw.matmul(a, row, vector),
+        "a batch of 3, 3 launches": lambda: tw.matmul(batch, b, batched),
+        "B turned, with a copy": lambda: tw.matmul(a, turned, c),
+        "another rule of casting": lambda: tw.matmul(a, b, c, casting="equiv"),
+        "another algebra": lambda: tw.matmul(a, b, c, algebra="min-plus"),
+        "alpha and beta": lambda: tw.matmul(a, b, c, alpha=0.5, beta=2.0),
+        "an epilogue with a row": lambda: tw.matmul(
+            a, b, c, epilogue=lambda total, row: tw.relu(total + row), epilogue_args=(row,)
+        ),
+        "every rule": lambda: tw.matmul(a, b, c, epilogue=lambda total: total * state[0]),
+        "of these three interfaces": lambda: [x.__cuda_array_interface__ for x in (a, b, c)],
+    }
+
+
+@contextmanager
+def no_device() -> Iterator[None]:
+    """Launches and calls for memory that do nothing."""
+    dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
+    driver: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
+    launch, memory = dispatcher.launch, driver.cuMemAllocAsync(1, 0)
+    dispatcher.launch = lambda *given: None
+    driver.cuMemAllocAsync = lambda *given: memory
+    for name in ("cuMemFreeAsync", "cuMemsetD8Async", "cuMemsetD32Async"):
+        setattr(driver, name, lambda *given: memory[:1])
+    try:
+        yield
+    finally:
+        dispatcher.launch = launch
+
+
 def main() -> None:
-    """Print the five figures."""
+    """Print the figures."""
     with tw.simulated_gpu("a100"):
-        a, b, c = (cuda.to_device(np.ones((64, 64), np.float32)) for _ in range(3))
-        turned = SimpleNamespace(__cuda_array_interface__=b.__cuda_array_interface__ | {"strides": (4, 256)})
-        row = cuda.to_device(np.ones(64, np.float32))
-        for right in (b, turned):
-            tw.matmul(a, right, c)
-
-        def finished() -> None:
-            tw.matmul(a, b, c, epilogue=lambda total, row: tw.relu(total + row), epilogue_args=(row,))
-
-        finished()
-        dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
-        launch = dispatcher.launch
-        dispatcher.launch = lambda *given: None
-        driver: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
-        memory = driver.cuMemAllocAsync(1, 0)
-        driver.cuMemAllocAsync, driver.cuMemFreeAsync = (lambda *given: memory), (lambda *given: memory[:1])
-        try:
-            quick = least_us(lambda: tw.matmul(a, b, c))
-            copied = least_us(lambda: tw.matmul(a, turned, c))
-            fused = least_us(finished)
-            rules = least_us(lambda: tw.matmul(a, b, c, casting="equiv"))
-        finally:
-            dispatcher.launch = launch
-        read = least_us(lambda: [x.__cuda_array_interface__ for x in (a, b, c)])
-    print(
-        f"known layouts {quick:.1f} us, with a copy {copied:.1f} us, with an epilogue {fused:.1f} us, every rule "
-        f"{rules:.1f} us, of these the arrays' interfaces {read:.1f} us"
-    )
+        kinds = calls()
+        for call in kinds.values():
+            call()
+        with no_device():
+            for name, call in kinds.items():
+                print(f"{name:26} {least_us(call):6.1f} us")
 
 
 if __name__ == "__main__":

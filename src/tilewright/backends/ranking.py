@@ -149,8 +149,9 @@ def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
 def _taken(record: Record, kind: Kind) -> str:
     """The dtype in which a kernel takes operands of a kind; "" if it does not take them.
 
-    This is the operands' own dtype if the kernel's C or sums are those of the kind. Else it is the dtype of the sums,
-    to which operands are converted; only canonical kernels give the same sums then.
+    This is the operands' own dtype if the kernel's sums are those of the kind, and its C where nothing follows the
+    sums. Else it is the dtype of the sums, to which operands are converted; only canonical kernels give the same sums
+    then.
     """
     if record.algebras:
         fits = kind.algebra is not None and kind.finish is None and record.has(kind.algebra)
@@ -158,11 +159,13 @@ def _taken(record: Record, kind: Kind) -> str:
     asked = {"algebra": kind.algebra, "epilogue": kind.finish}
     if not {name for name, given in asked.items() if given is not None}.issubset(record.takes):
         return ""
-    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes:
-        gives = dtype(kind.a).product if kind.finish is None else record.sums(kind.a)
-        if gives == (kind.out if kind.finish is None else kind.accumulator):
-            return kind.a
     total = summed(kind)
+    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes:
+        plain, sums = kind.finish is None, record.sums(kind.a)
+        # C's bits of integers are the same for wider sums.
+        same = sums == total or (plain and not dtype(sums).is_float and not dtype(total).is_float)
+        if same and (not plain or dtype(kind.a).product == kind.out):
+            return kind.a
     exact = kind.finish is None or record.sums(total) == total
     return total if record.bound is None and total in record.dtypes and exact else ""
 

@@ -187,6 +187,16 @@ def cuMemsetD8Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stre
     set_in(gpu, stream, int(target), bytes([int(value) & 0xFF]), count)
 
 
+def cuMemsetD16Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stream: Any) -> None:
+    """Set 16-bit words on the device, in a stream."""
+    set_in(gpu, stream, int(target), (int(value) & 0xFFFF).to_bytes(2, "little"), count)
+
+
+def cuMemsetD32Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stream: Any) -> None:
+    """Set 32-bit words on the device, in a stream."""
+    set_in(gpu, stream, int(target), (int(value) & 0xFFFFFFFF).to_bytes(4, "little"), count)
+
+
 def copy(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> None:
     """Copy bytes, and wait."""
     copy_in(gpu, LEGACY, target, source, size, kind)

@@ -57,14 +57,30 @@ class Device:
     """The one device."""
 
     def __init__(self, gpu: SimulatedGpu, device_id: int | None = None) -> None:
+        if device_id:
+            contexts.cuDeviceGet(gpu, device_id)  # raises: there is no other
         self._gpu = gpu
-        contexts.cuDeviceGet(gpu, device_id or 0)
         self.device_id = DeviceNumber(gpu)
-        # The target of numba-cuda's compiler and linker: for an older GPU, the oldest that the compilers support.
-        self.compute_capability = max(gpu.record.compute_capability, OLDEST_CC)
-        self.name = gpu.record.name
-        self.properties = Properties(gpu.record.multiprocessors)
-        self.uuid = _UUID.format(int.from_bytes(gpu.record.key.encode()[:6], "big"))
+
+    @property
+    def name(self) -> str:
+        """The GPU's, as its record says."""
+        return self._gpu.record.name
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """The target of numba-cuda's compiler and linker: for an older GPU, the oldest that the compilers support."""
+        return max(self._gpu.record.compute_capability, OLDEST_CC)
+
+    @property
+    def properties(self) -> Properties:
+        """Those that are used here."""
+        return Properties(self._gpu.record.multiprocessors)
+
+    @property
+    def uuid(self) -> str:
+        """The GPU's, the same in every process."""
+        return _UUID.format(int.from_bytes(self._gpu.record.key.encode()[:6], "big"))
 
     @property
     def context(self) -> ContextHandle:

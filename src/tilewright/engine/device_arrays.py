@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,17 +12,18 @@ import numpy as np
 from tilewright.backends.inventory import Row, arrays_of
 from tilewright.backends.protocol import DeviceArrays
 from tilewright.engine.fusing import Arguments, Fused, fused
-from tilewright.engine.promotion import Order, Types, byte_kind, real_kind
-from tilewright.engine.request import NAMES, Request
+from tilewright.engine.promotion import Types, byte_kind, real_kind
+from tilewright.engine.request import Request
 from tilewright.engine.shapes import Shape, result_shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.problem.algebra import Semiring
+from tilewright.problem.algebra import Algebra, Semiring
 from tilewright.problem.expression import identity
 from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.kind import Kind
 
 #: Types of numbers whose text says all of them; a derived class may write another.
 _NUMBERS = frozenset((bool, int, float, complex, *np.sctypeDict.values())) - {np.object_, np.void}
+_SEQUENCES = frozenset((tuple, list))
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
@@ -44,9 +44,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
         raise ArgumentValueError(f"`device` must be left out for arrays that are on one (got {asked.device!r})")
     if isinstance(out, tuple) and len(out) == 1:  # numpy.matmul takes a tuple of one too
         out = out[0]
-    known = _known(asked, row) if row.interface else None
-    found = None if known is None else row.load().known_product(a, b, out, *known)
-    return _by_rules(a, b, out, asked, row) if found is None else found
+    return _by_rules(a, b, out, asked, row)
 
 
 def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
@@ -73,48 +71,80 @@ def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
     return target
 
 
-def known_product(a: Any, b: Any, out: Any, order: Order, row: Row) -> Any:
-    """The product of arrays that are on a device and whose layouts were multiplied before; None for any others."""
-    return row.load().known_product(a, b, out, _plain(row, order)) if row.interface else None
+def known_product(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
+    """The product of arrays that are on a device and whose layouts were multiplied before; None for any others.
 
-
-@functools.lru_cache(maxsize=64)
-def _plain(row: Row, order: Order) -> Any:
-    """The rules of requests with nothing but an order of summation."""
-    return row.load().by_rules(order, lambda a, b, out, _: _by_rules(a, b, out, Request(order=order), row))
-
-
-def _known(asked: Request, row: Row) -> tuple[Any, list[Any]] | None:
-    """The rules of a request, which equal those of equal requests, and the epilogue's arrays.
-
-    None if a function or an object of the request may change unseen, or if it names a rule of casting.
+    A request with a function or an object that may change unseen takes every rule each time.
     """
-    named = isinstance(asked.epilogue_args, Mapping)
+    if not row.interface or asked.device is not None:
+        return None
+    arguments: Any = asked.epilogue_args
+    epilogue = asked.epilogue
+    named = type(arguments) is dict
+    if not (named or type(arguments) in _SEQUENCES) or {type(asked.order), type(asked.casting)} != {str}:
+        return None
+    labels, arrays = [], []
     try:
-        given: dict[Any, Any] = dict(asked.epilogue_args if named else enumerate(asked.epilogue_args))
-    except TypeError:
-        return None  # refused in words by the rules
-    arrays = {name: x for name, x in given.items() if row.owns(x)}
-    given |= dict.fromkeys(arrays)  # the rules are kept, and must not keep the arrays
-    others = [x for name, x in given.items() if name not in arrays]
-    numbers = tuple((type(x), repr(x)) for x in (*asked.scale, *others))
-    traced = None if asked.epilogue is None else fingerprint(asked.epilogue)
-    fixed = all(isinstance(x, NAMES) or x is None for x in (asked.dtype, asked.acc_dtype))
-    fixed = fixed and all(kind in _NUMBERS for kind, _ in numbers)
-    if not fixed or (traced is None) != (asked.epilogue is None) or not isinstance(asked.algebra, str):
+        for name, x in arguments.items() if named else enumerate(arguments) if arguments else ():
+            number = type(x) in _NUMBERS
+            labels.append((name, _number(x) if number else None))
+            if not number:
+                arrays.append(x)
+        key = (
+            _dtype(asked.dtype), _dtype(asked.acc_dtype), _number(asked.alpha), _number(asked.beta), named,
+            *labels, None if epilogue is None else _function(epilogue), _algebra(asked.algebra), asked.order,
+            asked.casting,
+        )  # fmt: skip
+    except _UnknownError:
         return None
-    if asked.casting != "same_kind":
-        return None
-    key = (
-        asked.dtype, asked.acc_dtype, traced, named, tuple(given), tuple(arrays), numbers, asked.algebra, asked.order,
-    )  # fmt: skip
-    request, names = replace(asked, epilogue_args=()), tuple(arrays)
 
-    def multiply(a: Any, b: Any, out: Any, more: Sequence[Any]) -> Any:
-        every = given | dict(zip(names, more, strict=True))
-        return _by_rules(a, b, out, replace(request, epilogue_args=every if named else list(every.values())), row)
+    def follow(a: Any, b: Any, out: Any, more: Sequence[Any]) -> Any:
+        asked.check()
+        rest = iter(more)
+        every: Any = {name: next(rest) if number is None else arguments[name] for name, number in labels}
+        return _by_rules(a, b, out, replace(asked, epilogue_args=every if named else list(every.values())), row)
 
-    return row.load().by_rules(key, multiply), list(arrays.values())
+    return row.load().known_product(a, b, out, key, follow, arrays)
+
+
+class _UnknownError(Exception):
+    """A part of a request that may change unseen."""
+
+
+def _dtype(name: Any) -> Any:
+    """A dtype's name as a key: NumPy's `longlong` equals int64, which is another dtype."""
+    if name is None or isinstance(name, str | type):
+        return name
+    if isinstance(name, np.dtype):
+        return name.str, name.char
+    if type(name).__module__ != "torch":
+        raise _UnknownError
+    return name
+
+
+def _number(value: Any) -> Any:
+    """A number as a key: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    kind = type(value)
+    if kind is int:
+        return value
+    if kind not in _NUMBERS:
+        raise _UnknownError
+    return kind, repr(value)
+
+
+def _function(function: Any) -> Any:
+    found = fingerprint(function)
+    if found is None:
+        raise _UnknownError
+    return found
+
+
+def _algebra(algebra: Any) -> Any:
+    if type(algebra) is str:
+        return algebra
+    if type(algebra) is not Algebra:
+        raise _UnknownError
+    return algebra.name, _function(algebra.add), _function(algebra.multiply), _number(algebra.zero)
 
 
 class _Placeholders:

@@ -16,7 +16,7 @@ from tilewright.engine.fusing import Arguments, Epilogue, Kept
 from tilewright.engine.known_layouts import known_product, thread_count
 from tilewright.engine.libraries import Frame, Tensor, of_operands
 from tilewright.engine.planning import Plan, planned
-from tilewright.engine.promotion import ORDERS, Casting, Order, as_dtype, check_order
+from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
 from tilewright.engine.request import NAMES, Request, multiply
 from tilewright.engine.shapes import Axes, Shape, checked_shape, matrices_at, matrices_last, placed, result_shape
 from tilewright.errors import ArgumentValueError
@@ -215,19 +215,19 @@ def matmul(
     array([[40]], dtype=int8)
     """
     of_numpy = type(a) is type(b) is _ndarray
-    row = None if of_numpy else owner(a, b)
-    if acc_dtype is memory is client is None and epilogue is None and device is None:
+    if of_numpy and acc_dtype is memory is client is None and epilogue is None and device is None and axes is None:
         plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
-        plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
-        if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
-            found = None
-            if of_numpy:
-                found = known_product(a, b, out, dtype, threads, order)
-            elif row is not None and dtype is None and order in ORDERS:
-                found = device_arrays.known_product(a, b, out, order, row)
+        plain = plain and epilogue_args is _NONE and casting == "same_kind" and algebra == "plus-times"
+        if plain and (dtype is None or isinstance(dtype, NAMES)):
+            found = known_product(a, b, out, dtype, threads, order)
             if found is not None:
                 return found
+    row = None if of_numpy else owner(a, b)
     given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
+    if row is not None and memory is client is None and axes is None:
+        found = device_arrays.known_product(a, b, out, given, row)
+        if found is not None:
+            return found
     if memory is not None or client is not None or outside.is_outside(a, b, out):
         if axes is not None:
             raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")

@@ -25,6 +25,7 @@ _PURE = frozenset(
     "abs all any bool complex divmod enumerate float int len list map max min pow range reversed round sum tuple zip "
     "Exception TypeError ValueError".split()
 )
+_ABSENT = object()
 #: Depth to which calls of functions are followed.
 _DEPTH = 8
 
@@ -48,8 +49,13 @@ def fingerprint(function: Callable[..., Any]) -> Hashable | None:
 
 
 def _of(value: Any, depth: int) -> Hashable:
-    if type(value) in _FIXED:
-        return type(value), repr(value)
+    kind = type(value)
+    if kind in _FIXED:
+        return kind, repr(value)
+    if kind is FunctionType and depth:  # the most frequent first: a product of arrays on a GPU comes here each time
+        if getattr(functions, value.__name__, None) is value:
+            return value  # constants
+        return _function(value, depth - 1)
     if isinstance(value, np.ufunc | np.dtype):
         return value
     if isinstance(value, type) and value in _FIXED:
@@ -61,22 +67,16 @@ def _of(value: Any, depth: int) -> Hashable:
     if isinstance(value, functools.partial):
         named = tuple((name, _of(x, depth - 1)) for name, x in value.keywords.items())
         return "partial", _of(value.func, depth - 1), _of(value.args, depth - 1), named
-    if isinstance(value, FunctionType):
-        if getattr(functions, value.__name__, None) is value:
-            return value  # constants
-        return _function(value, depth - 1)
     raise _MutableError
 
 
 def _function(function: FunctionType, depth: int) -> Hashable:
     code, reached = function.__code__, function.__globals__
-    names = _names(code)
-    if function.__dict__ or any(
-        name not in reached and name not in _PURE and hasattr(builtins, name) for name in names
-    ):
+    names, impure = _names(code)
+    if function.__dict__ or any(name not in reached for name in impure):
         raise _MutableError
     found: list[Hashable] = [code]
-    for name in sorted(names):
+    for name in names:
         if name in reached:
             found.append((name, _global(reached[name], names, depth)))
     for cell in function.__closure__ or ():
@@ -84,28 +84,37 @@ def _function(function: FunctionType, depth: int) -> Hashable:
             found.append(_global(cell.cell_contents, names, depth))
         except ValueError as error:  # an empty cell
             raise _MutableError from error
-    found.append(_of(function.__defaults__ or (), depth))
-    found.append(tuple((name, _of(x, depth)) for name, x in (function.__kwdefaults__ or {}).items()))
+    values, named = function.__defaults__, function.__kwdefaults__
+    found.append(_of(values, depth) if values else ())
+    found.append(tuple([(name, _of(x, depth)) for name, x in named.items()]) if named else ())
     return tuple(found)
 
 
-def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
+def _global(value: Any, names: tuple[str, ...], depth: int) -> Hashable:
     """The fingerprint of a value that code reaches by name; of a module, those attributes that the code names."""
     if not isinstance(value, ModuleType):
         return _of(value, depth)
     if depth == 0:  # a module may hold itself
         raise _MutableError
-    attributes = ((name, getattr(value, name)) for name in sorted(names) if hasattr(value, name))
-    return value.__name__, tuple((name, _global(x, names, depth - 1)) for name, x in attributes)
+    attributes = [(name, getattr(value, name, _ABSENT)) for name in names]
+    return value.__name__, tuple([(name, _global(x, names, depth - 1)) for name, x in attributes if x is not _ABSENT])
 
 
 @functools.lru_cache(maxsize=256)
-def _names(code: CodeType) -> frozenset[str]:
-    """Names of globals and attributes in code and its nested functions; raises for code that imports."""
+def _names(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of globals and attributes in code and its nested functions; those of builtins that read other state.
+
+    Raises _MutableError: the code imports.
+    """
+    found = tuple(sorted(_every_name(code)))
+    return found, tuple(name for name in found if name not in _PURE and hasattr(builtins, name))
+
+
+def _every_name(code: CodeType) -> frozenset[str]:
     found = set(code.co_names)
     if any(step.opname.startswith("IMPORT") for step in dis.get_instructions(code)):
         raise _MutableError
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= _names(constant)
+            found |= _every_name(constant)
     return frozenset(found)

@@ -10,6 +10,7 @@ Source: CUDA Array Interface, version 3 (numba-cuda's documentation); DLPack, Py
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class Library:
     stream: Callable[[Any], int | None]
     #: Module, an array -> one that its interface describes fully: torch's does not mention negated elements.
     plain: Callable[[Any, Any], Any] = lambda _, array: array
+    #: Module -> whether it records products now for arrays that do not say so: torch's in forward mode.
+    records: Callable[[Any], bool] = lambda _: False
 
 
 #: The libraries that results can be made by.
@@ -58,6 +61,7 @@ LIBRARIES = (
         lambda torch, beside, shape, kind: torch.empty(shape, dtype=getattr(torch, kind.name), device=beside.device),
         lambda torch: int(torch.cuda.current_stream().cuda_stream),
         lambda torch, x: x if x.requires_grad and torch.is_grad_enabled() else x.detach().resolve_neg(),
+        lambda torch: torch.autograd.forward_ad._current_level >= 0,
     ),
     Library(
         "numba.cuda.cudadrv.devicearray", "DeviceNDArray",
@@ -288,6 +292,8 @@ def stream_of(library: Library | None, said: Sequence[int | None]) -> int:
     Raises ArgumentValueError: the streams differ.
     """
     own = None if library is None else library.stream(sys.modules[library.name])
+    if not own and not any(said):
+        return 0
     found = {_handle(one) for one in (*said, own) if one is not None}
     if len(found) > 1:
         raise ArgumentValueError(
@@ -316,8 +322,14 @@ def of_jax(value: Any) -> bool:
 
 def library_of(value: Any) -> Library | None:
     """The library of an array; None if it is not in the table."""
+    kind: Any = type(value)
+    return _library(kind)
+
+
+@functools.lru_cache(maxsize=64)  # for speed: every product comes here
+def _library(kind: Any) -> Library | None:
     for row in LIBRARIES:
         module = sys.modules.get(row.name)
-        if module is not None and isinstance(value, getattr(module, row.type)):
+        if module is not None and issubclass(kind, getattr(module, row.type, ())):
             return row
     return None

@@ -9,7 +9,6 @@ from tilewright.backends.protocol import Device
 
 if TYPE_CHECKING:
     from tilewright.backends.cuda.arrays import CudaArrays
-    from tilewright.backends.cuda.quick import Rules
     from tilewright.backends.launched import LaunchedProducts
 
 
@@ -48,18 +47,17 @@ def arrays_of(a: Any, b: Any) -> CudaArrays:
     return CudaArrays.of(a, b)
 
 
-def by_rules(key: Hashable, multiply: Callable[[Any, Any, Any, Sequence[Any]], Any]) -> Rules:
-    """The rules of equal requests, as a function of (a, b, out, the epilogue's arrays), for :func:`known_product`."""
-    from tilewright.backends.cuda.quick import Rules
+def known_product(
+    a: Any, b: Any, out: Any, key: Hashable, follow: Callable[[Any, Any, Any, Sequence[Any]], Any], more: Sequence[Any]
+) -> Any:
+    """The product of arrays on a GPU whose layouts were multiplied before; None if the rules must be followed.
 
-    return Rules(key, multiply)
-
-
-def known_product(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
-    """The product of arrays on a GPU whose layouts were multiplied before; None if `rules` must be followed."""
+    `key` says what is asked for, `follow` makes it by every rule, of (A, B, out, the epilogue's arrays), and `more` are
+    the epilogue's arrays.
+    """
     from tilewright.backends.cuda import quick
 
-    return quick.multiply(a, b, out, rules, more)
+    return quick.multiply(a, b, out, quick.Rules(key, follow), more)
 
 
 def opened(device: str) -> LaunchedProducts:

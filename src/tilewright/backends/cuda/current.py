@@ -110,7 +110,7 @@ def launch(core: Any, stream: Any, config: Any, kernel: Any, words: Sequence[Any
 
     Raises DeviceError: the driver refuses the launch.
     """
-    if not any(isinstance(word, bytes) for word in words) or _is_replaced(core):
+    if bytes not in map(type, words) or _is_replaced(core):
         core.launch(stream, config, kernel, *words)
         return
     values = [word if isinstance(word, bytes) else word.tobytes() for word in words]

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from tilewright.backends.cuda import current, rearranging
 from tilewright.backends.cuda.device import WORDS
 from tilewright.backends.cuda.tensor_maps import of_driver
-from tilewright.gpu.map_encoding import UNIT_BYTES
 from tilewright.gpu.map_hardware import MAP_BYTES
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
@@ -25,10 +24,11 @@ from tilewright.programs.host_arrays import ArrayParameter, row_major
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-#: Placeholders for the addresses of A, B and C, of the launches' own memory, and of an epilogue's operands: each in the
+#: Placeholders for the addresses of the launches' own memory, of A, B and C, and of an epilogue's operands: each in the
 #: middle of 2^50 bytes, since arrays with negative strides reach below their addresses.
 _STARTS = tuple((2 * place + 1) << 49 for place in range(1, 13))
-OPERANDS, (RESULT, WORK), EPILOGUE = (_STARTS[0], _STARTS[1]), _STARTS[2:4], _STARTS[4:]
+WORK, OPERANDS, RESULT, EPILOGUE = _STARTS[0], _STARTS[1:3], _STARTS[3], _STARTS[4:]
+_word = np.uint64
 #: Alignment of arrays in the launches' memory; tensor maps and vectors need less.
 _ALIGN = 256
 
@@ -50,13 +50,13 @@ def pointer(address: int, shape: Shape, strides: Shape, kind: np.dtype[Any]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch before it is issued; without a kernel, a fill: address, value and number of bytes."""
+    """One launch before it is issued; without a kernel, a fill: address, value and number of words."""
 
-    config: Any
+    config: Any  #: cuda.core's, or the driver's call that fills.
     kernel: Any
     words: list[Any]  #: The kernel's parameters; a tensor map is encoded when its array's address is known.
-    #: Placeholders among the words: index, which placeholder, and offset.
-    slots: tuple[tuple[int, int, int], ...]
+    #: Placeholders among the words: index, which placeholder, offset, and whether the word is a tensor map.
+    slots: tuple[tuple[int, int, int, bool], ...]
 
 
 @dataclass(slots=True)
@@ -66,7 +66,6 @@ class Launches:
     device: current.Current
     made: list[Launch] = field(default_factory=list)
     work_bytes: int = 0  #: Bytes of the launches' own memory.
-    align: int = 1  #: Alignment that operands must have.
 
     def room(self, shape: Shape, kind: np.dtype[Any], rows_apart: int = 1) -> Array:
         """A new row-major array whose rows start at multiples of `rows_apart` bytes."""
@@ -87,15 +86,13 @@ class Launches:
         words = [
             next(maps) if len(value) == MAP_BYTES else np.frombuffer(value, WORDS[len(value)])[0] for value in values
         ]
-        if any(isinstance(one, ArrayParameter) for one in words):
-            self.align = UNIT_BYTES
         config = current.names().LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
         self.made.append(Launch(config, current.loaded(program, self.device, shared_bytes), words, _slots(words)))
 
-    def set(self, address: int, value: int, count: int) -> None:
-        """Set bytes."""
+    def set(self, address: int, value: int, count: int, size: int = 1) -> None:
+        """Set `count` words of `size` bytes: 1, 2 or 4."""
         words = [np.uint64(address), value, count]
-        self.made.append(Launch(None, None, words, _slots(words[:1])))
+        self.made.append(Launch(f"cuMemsetD{8 * size}Async", None, words, _slots(words[:1])))
 
     def rearrange(self, source: Array, target: Array, names: tuple[str, str, str]) -> None:
         """Copy an array to another of its shape; `names` are the dtypes of source, in between, and target."""
@@ -105,23 +102,21 @@ class Launches:
             grid, block, arguments = rearranging.launch(source[i], target[i])
             self.add(program, grid, block, 0, arguments)
 
-    def issue(
-        self, stream: Any, at: tuple[int, ...] = (*OPERANDS, RESULT), epilogue: tuple[int, ...] = EPILOGUE
-    ) -> None:
+    def issue(self, stream: Any, at: Sequence[int] = (*OPERANDS, RESULT, *EPILOGUE)) -> None:
         """Issue the launches in a stream, with these addresses of A, B, C and of an epilogue's operands.
 
         Raises DeviceError: the device has no memory left, or the driver refuses a call.
         """
-        core, driver = current.names(), None
-        work = 0
+        core, driver, work = current.names(), None, 0
         if self.work_bytes:
             driver = current.driver()
             work = int(current.check(driver.cuMemAllocAsync(self.work_bytes, stream.handle), "taking memory"))
         try:
             for one in self.made:
-                words = _put_in(one, (*at, work, *epilogue))
+                words = _put_in(one, (work, *at))
                 if one.kernel is None:
-                    found = current.driver().cuMemsetD8Async(int(words[0]), words[1], words[2], stream.handle)
+                    fill = getattr(current.driver(), one.config)
+                    found = fill(int(words[0]), words[1], words[2], stream.handle)
                     current.check(found, "setting memory")
                 else:
                     current.launch(core, stream, one.config, one.kernel, words)
@@ -132,16 +127,17 @@ class Launches:
 
 def _put_in(one: Launch, at: tuple[int, ...]) -> list[Any]:
     words = one.words.copy()
-    for place, operand, offset in one.slots:
+    for place, operand, offset, is_map in one.slots:
         address = at[operand] + offset
-        words[place] = words[place].encoded(address) if isinstance(words[place], ArrayParameter) else np.uint64(address)
+        words[place] = words[place].encoded(address) if is_map else _word(address)
     return words
 
 
-def _slots(words: list[Any]) -> tuple[tuple[int, int, int], ...]:
+def _slots(words: list[Any]) -> tuple[tuple[int, int, int, bool], ...]:
     found = []
     for place, word in enumerate(words):
-        if isinstance(word, ArrayParameter):
+        is_map = isinstance(word, ArrayParameter)
+        if is_map:
             address = int(word.array.ctypes.data)
         elif isinstance(word, np.uint64):
             address = int(word)
@@ -149,7 +145,7 @@ def _slots(words: list[Any]) -> tuple[tuple[int, int, int], ...]:
             continue
         operand = (address >> 50) - 1
         if 0 <= operand < len(_STARTS):
-            found.append((place, operand, address - _STARTS[operand]))
-        elif isinstance(word, ArrayParameter):
+            found.append((place, operand, address - _STARTS[operand], is_map))
+        elif is_map:
             words[place] = word.encoded(address)
     return tuple(found)

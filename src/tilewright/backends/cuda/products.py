@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tilewright.backends import ranking, winners
 from tilewright.backends.cuda import current
+from tilewright.backends.cuda.device import WORDS
 from tilewright.backends.cuda.launches import Launches, pointer
 from tilewright.errors import DeviceError
 from tilewright.kernels import catalogue
@@ -146,8 +147,9 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
     """An operand of an epilogue with strides of whole elements; a number of the host is written to the GPU."""
     if isinstance(x, Number):
         room = made.room((), x.value.dtype)
-        for at, byte in enumerate(x.value.tobytes()):
-            made.set(room.ctypes.data + at, byte, 1)
+        size = min(x.value.itemsize, 4)
+        for at, word in enumerate(x.value.reshape(1).view(WORDS[size])):
+            made.set(room.ctypes.data + at * size, int(word), 1, size)
         return np.broadcast_to(room, shape)
     whole = all(stride % x.itemsize == 0 for stride in x.strides) and x.flags.aligned
     if not whole:

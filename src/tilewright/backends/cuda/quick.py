@@ -10,74 +10,90 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewright.backends.cuda import current, products
-from tilewright.backends.cuda.arrays import Noted, library_of, negated, of_jax, stream_of, view
+from tilewright.backends.cuda.arrays import Library, Noted, library_of, negated, of_jax, stream_of, view
 from tilewright.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launches
 from tilewright.errors import TilewrightError
 from tilewright.programs.host_arrays import span
 
-#: Shape, strides and dtype, as in the interface, and the library's name of a dtype that NumPy lacks.
-_Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str, str]
+#: Shape, strides and dtype, as in the interface, the library's name of a dtype that NumPy lacks, and the bytes by which
+#: the address exceeds a multiple of `_APART`.
+_Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str, str, int]
+#: No kernel needs addresses at multiples of more bytes.
+_APART = 16
 #: Most launches of a product that are kept.
 _MOST = 64
 
 
-@dataclass(frozen=True, slots=True)
 class Rules:
-    """How products that are asked for alike are made by every rule."""
+    """How products that are asked for alike are made by every rule; equal where their keys are.
 
-    key: Hashable  #: What is asked for.
-    #: (a, b, out, the epilogue's arrays) -> the product.
-    multiply: Callable[[Any, Any, Any, Sequence[Any]], Any] = field(compare=False)
+    Parameters
+    ----------
+    key : hashable
+        What is asked for.
+    multiply : callable
+        (a, b, out, the epilogue's arrays) -> the product. It is called once at most, and then dropped: it may hold the
+        caller's arrays.
+    """
+
+    __slots__ = ("key", "multiply")
+
+    def __init__(self, key: Hashable, multiply: Callable[[Any, Any, Any, Sequence[Any]], Any]) -> None:
+        self.key = key
+        self.multiply: Callable[[Any, Any, Any, Sequence[Any]], Any] | None = multiply
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and self.key == other.key
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The launches of a product, and the conditions on addresses."""
+    """The launches of a product, and the memory that its arrays cover."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     launches: Launches
+    lead: int  #: Bytes by which the result's address exceeds a multiple of `_APART`.
     #: First byte of each array and the one after its last, relative to its address: A, B, the result, the epilogue's.
     spans: tuple[tuple[int, int], ...]
-    align: int
 
 
-def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any] = ()) -> Any:
+def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any]) -> Any:
     """Launch the product of two arrays of a GPU; None if the rules must be followed.
 
     `more` are the arrays that an epilogue reads.
     """
-    try:
-        x, y = a.__cuda_array_interface__, b.__cuda_array_interface__
-        z = None if out is None else out.__cuda_array_interface__
-        rest = [one.__cuda_array_interface__ for one in more] if more else []
-    except (AttributeError, RuntimeError):
+    library, values = library_of(a), [a, b, *more] if out is None else [a, b, out, *more]
+    if of_jax(out) or any(map(negated, values)):
         return None
-    of_more = tuple(map(_layout, more, rest)) if rest else ()
-    of_out = None if z is None else _layout(out, z)
-    kept = _kept(_layout(a, x), _layout(b, y), of_out, of_more, current.identity(), rules)
-    if kept is None or negated(a) or negated(b) or negated(out) or of_jax(out) or any(map(negated, more)):
+    if library is not None and library.records(sys.modules[library.name]):
         return None
-    library = library_of(a)
-    if z is None:
+    found = _interfaces(library, values)
+    if found is None:
+        return None
+    layouts = tuple([_layout(value, interface) for value, interface in found])
+    kept = _kept(layouts, out is not None, current.identity(), rules)
+    if kept is None:
+        return None
+    if out is None:
         if library is None:
             return None
         out = library.empty(sys.modules[library.name], a, kept.shape, kept.dtype)
-        z = out.__cuda_array_interface__
-    at = x["data"][0], y["data"][0], z["data"][0]
-    of_epilogue = tuple([one["data"][0] for one in rest]) if rest else ()
-    if z["data"][1] or _unfit(kept, (*at, *of_epilogue)):
+        found.insert(2, (out, out.__cuda_array_interface__))
+    at = [interface["data"][0] or 0 for _, interface in found]
+    if found[2][1]["data"][1] or at[2] % _APART != kept.lead or _overlaps(kept.spans, at):
         return None
-    said = (x.get("stream"), y.get("stream"))
-    if rest:
-        said += tuple([one.get("stream") for one in rest])
-    kept.launches.issue(current.stream(stream_of(library, said)), at, of_epilogue)
+    said = [interface.get("stream") for _, interface in found]
+    kept.launches.issue(current.stream(stream_of(library, said)), [one - one % _APART for one in at])
     return out
 
 
@@ -87,42 +103,57 @@ def forget() -> None:
     products.forget()
 
 
+def _interfaces(library: Library | None, values: list[Any]) -> list[tuple[Any, dict[str, Any]]] | None:
+    """Arrays with their interfaces; None if one has none, or does not mean what its interface says."""
+    try:
+        found = [(one, one.__cuda_array_interface__) for one in values]
+    except AttributeError:
+        return None
+    except RuntimeError:  # torch's, of a tensor that requires a gradient
+        try:
+            values = [library.plain(sys.modules[library.name], one) for one in values] if library else values
+            found = [(one, one.__cuda_array_interface__) for one in values]
+        except (AttributeError, RuntimeError):
+            return None
+    return found
+
+
 def _layout(value: Any, interface: dict[str, Any]) -> _Layout:
-    kind = interface["typestr"]
-    return interface["shape"], interface.get("strides"), kind, str(getattr(value, "dtype", kind)) if "V" in kind else ""
+    kind, steps, at = interface["typestr"], interface.get("strides"), interface["data"][0]
+    name = str(getattr(value, "dtype", kind)) if "V" in kind else ""
+    return tuple(interface["shape"]), None if steps is None else tuple(steps), kind, name, (at or 0) % _APART
 
 
-def _unfit(kept: _Kept, at: tuple[int, ...]) -> bool:
-    """Whether an array is not aligned as the launches need it, or the result overlaps another."""
-    low, high = kept.spans[2]
+def _overlaps(spans: Sequence[tuple[int, int]], at: Sequence[int]) -> bool:
+    """Whether the result overlaps another array."""
+    low, high = spans[2]
     first, last = at[2] + low, at[2] + high
     for place, address in enumerate(at):  # plain loops: every product comes here
-        low, high = kept.spans[place]
-        if address % kept.align or (place != 2 and address + low < last and first < address + high):
+        low, high = spans[place]
+        if place != 2 and address + low < last and first < address + high:
             return True
     return False
 
 
 @functools.lru_cache(maxsize=1024)
-def _kept(
-    a: _Layout, b: _Layout, out: _Layout | None, more: tuple[_Layout, ...], device: Any, rules: Rules
-) -> _Kept | None:
-    """The launches for some layouts; None if the rules refuse them, or do more than launch."""
-    if len(more) > len(EPILOGUE):
+def _kept(layouts: tuple[_Layout, ...], into: bool, device: Any, rules: Rules) -> _Kept | None:
+    """The launches for some layouts, the third of them the result's if `into`; None if the rules refuse them."""
+    follow, rules.multiply = rules.multiply, None
+    starts = (*OPERANDS, RESULT, *EPILOGUE) if into else (*OPERANDS, *EPILOGUE)
+    if follow is None or len(layouts) > len(starts):
         return None
-    x, y = Noted(OPERANDS[0], *a), Noted(OPERANDS[1], *b)
-    z = None if out is None else Noted(RESULT, *out)
-    starts = (*OPERANDS, RESULT, *EPILOGUE[: len(more)])
-    rest = [Noted(start, *layout) for start, layout in zip(EPILOGUE, more, strict=False)]
+    noted = [Noted(start + one[-1], *one[:-1]) for start, one in zip(starts, layouts, strict=False)]
+    x, y, *more = noted
+    z = more.pop(0) if into else None
     try:
-        made = rules.multiply(x, y, z, rest)
-        views = [view("", one) for one in (x, y, made, *rest)]
+        made = follow(x, y, z, more)
+        views = [view("", one) for one in (x, y, made, *more)]
     except TilewrightError:
         return None  # the caller raises the error, since it knows the operands' names
     if made.launches is None or len(made.launches.made) > _MOST:
         return None
-    spans = tuple(
-        (low - start, high - start) for start, (low, high) in zip(starts, (span(x.pointer) for x in views), strict=True)
-    )
-    align = max(made.launches.align, *(one.dtype.itemsize for one in views))
-    return _Kept(views[2].shape, views[2].dtype, made.launches, spans, align)
+    spans = []
+    for one in views:
+        low, high = span(one.pointer)
+        spans.append((low - one.pointer.ctypes.data, high - one.pointer.ctypes.data))
+    return _Kept(views[2].shape, views[2].dtype, made.launches, views[2].pointer.ctypes.data % _APART, tuple(spans))

@@ -195,19 +195,9 @@ cuMemcpy2DUnaligned = cuMemcpy2D
 
 def cuMemsetD16(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
     """Set 16-bit words on the device."""
-    cuMemsetD16Async(gpu, target, value, count, LEGACY)
+    allocations.cuMemsetD16Async(gpu, target, value, count, LEGACY)
 
 
 def cuMemsetD32(gpu: SimulatedGpu, target: int, value: int, count: int) -> None:
     """Set 32-bit words on the device."""
-    cuMemsetD32Async(gpu, target, value, count, LEGACY)
-
-
-def cuMemsetD16Async(gpu: SimulatedGpu, target: int, value: int, count: int, stream: int) -> None:
-    """Set 16-bit words on the device, in a stream."""
-    allocations.set_in(gpu, stream, target, value.to_bytes(2, "little"), count)
-
-
-def cuMemsetD32Async(gpu: SimulatedGpu, target: int, value: int, count: int, stream: int) -> None:
-    """Set 32-bit words on the device, in a stream."""
-    allocations.set_in(gpu, stream, target, value.to_bytes(4, "little"), count)
+    allocations.cuMemsetD32Async(gpu, target, value, count, LEGACY)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends.cuda import current, launches
+from tilewright.backends.cuda import current, launches, quick
 from tilewright.problem.reference import same_bits
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
@@ -106,7 +106,7 @@ def test_a_copy_that_omits_a_row_is_found(gpu: Any, monkeypatch: pytest.MonkeyPa
     out = cuda.to_device(np.zeros((33, 35), "f4"))
     made = launches.Launches.rearrange
     monkeypatch.setattr(launches.Launches, "rearrange", lambda s, x, y, names: made(s, x[:-1], y[:-1], names))
-    tw.matmul(There(a), There(b), out, axes=None, casting="equiv")
+    tw.matmul(There(a), There(b), out)
     assert not same_bits(out.copy_to_host(), tw.matmul(a, b))
 
 
@@ -241,3 +241,46 @@ def test_tensor_cores_write_rows_with_gaps_in_place(name: str) -> None:
             found = np.append(brought, memory.ravel()[brought.size :]).reshape(memory.shape)
             assert (found[:, :48] == expected).all()
             assert (found[:, 48:] == 7).all(), "the gaps are as they were"
+
+
+def row_of(kind: str, *shape: int) -> dict[str, Any]:
+    return {"epilogue_args": [drawn(shape, kind, 7), 2]}
+
+
+@pytest.mark.parametrize("change", [
+    {"a": drawn((20, 28), "f4"), "b": drawn((28, 9), "f4")}, {"a": gapped(drawn((20, 30), "f4"))},
+    {"b": LAYOUTS["transposed"](drawn((30, 9), "f4"))}, {"b": np.broadcast_to(drawn((9,), "f4"), (30, 9))},
+    {"a": drawn((20, 30), "f2")}, {"b": unaligned(drawn((30, 9), "f4"))}, {"a": drawn((1, 20, 30), "f4")[0, :, ::-1]},
+    {"out": gapped(drawn((20, 9), "f4"))}, {"out": drawn((20, 9), "f8"), "dtype": "f8"}, {"alpha": 2.0},
+    {"alpha": -0.0}, {"alpha": 0.0}, {"beta": 2}, {"acc_dtype": "f8"}, {"dtype": np.float32}, {"order": "tf32x3"},
+    {"casting": "safe"}, {"algebra": "max-plus"}, {"epilogue": lambda s, r, n: s - r * n},
+    row_of("f2", 9), row_of("f4", 20, 1),
+    {"epilogue_args": [drawn((9,), "f4", 7), 2.0]}, {"epilogue_args": [drawn((9,), "f4", 7), True]},
+    {"epilogue_args": {"r": drawn((9,), "f4", 7), "n": 2}},
+], ids=" ".join)  # fmt: skip
+def test_a_call_that_differs_in_one_part_has_launches_of_its_own(gpu: Any, change: dict[str, Any]) -> None:
+    """Each part by itself, after a call and before it again; what differs in nothing has no new ones."""
+    plain = {
+        "a": drawn((20, 30), "f4"), "b": drawn((30, 9), "f4", 1), "out": drawn((20, 9), "f4", 2), "alpha": 2, "beta": 1,
+        "epilogue": lambda s, r, n: s + r * n, **row_of("f4", 9),
+    }  # fmt: skip
+    quick._kept.cache_clear()
+    for asked, new in ((plain, 1), (plain, 0), (plain | change, 1), (plain, 0), (plain | change, 0)):
+        before, given = quick._kept.cache_info().misses, dict(asked)
+        a, b, out = (given.pop(name) for name in ("a", "b", "out"))
+        more = given.pop("epilogue_args")
+        there = {name: There(x) if isinstance(x, np.ndarray) else x for name, x in dict_of(more).items()}
+        into, expected = There(out), out.copy()
+        tw.matmul(
+            There(a), There(b), into, epilogue_args=there if isinstance(more, dict) else [*there.values()], **given
+        )
+        assert quick._kept.cache_info().misses - before == new
+        tw.matmul(a, b, expected, epilogue_args=more, **given)
+        found = np.lib.stride_tricks.as_strided(
+            into.brought()[out.ctypes.data - into.low :].view(out.dtype), out.shape, out.strides
+        )
+        assert same_bits(np.ascontiguousarray(found), expected)
+
+
+def dict_of(more: Any) -> dict[Any, Any]:
+    return more if isinstance(more, dict) else dict(enumerate(more))
