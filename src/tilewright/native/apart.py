@@ -1,8 +1,8 @@
-"""Machine code that is made in a process of its own, for whoever does not wait for it.
+"""Machine code that is made in a process of its own: if nobody waits for it, or if it takes long.
 
 LLVM works on one module at a time in a process and cannot be left half-way (`calls`): meanwhile no other code would be
 made there, and who forks or ends would wait. A process apart holds up nobody. It ends with this one, or with its work
-where a signal ends this one; Ctrl-C of the terminal does not strike it.
+where a signal ends this one; Ctrl-C of the terminal does not strike it, but it ends if Ctrl-C ends the wait for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from tilewright.native.compiler import Compiler, Source
+from tilewright.native.compiler import Compiler, Effort, Source
 from tilewright.native.once import once
 
 #: Yields to whatever else runs.
@@ -26,8 +26,20 @@ _NICE = 10
 _MAIN = "import json, sys; sys.path += json.loads(sys.argv[1]); from tilewright.native.apart import main; main()"
 
 
-def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], exports: Collection[str]) -> bytes:
-    """What :meth:`Compiler.compile` gives for the same arguments.
+class KilledError(ChildProcessError):
+    """A signal ended the process."""
+
+
+def compiled_apart(
+    compiler: Compiler,
+    ir: Source,
+    parts: Iterable[Source],
+    exports: Collection[str],
+    *,
+    effort: Effort | None = None,
+    nice: int = _NICE,
+) -> bytes:
+    """What :meth:`Compiler.compile` gives for the same arguments; `nice` is how far the process yields to others.
 
     It is made here if this process is no Python interpreter that could be started again, or if the system starts no
     process.
@@ -35,18 +47,20 @@ def compiled_apart(compiler: Compiler, ir: Source, parts: Iterable[Source], expo
     Raises ChildProcessError: the process ended early, or this one is ending.
     """
     if not Path(sys.executable or "").name.startswith("python"):
-        return compiler.compile(ir, parts, exports=exports)
-    work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports)))
+        return compiler.compile(ir, parts, exports=exports, effort=effort)
+    work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports), effort, nice))
     try:
         process = _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())])
     except ChildProcessError:
         raise
     except OSError:  # a limit, a filter of calls, an interpreter that is gone
-        return compiler.compile(ir, parts, exports=exports)
+        return compiler.compile(ir, parts, exports=exports, effort=effort)
     try:
         code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
     finally:
         _running().end(process)
+    if process.returncode < 0:
+        raise KilledError(f"signal {-process.returncode} ended the compiler's process early")
     if process.returncode or not code:
         raise ChildProcessError(f"the compiler's process ended early, with status {process.returncode}")
     return code
@@ -71,10 +85,11 @@ def main() -> None:
 
     The end of what comes in is not waited for: a process that was forked meanwhile may hold it open.
     """
+    work = sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(8), "little"))
+    given, ir, parts, exports, effort, nice = pickle.loads(work)
     with contextlib.suppress(OSError):
-        os.nice(_NICE)
-    given, ir, parts, exports = pickle.loads(sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(8), "little")))
-    code = Compiler(given).compile(ir, parts, exports=exports)
+        os.nice(nice)
+    code = Compiler(given).compile(ir, parts, exports=exports, effort=effort)
     with contextlib.suppress(BrokenPipeError), os.fdopen(1, "wb") as out:  # where nobody is there any more
         out.write(code)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilewright.errors import PtxError
+from tilewright.errors import CompileError, PtxError
 from tilewright.native import store, upkeep
-from tilewright.native.apart import compiled_apart
+from tilewright.native.apart import KilledError, compiled_apart
 from tilewright.native.bitcode import bitcode
 from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
 from tilewright.simt.run.parts import Parts
+from tilewright.simt.translate.hosts import HostVectors
 
 #: The functions that the runtime's files export.
 _RUNTIME = (
@@ -95,6 +96,12 @@ _FILES = (
 )
 
 
+#: Characters of LLVM text, times the square of the registers that 32 lanes take, for which LLVM takes about half a
+#: second; a process apart takes 0.1 s to start. Optimisation takes some times as long.
+_LONG_COST = 8_000_000
+_OPTIMISED_COST = 4
+
+
 class Host(Compiler):
     """A compiler that links the runtime's functions.
 
@@ -104,6 +111,7 @@ class Host(Compiler):
     def __init__(self, features: str | None = None, folder: Path | None = None) -> None:
         super().__init__(features)
         self.runtime = self.link(self._runtime_code(folder), _RUNTIME)
+        self._text_cost = HostVectors.of(self.features).registers ** 2
         self._imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
         self.parts = Parts(self, self._imports)
 
@@ -123,14 +131,23 @@ class Host(Compiler):
     def compile_kernel(self, ir: str, handlers: Iterable[Source], symbol: str, *, optimise: bool = True) -> bytes:
         """Machine code of a translated kernel and the instruments' handlers that it calls.
 
-        Quick code has no handlers that are written in C: `parts` has them.
+        Quick code has no handlers that are written in C: `parts` has them. A long kernel is compiled in a process
+        apart, which Ctrl-C ends at once.
 
-        Raises PtxError: the PTX has operands that give an invalid LLVM module.
+        Raises PtxError: the PTX has operands that give an invalid LLVM module; CompileError: a signal ended LLVM.
         """
         if not optimise:
             handlers = [handler for handler in handlers if isinstance(handler, str)]
+        effort = None if optimise else Effort.QUICK
+        if len(ir) * self._text_cost * (_OPTIMISED_COST if optimise else 1) > _LONG_COST:
+            try:
+                return compiled_apart(self, ir, handlers, (symbol,), effort=effort, nice=0)
+            except KilledError as error:
+                raise CompileError(f"the kernel is too long for this host's memory ({error}); unroll less") from error
+            except ChildProcessError:  # LLVM refused it: here it says why
+                pass
         try:
-            return self.compile(ir, handlers, exports=(symbol,), effort=None if optimise else Effort.QUICK)
+            return self.compile(ir, handlers, exports=(symbol,), effort=effort)
         except ValueError as error:
             raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
 

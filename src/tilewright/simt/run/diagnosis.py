@@ -15,6 +15,7 @@ from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAcce
 from tilewright.programs.device_runtime import ASSERTION_FORMAT
 from tilewright.ptx.frames import within
 from tilewright.simt.events import Site
+from tilewright.simt.isa import Role, role_of
 from tilewright.simt.isa.mbarrier_bits import Mbarrier
 from tilewright.simt.observer import Launch
 from tilewright.simt.run import barrier_faults, mbarrier_faults, tensor_faults, traps
@@ -35,6 +36,11 @@ _STACK_RULES = {
     "(in a program cudaLimitStackSize)",
     state.STACK_POINTER: "the pointer must be a value of `stacksave` whose memory is not yet released",
 }
+#: What else may be wrong in a called function.
+_NO_OTHER_WARP = (
+    "; a function that is called recursively or through a pointer must not wait for other warps of its block, "
+    "because they run only after it"
+)
 
 
 def place_of(linear: int, extents: _Extent) -> _Extent:
@@ -180,11 +186,13 @@ class Diagnosis:
         """The error that ended the launch in a block; with a thread's context also the loop and its first thread."""
         limits, name, block = self.launch.limits, self.launch.program.name, place_of(number, self.launch.grid)
         about: dict[str, Any] = {"kernel": name, "block": block}
-        at = f"in block {block}"
+        at, hint = f"in block {block}", "a loop may never end, or needs a higher limit"
         if context is not None and int(context[state.CONTEXT["fault_kind"] // 8]) == state.STOP_REQUEST:
             site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
             about |= {"thread": place_of(warp * LANES + lane, self.launch.block), "line": self._where(site)}
             at += f", thread {about['thread']}, at {about['line']}"
+            if role_of(self.translation.sites[site].opcode) is Role.CALL:
+                hint += _NO_OTHER_WARP * (math.prod(self.launch.block) > LANES)
         if self.grid_barrier is not None and self.grid_barrier.ended:
             ended = f"{self.grid_barrier.ended:,} of {math.prod(self.launch.grid):,} blocks ended"
             text = f"{ended} without reaching a barrier of the grid, at which the others wait"
@@ -195,7 +203,6 @@ class Diagnosis:
             reason = f"{limits.seconds:g} seconds"
         else:
             return KernelError(f"{name}: stopped {at}", **about)
-        hint = "a loop may never end, or needs a higher limit"
         return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)
 
     def _where(self, site: int) -> str:

@@ -25,6 +25,11 @@ class HostVectors:
         given = set(features.split(","))
         return cls({"+avx512bw", "+avx512vl"} <= given, "+avx2" in given)
 
+    @property
+    def registers(self) -> int:
+        """Vector registers that 32 lanes of 32 bits take."""
+        return 2 if self.mask_registers else 4 if self.masked_stores else 8
+
     def gathers(self, bits: int) -> bool:
         """Whether there are fast gathers and scatters of elements of this width."""
         return self.mask_registers and bits in (32, 64)

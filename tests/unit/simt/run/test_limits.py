@@ -258,3 +258,58 @@ def test_a_limit_is_noticed_where_each_access_calls_python():
             limits=Limits(seconds=0.2),
         )
     assert time.perf_counter() - start < 5  # 0.4 s; 9 s with turns of 20,000 instructions
+
+
+#: The first warp calls a function that calls itself and then waits for the flag that the second warp sets.
+CALLED = """
+.version 8.7
+.target sm_90
+.address_size 64
+.func (.param .u32 out) deep(.param .u32 n, .param .u32 flag)
+{
+    .reg .b32 %r<5>; .reg .pred %p<3>;
+    ld.param.u32 %r1, [n]; ld.param.u32 %r2, [flag];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    sub.u32 %r3, %r1, 1;
+    { .param .u32 a; .param .u32 b; .param .u32 c;
+      st.param.u32 [a], %r3; st.param.u32 [b], %r2;
+      call (c), deep, (a, b);
+      ld.param.u32 %r4, [c]; }
+    bra END;
+    WAIT: ld.volatile.shared.u32 %r4, [%r2]; setp.eq.u32 %p2, %r4, 0; @%p2 bra WAIT;
+    END: st.param.u32 [out], %r4; ret;
+}
+.visible .entry k(.param .u64 p)
+{
+    .shared .align 4 .u32 s;
+    .reg .b32 %r<5>; .reg .b64 %d; .reg .pred %p;
+    ld.param.u64 %d, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, 0;
+    st.shared.u32 [s], %r3; bar.sync 0;
+    setp.ge.u32 %p, %r1, 32;
+    @%p bra SET;
+    { .param .u32 a; .param .u32 b; .param .u32 c;
+      st.param.u32 [a], 3; st.param.u32 [b], %r2;
+      call (c), deep, (a, b);
+      ld.param.u32 %r4, [c]; }
+    st.global.u32 [%d], %r4;
+    ret;
+    SET: st.volatile.shared.u32 [s], 7; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2])
+def test_a_called_function_that_waits_for_its_own_block(seed):
+    """It ends at the limit, which says why; a warp that is alone has nobody to wait for, so nothing more is said."""
+    out = np.zeros(1, np.uint32)
+    program, limits = Program.from_ptx(CALLED), Limits(seconds=0.2)
+    remark = "a function that is called recursively or through a pointer must not wait for other warps of its block"
+    try:
+        launch(program, 1, 64, (out,), limits=limits, seed=seed)
+    except LimitError as error:
+        assert remark in str(error)
+    else:
+        assert out[0] == 7  # the other warp was the first
+    with pytest.raises(LimitError, match=r"a loop may never end, or needs a higher limit$"):
+        launch(program, 1, 32, (out,), limits=limits, seed=seed)
