@@ -83,7 +83,8 @@ def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
     serve()
     packages = Packages(gpu)
     for name in PACKAGES:
-        if name in sys.modules:
+        # None blocks an import, and a program's stand-in for a package has no spec.
+        if getattr(sys.modules.get(name), "__spec__", None) is not None:
             packages.put(name)
     sys.meta_path.insert(0, packages)
     try:

@@ -31,8 +31,8 @@ def internal_folders() -> tuple[str, ...]:
     >>> "/projects/tilewright/numba/program.py".startswith(internal_folders())
     False
     """
-    loaded = (sys.modules[name] for name in _PACKAGES if name in sys.modules)
-    return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
+    loaded = (sys.modules.get(name) for name in _PACKAGES)
+    return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in getattr(module, "__path__", ())))
 
 
 def users_frame() -> FrameType | None:

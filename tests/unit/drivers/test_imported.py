@@ -8,8 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.drivers import imported
 
 
@@ -28,3 +30,19 @@ def test_a_request_for_a_spec_alone_does_not_end_the_wait(monkeypatch: pytest.Mo
     packages.put_back()
     assert module.answer == 1
     del sys.modules["waited_for_here"]
+
+
+@pytest.mark.parametrize("stand_in", [None, ModuleType("of the program")], ids=["blocked", "a stand-in"])
+def test_packages_that_are_blocked_or_replaced_are_left_alone(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+    @cuda.jit  # type: ignore[untyped-decorator]
+    def add_one(x: Any) -> None:
+        x[cuda.grid(1)] += 1
+
+    for name in ("torch", "triton", "cupy", "cutlass", "numba_cuda_mlir"):
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    with tw.simulated_gpu("a100"):
+        x = cuda.to_device(np.zeros(32, "f4"))
+        add_one[1, 32](x)
+        assert (tw.matmul(x, x.reshape(32, 1)).copy_to_host() == 32).all()
