@@ -110,6 +110,8 @@ def counts(options: argparse.Namespace) -> Iterator[Item]:
 _PACKAGES = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "torch", "triton", "cuda-core", "cuda-bindings")
 #: The result of an item or a contender that began and did not end.
 _ENDED = "the process ended while it was measured"
+#: The exit status if a file cannot be written.
+_UNWRITTEN = 4
 #: In the order of their value.
 STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
     "verify": verify, "race": race, "bits": bits, "counts": counts,
@@ -155,6 +157,22 @@ def on_device(simulated: str) -> Iterator[None]:
         yield
 
 
+class UnwrittenError(Exception):
+    """A file that could not be written, and what to do."""
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Raise UnwrittenError if a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UnwrittenError(
+            f"{path} cannot be written ({error.strerror}); free room or give another --out, with --resume to go on: "
+            f"what was measured before stays in {path.with_suffix('.jsonl')}"
+        ) from error
+
+
 class Log:
     """The results so far, a line an entry."""
 
@@ -162,8 +180,18 @@ class Log:
         self.path = path
 
     def add(self, **entry: Any) -> None:
-        """Write an entry, so that no later failure can lose it; a line that was cut before does not spoil it."""
-        with self.path.open("a") as file:
+        """Write an entry, so that no later failure can lose it; a line that was cut before does not spoil it.
+
+        Raises UnwrittenError; the entry is then printed, so that it is not lost.
+        """
+        try:
+            self._add(entry)
+        except UnwrittenError:
+            print(json.dumps(entry), flush=True)
+            raise
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        with written(self.path), self.path.open("a") as file:
             file.write("\n" + json.dumps(entry) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -264,7 +292,8 @@ def child(name: str, options: argparse.Namespace, log: Log) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure all stages, each in its own processes."""
-    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with written(options.out):
+        options.out.parent.mkdir(parents=True, exist_ok=True)
     log = Log(options.out.with_suffix(".jsonl"))
     options.until = time.time() + options.seconds
     _keep([log.read(), *([_recorded(options.resume)] if options.resume else [])], log.path)
@@ -273,6 +302,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         while again and time.time() < options.until:
             known = log.path.stat().st_size if log.path.exists() else 0
             code, said = _process(name, options)
+            if code == _UNWRITTEN:
+                raise UnwrittenError(said)
             grown = log.path.exists() and log.path.stat().st_size > known
             again = code != 0 and grown  # a process that ended before its first item would do so again
             if code and not grown:
@@ -292,7 +323,7 @@ def _process(name: str, options: argparse.Namespace) -> tuple[int, str]:
             code = 0
         errors.seek(0)
         said = errors.read()
-    sys.stderr.write(said)
+    sys.stderr.write(said if code != _UNWRITTEN else "")  # `main` prints it
     return code, next((one for one in reversed(said.splitlines()) if one.strip()), "")[:500]
 
 
@@ -309,8 +340,9 @@ def _environment() -> dict[str, str]:
 def _replace(path: Path, found: dict[str, Any]) -> None:
     """Write a recording; whoever reads it sees the old one or the new."""
     made = path.with_suffix(".tmp")
-    made.write_text(json.dumps(found, indent=1) + "\n")
-    made.replace(path)
+    with written(path):
+        made.write_text(json.dumps(found, indent=1) + "\n")
+        made.replace(path)
 
 
 def _recorded(path: Path) -> dict[str, Any]:
@@ -320,12 +352,14 @@ def _recorded(path: Path) -> dict[str, Any]:
 def _keep(before: Sequence[dict[str, Any]], path: Path) -> None:
     """Begin a log with earlier results; what failed, or no profiler could count, is measured again."""
     made = Log(path.with_suffix(".tmp"))
-    made.path.write_text("")
+    with written(path):
+        made.path.write_text("")
     for stage, items in (at for one in before for at in one["stages"].items()):
         for item, result in items.items():
             if "error" not in result and "refused" not in result:
                 made.add(stage=stage, item=item, result=result)
-    made.path.replace(path)
+    with written(path):
+        made.path.replace(path)
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -350,6 +384,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     options.given = given
+    if options.resume and not options.resume.exists():
+        parser.error(f"--resume must be a recording or a log (got {options.resume}, which is not there)")
+    try:
+        return _run(options)
+    except UnwrittenError as error:
+        print(error, file=sys.stderr)
+        return _UNWRITTEN
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.child:
         child(options.child, options, Log(options.out.with_suffix(".jsonl")))
         return 0

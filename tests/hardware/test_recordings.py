@@ -8,6 +8,7 @@ import copy
 import json
 import math
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -275,7 +276,7 @@ def test_a_recording_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(measure.UnwrittenError, match="No space"):
         measure._replace(out, {"stages": {"verify": {"more": {}}}})
     assert out.read_text() == before
 
@@ -307,6 +308,36 @@ def test_a_stage_that_cannot_begin_says_why(tmp_path: Path) -> None:
     found = json.loads(out.read_text())["stages"]
     assert set(found) == {"about", "bits"}
     assert re.search(r"process ended with 1: .*no such GPU", found["bits"][""]["error"])
+
+
+def test_an_output_that_cannot_be_written_ends_with_a_line_and_loses_nothing(
+    simulated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert measure.main(["--out", str(tmp_path / "file" / "found.json"), *OPTIONS]) == measure._UNWRITTEN
+    assert re.search(
+        r"file/found.json cannot be written \(.+\); free room or give another --out", capsys.readouterr().err
+    )
+    out, (soft, hard) = tmp_path / "found.json", resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def items(options: Any) -> Iterator[Any]:
+        yield from ((name, lambda name=name: {"text": name * 300}) for name in ("first", "second", "third"))
+
+    monkeypatch.setattr(measure, "STAGES", {"verify": items})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))  # room for the device and two items
+    try:
+        assert measure.main(["--out", str(out), "--simulated", "h100"]) == measure._UNWRITTEN
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = capsys.readouterr()
+    assert re.search(
+        r"found.jsonl cannot be written \(File too large\); .* what was measured before stays in", said.err
+    )
+    assert [json.loads(one)["item"] for one in said.out.splitlines()] == ["third"], "what no file took is printed"
+    kept = measure.Log(out.with_suffix(".jsonl")).read()["stages"]["verify"]
+    assert [name for name, one in kept.items() if "error" not in one] == ["first", "second"]
+    assert measure.main(["--out", str(out), "--simulated", "h100"]) == 0
+    assert len(json.loads(out.read_text())["stages"]["verify"]) == 3
 
 
 def test_the_time_ends_a_stage_between_items_and_the_next_call_goes_on(
