@@ -182,6 +182,9 @@ class DeviceArrays(Protocol):
     def output(self, out: Any, shape: Extents, dtype: np.dtype[Any]) -> Any:
         """The array for a result: `out` if it is suitable, or a new one."""
 
+    def result(self, made: Any) -> Any:
+        """A new array that :meth:`output` made, once it is written, as the caller gets it."""
+
     def converted(self, name: str, x: Any, wanted: np.dtype[Any]) -> Any:
         """An operand in a dtype that kernels read."""
 

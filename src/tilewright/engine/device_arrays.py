@@ -68,7 +68,7 @@ def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
     left, right = there.converted("a", a, found.a), there.converted("b", b, found.b)
     if math.prod(shape):
         there.multiply_into(left, right, target, kind, more, shape)
-    return target
+    return target if out is not None else there.result(target)
 
 
 def known_product(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:

@@ -41,6 +41,13 @@ class Dtype:
     extends_numpy: bool = False  #: Whether NumPy has it only through the package `ml_dtypes`.
     carried: Carried | None = None  #: Conversions of a float that is only stored; arithmetic on it is in float32.
     infinite: bool = True  #: For floats, whether there is an infinity; else all bits set are NaN.
+    dlpack: int | None = None  #: DLPack's kind of elements where `kind` does not say it.
+
+    @property
+    def dlpack_code(self) -> int:
+        """DLPack's kind of elements (`DLDataTypeCode` of `dlpack.h`)."""
+        kinds = {"signed": 0, "unsigned": 1, "float": 2, "complex": 5, "bool": 6}
+        return kinds[self.kind] if self.dlpack is None else self.dlpack
 
     @property
     def pairs(self) -> int:
@@ -152,12 +159,12 @@ class Dtype:
 #: Every dtype of numbers, narrow before wide.
 DTYPES: tuple[Dtype, ...] = (
     Dtype("float8_e4m3fn", 1, "float", "float32", 4, -6, 8, "i8", "uchar", cuda="__nv_fp8_e4m3", extends_numpy=True,
-          carried=FLOAT8_E4M3, infinite=False),
+          carried=FLOAT8_E4M3, infinite=False, dlpack=10),
     Dtype("float8_e5m2", 1, "float", "float32", 3, -14, 15, "i8", "uchar", cuda="__nv_fp8_e5m2", extends_numpy=True,
-          carried=FLOAT8_E5M2),
+          carried=FLOAT8_E5M2, dlpack=12),
     Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=HALF),
     Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", "__nv_bfloat16", amx="bf16",
-          extends_numpy=True, carried=UPPER_HALF),
+          extends_numpy=True, carried=UPPER_HALF, dlpack=4),
     Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
     Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),
     Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", cuda="signed char", amx="int8"),

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.launches import RESULT, Launches, pointer
+from tilewright.backends.cuda.owned import Owned
 from tilewright.backends.inventory import CUDA_DEVICES, dlpack_device
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import element
@@ -48,6 +49,8 @@ class Library:
     plain: Callable[[Any, Any], Any] = lambda _, array: array
     #: Module -> whether it records products now for arrays that do not say so: torch's in forward mode.
     records: Callable[[Any], bool] = lambda _: False
+    #: Module, an array that `empty` made -> the library's own array; its type if these are two.
+    result: Callable[[Any, Any], Any] = lambda _, array: array
 
 
 #: The libraries that results can be made by.
@@ -67,6 +70,11 @@ LIBRARIES = (
         "numba.cuda.cudadrv.devicearray", "DeviceNDArray",
         lambda _, beside, shape, kind: sys.modules["numba.cuda"].device_array(shape, kind), lambda _: None,
     ),
+    # JAX's arrays keep their values; so the result is memory of ours, which JAX takes over when it is written.
+    Library(
+        "jax", "Array", lambda _, beside, shape, kind: Owned(shape, kind), lambda _: None,
+        result=lambda jax, array: jax.dlpack.from_dlpack(array),
+    ),
 )  # fmt: skip
 
 
@@ -79,6 +87,9 @@ class View:
     pointer: Array
     readonly: bool
     stream: int | None  #: The stream that its elements are made on; None if it does not matter.
+    #: Whether its library may use the memory again once the call returns, whatever stream still reads it: so it is with
+    #: DLPack, whose consumer holds the memory until its own work is done.
+    is_lent: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -99,6 +110,8 @@ def view(name: str, value: Any, stream: int = 0) -> View:
     """
     library = library_of(value)
     value = value if library is None else library.plain(sys.modules[library.name], value)
+    if of_jax(value) and dlpack_device(value) in CUDA_DEVICES:
+        return _from_dlpack(name, value, stream)  # its other interface orders no streams
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
     except RuntimeError as error:
@@ -111,6 +124,8 @@ def view(name: str, value: Any, stream: int = 0) -> View:
         raise ArgumentTypeError(
             f"`{name}` must be on the GPU like the other operand (got {_described(value)}); copy it there"
         )
+    if interface.get("mask") is not None:
+        raise ArgumentTypeError(f"`{name}` must be without a mask (got {type(value).__name__} with one); fill it first")
     try:
         described = array_shape(value)
     except TypeError:
@@ -136,7 +151,25 @@ def _from_dlpack(name: str, value: Any, stream: int) -> View:
     kind = found.dtype if found.dtype is not None else _named(name, str(getattr(value, "dtype", "no dtype of NumPy's")))
     rows = row_major(found.shape, kind.itemsize)
     steps = rows if found.strides is None else tuple(step * kind.itemsize for step in found.strides)
-    return View((value, found), pointer(found.ptr, found.shape, steps, kind), found.readonly, stream)
+    return View((value, found), pointer(found.ptr, found.shape, steps, kind), found.readonly, stream, is_lent=True)
+
+
+def interface(value: Any, library: Library | None) -> dict[str, Any]:
+    """An array's interface, by DLPack if it has no other; A's library says on which stream it is made ready.
+
+    Raises AttributeError: it has neither; ArgumentTypeError: DLPack does not share it; RuntimeError: torch's, of a
+    tensor that requires a gradient.
+    """
+    by_dlpack = of_jax(value) or not hasattr(value, "__cuda_array_interface__")
+    if not by_dlpack or dlpack_device(value) not in CUDA_DEVICES:
+        found: dict[str, Any] = value.__cuda_array_interface__
+        return found
+    seen = view("", value, current_stream(library))
+    at = seen.pointer
+    kind = at.dtype.str if at.dtype.isbuiltin == 1 else f"|V{at.itemsize}"
+    data = int(at.ctypes.data), seen.readonly
+    described = {"data": data, "shape": at.shape, "strides": at.strides, "typestr": kind, "stream": seen.stream}
+    return described | {"lent": seen}
 
 
 def _described(value: Any) -> str:
@@ -192,7 +225,7 @@ class CudaArrays:
 
     def seen(self, name: str, value: Any) -> View:
         """The array's view."""
-        return view(name, value, self._stream())
+        return view(name, value, current_stream(self.library))
 
     def check(self, name: str, value: Any) -> None:
         """Raise for an array that kernels cannot read: of another byte order, or of the host and not a number."""
@@ -210,16 +243,15 @@ class CudaArrays:
             if isinstance(self.beside, Noted):
                 return self.beside.result(shape, wanted)
             if self.library is None:
-                of = "JAX" if of_jax(self.beside) else type(self.beside).__module__
                 raise ArgumentTypeError(
-                    f"`out` must be given for arrays of {of}, which Tilewright cannot make; pass an array of CuPy's, "
-                    "torch's or numba-cuda's"
+                    f"`out` must be given for arrays of {type(self.beside).__module__}, which Tilewright cannot make; "
+                    "pass an array of CuPy's, torch's or numba-cuda's"
                 )
             return self.library.empty(sys.modules[self.library.name], self.beside, shape, wanted)
         if of_jax(out):
             raise ArgumentTypeError(
-                "`out` must be an array that may be written (got JAX's, which keep their values); pass one of CuPy's, "
-                "torch's or numba-cuda's"
+                "`out` must be an array that may be written (got JAX's, which keep their values); leave it out, or "
+                "pass one of CuPy's, torch's or numba-cuda's"
             )
         if negated(out):
             raise ArgumentValueError(
@@ -241,6 +273,11 @@ class CudaArrays:
             )
         return out
 
+    def result(self, made: Any) -> Any:
+        """A new array that :meth:`output` made, once it is written, as A's library has it."""
+        library = self.library
+        return made if library is None or isinstance(made, Noted) else library.result(sys.modules[library.name], made)
+
     def converted(self, name: str, x: View, wanted: np.dtype[Any]) -> View:
         """The operand itself: the kernel that reads it converts it.
 
@@ -255,11 +292,6 @@ class CudaArrays:
         if isinstance(value, np.ndarray):
             return products.Number(value.reshape(()))
         return self.seen("epilogue_args", value)
-
-    def _stream(self) -> int:
-        """The handle of the stream that the library uses now; that of the default stream where it says none."""
-        own = None if self.library is None else self.library.stream(sys.modules[self.library.name])
-        return _handle(own or 0)
 
     def multiply_into(self, a: View, b: View, out: Any, kind: Kind, more: Sequence[Any], shape: Shape) -> None:
         """Launch out = a b, once for each matrix, and copies of operands that no kernel reads in place.
@@ -284,6 +316,14 @@ class CudaArrays:
             out.launches = found
         else:
             found.issue(stream)
+            if any(x.is_lent for x in (a, b, *rest) if isinstance(x, View)):
+                current.wait(stream)
+
+
+def current_stream(library: Library | None) -> int:
+    """The handle of the stream that a library uses now; that of the default stream where it says none."""
+    own = None if library is None else library.stream(sys.modules[library.name])
+    return _handle(own or 0)
 
 
 def stream_of(library: Library | None, said: Sequence[int | None]) -> int:

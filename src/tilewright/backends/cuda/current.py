@@ -54,6 +54,14 @@ def stream(handle: int) -> Any:
     return names().Stream.from_handle(handle)
 
 
+def wait(stream: Any) -> None:
+    """Wait for a stream's work.
+
+    Raises DeviceError: the work failed.
+    """
+    check(driver().cuStreamSynchronize(stream.handle), "waiting for the product")
+
+
 def driver() -> Any:
     """The driver's calls."""
     module = sys.modules.get(_DRIVER)

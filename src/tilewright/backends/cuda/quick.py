@@ -16,9 +16,18 @@ from typing import Any
 import numpy as np
 
 from tilewright.backends.cuda import current, products
-from tilewright.backends.cuda.arrays import Library, Noted, library_of, negated, of_jax, stream_of, view
+from tilewright.backends.cuda.arrays import (
+    Library,
+    Noted,
+    interface,
+    library_of,
+    negated,
+    of_jax,
+    stream_of,
+    view,
+)
 from tilewright.backends.cuda.launches import EPILOGUE, OPERANDS, RESULT, Launches
-from tilewright.errors import TilewrightError
+from tilewright.errors import ArgumentTypeError, TilewrightError
 from tilewright.programs.host_arrays import span
 
 #: Shape, strides and dtype, as in the interface, the library's name of a dtype that NumPy lacks, and the bytes by which
@@ -80,8 +89,9 @@ def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any]) -> Any
     found = _interfaces(library, values)
     if found is None:
         return None
-    layouts = tuple([_layout(value, interface) for value, interface in found])
-    kept = _kept(layouts, out is not None, current.identity(), rules)
+    made = out is None
+    layouts: Any = tuple([_layout(value, described) for value, described in found])
+    kept = None if None in layouts else _kept(layouts, out is not None, current.identity(), rules)
     if kept is None:
         return None
     if out is None:
@@ -89,12 +99,15 @@ def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any]) -> Any
             return None
         out = library.empty(sys.modules[library.name], a, kept.shape, kept.dtype)
         found.insert(2, (out, out.__cuda_array_interface__))
-    at = [interface["data"][0] or 0 for _, interface in found]
+    at = [described["data"][0] or 0 for _, described in found]
     if found[2][1]["data"][1] or at[2] % _APART != kept.lead or _overlaps(kept.spans, at):
         return None
-    said = [interface.get("stream") for _, interface in found]
-    kept.launches.issue(current.stream(stream_of(library, said)), [one - one % _APART for one in at])
-    return out
+    said = [described.get("stream") for _, described in found]
+    stream = current.stream(stream_of(library, said))
+    kept.launches.issue(stream, [one - one % _APART for one in at])
+    if any("lent" in described for _, described in found):
+        current.wait(stream)
+    return library.result(sys.modules[library.name], out) if made and library is not None else out
 
 
 def forget() -> None:
@@ -106,22 +119,25 @@ def forget() -> None:
 def _interfaces(library: Library | None, values: list[Any]) -> list[tuple[Any, dict[str, Any]]] | None:
     """Arrays with their interfaces; None if one has none, or does not mean what its interface says."""
     try:
-        found = [(one, one.__cuda_array_interface__) for one in values]
+        if sys.modules.get("jax") is None or not any(map(of_jax, values)):
+            return [(one, one.__cuda_array_interface__) for one in values]
     except AttributeError:
-        return None
+        pass  # DLPack may describe it
     except RuntimeError:  # torch's, of a tensor that requires a gradient
-        try:
-            values = [library.plain(sys.modules[library.name], one) for one in values] if library else values
-            found = [(one, one.__cuda_array_interface__) for one in values]
-        except (AttributeError, RuntimeError):
-            return None
-    return found
+        values = [library.plain(sys.modules[library.name], one) for one in values] if library else values
+    try:
+        return [(one, interface(one, library)) for one in values]
+    except (ArgumentTypeError, AttributeError, RuntimeError):
+        return None
 
 
-def _layout(value: Any, interface: dict[str, Any]) -> _Layout:
-    kind, steps, at = interface["typestr"], interface.get("strides"), interface["data"][0]
+def _layout(value: Any, described: dict[str, Any]) -> _Layout | None:
+    """An array's layout; None if it has a mask."""
+    if described.get("mask") is not None:
+        return None
+    kind, steps, at = described["typestr"], described.get("strides"), described["data"][0]
     name = str(getattr(value, "dtype", kind)) if "V" in kind else ""
-    return tuple(interface["shape"]), None if steps is None else tuple(steps), kind, name, (at or 0) % _APART
+    return tuple(described["shape"]), None if steps is None else tuple(steps), kind, name, (at or 0) % _APART
 
 
 def _overlaps(spans: Sequence[tuple[int, int]], at: Sequence[int]) -> bool:
