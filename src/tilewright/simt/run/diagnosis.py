@@ -217,8 +217,13 @@ class Diagnosis:
 
 
 def _called_too_deep(diagnosis: Diagnosis, fault: Fault) -> KernelError:
-    depth = diagnosis.launch.limits.call_depth
-    return LimitError(f"{fault.about['kernel']}: calls went deeper than {depth} {fault.at}", **fault.about)
+    depth, layout = diagnosis.launch.limits.call_depth, diagnosis.translation.layout
+    return LimitError(
+        f"{fault.about['kernel']}: calls went deeper than {depth}, or needed more than "
+        f"{layout.stack_start - layout.frame_bytes:,} bytes of local memory or the host's stack, {fault.at}; call less "
+        "deeply, or raise `Limits.call_depth` and `Limits.stack_bytes` (in a program cudaLimitStackSize)",
+        **fault.about,
+    )
 
 
 def _called_nothing(diagnosis: Diagnosis, fault: Fault) -> KernelError:

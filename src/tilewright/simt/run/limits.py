@@ -18,6 +18,8 @@ CALL_DEPTH_MAX = 2**31 - 1
 STACK_BYTES_MAX = 512 << 10
 #: Part of local memory that is kept for other uses than the stack.
 _STACK_BYTES_ASKED_MAX = STACK_BYTES_MAX // 2
+#: The least that a call takes of a GPU's stack: its return address, aligned.
+_FRAME_BYTES = 16
 #: Each count: its field, its maximum, whether it may be None, and the remedy for a wrong value.
 _COUNTS = (
     ("instructions", UNLIMITED, True, "leave it out for no limit"),
@@ -43,7 +45,8 @@ class Limits:
     threads : int, optional
         Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
     stack_bytes : int
-        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default.
+        Local memory of a thread for what it allocates on its stack (`alloca`), 8,192 bytes by default; where nothing
+        is allocated, of called functions that are not inlined, which get at least 65,536.
 
     Raises
     ------
@@ -63,13 +66,16 @@ class Limits:
     stack_bytes: int = STACK_BYTES
 
     def with_stack(self, asked_bytes: int) -> Limits:
-        """The same limits with at least `asked_bytes` for a thread's stack, as far as a GPU has them.
+        """The same limits with a stack of at least `asked_bytes`, as far as a GPU has them, and calls as deep.
 
-        >>> Limits().with_stack(1024).stack_bytes, Limits().with_stack(65_536).stack_bytes
-        (8192, 65536)
+        >>> Limits().with_stack(1024) == Limits(), Limits().with_stack(65_536)
+        (True, Limits(instructions=None, seconds=None, call_depth=4096, threads=None, stack_bytes=65536))
         """
         asked_bytes = min(asked_bytes, _STACK_BYTES_ASKED_MAX)
-        return replace(self, stack_bytes=asked_bytes) if asked_bytes > self.stack_bytes else self
+        if asked_bytes <= self.stack_bytes:
+            return self
+        depth = max(self.call_depth, asked_bytes // _FRAME_BYTES)
+        return replace(self, stack_bytes=asked_bytes, call_depth=depth)
 
     def __post_init__(self) -> None:
         """Refuse invalid limits."""

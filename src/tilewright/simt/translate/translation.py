@@ -137,7 +137,8 @@ def _translate(
         if stacked := stack.is_used([function, *called.values()]):
             function, called = stack.passing(function), _called(module, function, stacked=True)
         layout = lay_out(module, function, gap, called.values())
-    layout.stack_start = layout.local_bytes = layout.local_bytes + STACK_BYTES * bool(called)
+    frames = STACK_BYTES if stacked else max(STACK_BYTES, launch.stack_bytes)
+    layout.stack_start = layout.local_bytes = layout.local_bytes + frames * bool(called)
     layout.local_bytes += launch.stack_bytes * stacked
     main = _emitter(module, function, layout, launch, instruments, host)
     main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}

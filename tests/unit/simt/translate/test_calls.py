@@ -93,18 +93,26 @@ def test_calls_too_deep(depth):
     program = kernel(f"setp.ne.u32 %p1, %gid, 41; @%p1 exit; {call('down', '%r1', '0')} st.global.u32 [%at], %r1;",
                      module=ENDLESS)  # fmt: skip
     with pytest.raises(
-        LimitError, match=rf"k: calls went deeper than {depth} in block \(1, 0, 0\), thread \(9, 0, 0\)"
+        LimitError,
+        match=rf"k: calls went deeper than {depth}, .* in block \(1, 0, 0\), thread \(9, 0, 0\).*; call less",
     ):
         run(program, np.zeros(64, np.uint32), grid=2, limits=Limits(call_depth=depth))
 
 
-def test_a_recursion_as_deep_as_allowed():
+@pytest.mark.parametrize(("calls", "frame_bytes"), [(200, 4), (3000, 4), (400, 400)])
+def test_a_recursion_as_deep_as_allowed(calls, frame_bytes):
+    """A program that sets a larger stack on a GPU may call more deeply, or with larger frames."""
     module = """.func (.param .b32 result) sum(.param .b32 n) { .reg .b32 %r<9>; .reg .pred %p<3>;
-ld.param.u32 %r1, [n]; mov.u32 %r3, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE; sub.u32 %r2, %r1, 1; CALL
+.local .b8 own[BYTES]; ld.param.u32 %r1, [n]; mov.u32 %r3, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE;
+sub.u32 %r2, %r1, 1; CALL
 DONE: add.u32 %r3, %r3, %r1; st.param.b32 [result], %r3; ret; }
-""".replace("CALL", call("sum", "%r3", "%r2"))
-    got = words(f"mov.u32 %r1, 200; {call('sum', '%r2', '%r1')} st.global.u32 [%at], %r2;", 32, module=module)
-    assert got.tolist() == [200 * 201 // 2] * 32
+""".replace("CALL", call("sum", "%r3", "%r2")).replace("BYTES", str(frame_bytes))
+    body = f"mov.u32 %r1, {calls}; {call('sum', '%r2', '%r1')} st.global.u32 [%at], %r2;"
+    got = words(body, 32, module=module, limits=Limits().with_stack(1024 if calls == 200 else 200_000))
+    assert got.tolist() == [calls * (calls + 1) // 2] * 32
+    if calls > 200:
+        with pytest.raises(LimitError, match=r"deeper than 512, or needed more than 65,536 bytes"):
+            words(body, 32, module=module)
 
 
 TABLE = (
