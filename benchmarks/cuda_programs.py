@@ -1,4 +1,4 @@
-"""Runs 40 public CUDA programs, unmodified, on the simulated GPU, and says which run and report success.
+"""Runs 70 public CUDA programs, unmodified, on the simulated GPU, and says which run and report success.
 
     python benchmarks/cuda_programs.py FOLDER [--kept FOLDER] [--seconds 300] [--only NAME] [--skip NAME] [--gpu h100]
 

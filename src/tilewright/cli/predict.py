@@ -85,7 +85,7 @@ def _of_program(
             raise ArgumentValueError(
                 f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {launched}"
             )
-        console.note("nothing to predict: the program launched no kernel of numba.cuda")
+        console.note("nothing to predict: the program launched no kernel")
     if json:
         console.document(report.program_document(found, failed, ended))
     elif found:

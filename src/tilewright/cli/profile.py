@@ -82,11 +82,11 @@ def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: i
 
     of = f" of {kernel}" if kernel else ""
     if ended.error is not None:
-        wanted = f"launch {number}{of}" if number is not None else kernel or "a kernel of numba.cuda"
+        wanted = f"launch {number}{of}" if number is not None else kernel or "a kernel"
         console.note(f"nothing to profile: the program ended before it launched {wanted}")
     elif not seen.launches and kernel is None and number is None:
         own = " itself" if ended.children_launched else ""
-        console.note(f"nothing to profile: the program{own} launched no kernel of numba.cuda")
+        console.note(f"nothing to profile: the program{own} launched no kernel")
     elif kernel is not None and kernel not in seen.kernels:
         launched = ", ".join(seen.kernels) or "none"
         raise ArgumentValueError(

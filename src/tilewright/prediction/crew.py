@@ -122,7 +122,7 @@ class Watched:
 
 
 def watched(alone: Alone) -> Watched | None:
-    """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier.
+    """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier, or for other blocks.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def watched(alone: Alone) -> Watched | None:
     LimitError
             The block does more than can be recorded.
     """
-    if not _waits(alone.launch.program.ptx):
+    if not _waits(alone.launch.program.ptx) or alone.waits((Roles(),)):
         return None
     found: RolesResult = alone.run(Part(0), (Roles(),)).results["roles"]
     if not found.complete:

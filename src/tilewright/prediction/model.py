@@ -64,8 +64,9 @@ class Model:
             return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline)
         if any(opcodes.row(one.name).operation for one in code):
             raise CompileError(
-                f"{program.name} waits for mbarriers, so a prediction must run one of its blocks (got only counts); "
-                "use `tilewright predict` or `tilewright.predict`"
+                f"{program.name} waits for mbarriers, so a prediction must run one of its blocks alone (got only "
+                "counts); use `tilewright predict` or `tilewright.predict`, and a kernel whose blocks do not wait for "
+                "each other"
             )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
         paths, warps = walk.paths(ways, found, deadline), max(1, round(work.block_warps * working))

@@ -293,6 +293,22 @@ def test_kernels_with_calls_branches_and_local_memory_have_a_time(gpu: str) -> N
     assert found.instructions_per_clock > 0.01
 
 
+def test_a_block_with_mbarriers_does_not_run_alone_where_it_waits_for_the_grid() -> None:
+    text = r"""#include <cooperative_groups.h>
+        #include <cuda/barrier>
+        extern "C" __global__ void k(int *x) {
+            __shared__ cuda::barrier<cuda::thread_scope_block> all;
+            if (threadIdx.x == 0) init(&all, blockDim.x);
+            __syncthreads();
+            atomicAdd(x, 1);
+            all.arrive_and_wait();
+            cooperative_groups::this_grid().sync();
+            x[1 + blockIdx.x] = x[0]; }"""
+    program, x = tw.programs.Program.from_cuda(text, "k", cc=(9, 0)), np.zeros(5, np.int32)
+    with pytest.raises(CompileError, match="waits for mbarriers, so a prediction must run one of its blocks alone"):
+        tw.predict(program, 4, 32, (x,), gpu="h100", cooperative=True)
+
+
 def test_every_form_of_launch_takes_the_same_options() -> None:
     """Arguments stay as they are where blocks stand for the others, in memory of one's own too."""
     text = 'extern "C" __global__ void twice(int *x) { x[blockIdx.x * 64 + threadIdx.x] *= 2; }'

@@ -331,11 +331,16 @@ class Alone:
         changed = self._changed() if self._changed else ()
         return frozenset(changed) - {self._placed.params_address}
 
+    def waits(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may wait for blocks of other clusters."""
+        job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
+        return self.launch.cooperative or job.ready.translation.waits_for_blocks
+
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
         """Whether blocks may run without the others: no block waits for another or prints."""
         job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
-        waits = self.launch.cooperative or math.prod(job.launch.cluster or ()) > 1
-        return not (waits or job.ready.translation.waits_for_blocks or job.ready.translation.prints)
+        clustered = math.prod(job.launch.cluster or ()) > 1
+        return not (clustered or self.waits(instruments) or job.ready.translation.prints)
 
     def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
         """Run blocks.
