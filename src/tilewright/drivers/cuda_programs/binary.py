@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.drivers.cuda_programs import fatbin
+from tilewright.drivers.cuda_programs import closed, fatbin
 from tilewright.drivers.target import NoProgramError
 from tilewright.errors import CompileError
 
@@ -31,16 +31,17 @@ def is_binary(path: Path) -> bool:
         return False
 
 
-def check(path: Path) -> None:
-    """Reject a program that cannot run on a simulated GPU.
+def check(path: Path) -> list[str]:
+    """Reject a program that cannot run on a simulated GPU; return what in it will fail.
 
     Raises NoProgramError: it has only machine code for GPUs, or it contains a runtime that cannot be replaced.
 
     """
     data = path.read_bytes()
     sections = _sections(data)
+    failing = [reason for name in closed.files(data) if (reason := closed.refusal(name))]
     if _FATBIN not in sections:
-        return  # it may load its kernels, or they are in libraries
+        return failing  # it may load its kernels, or they are in libraries
     start, size = sections[_FATBIN][1:]
     try:
         images = list(fatbin.images(data[start : start + size]))
@@ -58,6 +59,7 @@ def check(path: Path) -> None:
             f"{path} must let the CUDA runtime be replaced (got one linked in, without a symbol table); build it with "
             "nvcc -cudart shared, or without strip and -s"
         )
+    return failing
 
 
 def _sections(data: bytes) -> Mapping[str, tuple[int, int, int]]:

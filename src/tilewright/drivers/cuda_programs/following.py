@@ -35,7 +35,6 @@ def run_followed(
 
     Raises NoProgramError: it cannot be read, or cannot run here; MissingExtraError, CompileError: it cannot be
     compiled.
-    compiled.
     """
     path = Path(text)
     library = process.library()
@@ -45,7 +44,8 @@ def run_followed(
             if path.suffix == ".cu":
                 made, name = source.compiled(path, device.record, library, folder), str(path.with_suffix(""))
             else:
-                binary.check(path)
+                for reason in binary.check(path):
+                    process.report(f"{path} uses {reason}: its calls will fail")
                 made, name = path, text
             return process.run(library, made, argv, device, name)
     finally:

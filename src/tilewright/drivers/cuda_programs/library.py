@@ -23,6 +23,9 @@ from tilewright.waiting import announced
 
 #: File names of the libraries in programs; all are this library.
 NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1")
+#: Versions of symbols that programs ask of the runtime. All our symbols have none and serve each, but the loader prints
+#: a warning if a library lacks a version.
+_VERSIONS = "\n".join(f"libcudart.so.{version} {{}};" for version in ("11.0", "12", "13"))
 _ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
 #: Functions that `local.hpp` defines.
 _LOCAL = re.compile(r"^extern \"C\" .*?(\w+)\(", re.MULTILINE)
@@ -68,7 +71,7 @@ def built(names: Sequence[str]) -> Library:
 
     """
     functions = answered(names)
-    sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions)}
+    sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
     for name in ("client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(upkeep.PROGRAMS) or private.temporary_folder()
@@ -103,7 +106,8 @@ def _compiled(sources: dict[str, str]) -> bytes:
         run([compiler(), "-std=c++17", *flags, "-c", "answered.cpp", "-o", "answered.o"], work)
         run([compiler(), "-x", "c", *flags, "-c", "refused.c", "-o", "refused.o"], work)
         objects = ["answered.o", "refused.o", "-lpthread", "-ldl"]
-        run([compiler(), "-shared", "-Wl,-soname,libcudart.so.13", "-o", "made", *objects], work)
+        versions = "-Wl,--version-script=versions.map"
+        run([compiler(), "-shared", "-Wl,-soname,libcudart.so.13", versions, "-o", "made", *objects], work)
         return (work / "made").read_bytes()
 
 

@@ -99,7 +99,7 @@ class Served:
         credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process = struct.unpack("3i", credentials)[0]
         if process not in self._runtimes:
-            self._runtimes[process] = Runtime(self._gpu, process, report=_report)
+            self._runtimes[process] = Runtime(self._gpu, process, report=report)
         return self._runtimes[process]
 
     def _answer(self, caller: Caller) -> None:
@@ -110,7 +110,8 @@ class Served:
             caller.channel.close()
 
 
-def _report(text: str) -> None:
+def report(text: str) -> None:
+    """Print a line of ours on standard error."""
     print(f"tilewright: {text}", file=sys.stderr, flush=True)
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright.drivers.cuda_programs import closed
 from tilewright.drivers.cuda_programs.library import Library, compiler
 from tilewright.errors import CompileError
 from tilewright.machine.gpu import Gpu
@@ -16,14 +17,11 @@ from tilewright.programs.program import OLDEST_CC
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA programs"
-#: Headers of closed libraries, with the libraries' names.
-_CLOSED = {
-    "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE",
-    "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
-}  # fmt: skip
 #: Compiler options for the headers that its wheels lack.
 HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
 _NO_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
+#: What a linker lacks: a library, what a library calls, or a function.
+_NOT_LINKED = re.compile(r"cannot find (-l\w+)|([\w./-]+\.so[.\d]*): undefined reference|undefined reference to `(\w+)")
 
 
 def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Sequence[str] = ()) -> Path:
@@ -56,11 +54,9 @@ def architecture(gpu: Gpu) -> str:
 
 
 def _why(source: Path, said: str) -> str:
-    header = _NO_HEADER.search(said)
-    closed = next((n for key, n in _CLOSED.items() if header and Path(header[1]).name.startswith(key)), None)
-    if closed is not None and header is not None:
-        return (
-            f"{source}: includes {header[1]}, of {closed}, a library in machine code, which no simulated GPU runs; "
-            "remove its calls, or replace them by kernels"
-        )
+    for verb, missing in (("includes", _NO_HEADER), ("uses", _NOT_LINKED)):
+        for names in missing.findall(said):
+            name = names if isinstance(names, str) else next(filter(None, names))
+            if reason := closed.refusal(name):
+                return f"{source}: {verb} {reason}; remove its calls, or replace them by kernels"
     return f"nvcc refused {source}:\n{said.strip()}"

@@ -220,6 +220,39 @@ def test_source_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     ran = tilewright("run", str(tmp_path / "wrong.cu"))
     assert ran.returncode == 2
     assert "includes cublas_v2.h, of cuBLAS" in ran.stderr
+    (tmp_path / "wrong.cu").write_text(
+        'extern "C" int curandCreateGenerator(); int main() { curandCreateGenerator(); }'
+    )
+    ran = tilewright("run", str(tmp_path / "wrong.cu"))
+    assert ran.returncode == 2
+    assert "uses curandCreateGenerator, of cuRAND, a library in machine code" in ran.stderr
+
+
+def test_a_binary_that_uses_a_closed_library_is_told_so(binary: Path, tmp_path: Path) -> None:
+    using = tmp_path / "using"
+    using.write_bytes(binary.read_bytes() + b"libcublasLt.so.13\0")
+    using.chmod(0o700)
+    ran = tilewright("run", str(using))
+    assert f"{using} uses libcublasLt.so.13, of cuBLAS" in said(ran)[0]
+    assert ran.stdout.startswith("before")
+
+
+@pytest.mark.parametrize("version", ["12", "13"])
+def test_a_program_of_a_shared_runtime_runs_without_remarks(version: str, tmp_path: Path) -> None:
+    """The vendor's runtimes give their symbols a version, which the loader asks of ours."""
+    name = f"libcudart.so.{version}"
+    (tmp_path / "map").write_text(f"{name} {{ global: *; }};")
+    (tmp_path / "stub.c").write_text("int cudaGetDeviceCount(int *count) { return 1; }")
+    (tmp_path / "main.c").write_text(
+        "#include <stdio.h>\nint cudaGetDeviceCount(int *); int main(void)"
+        '{ int n, e = cudaGetDeviceCount(&n); printf("%d %d\\n", e, n); }'
+    )
+    script, soname = f"-Wl,--version-script={tmp_path / 'map'}", f"-Wl,-soname,{name}"
+    words = ["gcc", "-shared", "-fPIC", script, soname, "-o", name, "stub.c"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-o", "main", "main.c", name], cwd=tmp_path, check=True)
+    ran = tilewright("run", str(tmp_path / "main"))
+    assert (ran.stdout, said(ran)) == ("0 1\n", [])
 
 
 @pytest.mark.volume

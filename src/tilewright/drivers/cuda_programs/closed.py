@@ -1,0 +1,29 @@
+"""NVIDIA's closed libraries: they contain machine code for GPUs, which no simulated GPU runs."""
+
+from __future__ import annotations
+
+import re
+
+#: How names of headers, files and functions begin, with the libraries' names.
+_LIBRARIES = {
+    "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
+}  # fmt: skip
+_FILE = re.compile(rb"lib(?:" + "|".join(_LIBRARIES).encode() + rb")\w*\.so[.\d]*")
+
+
+def refusal(name: str) -> str | None:
+    """What a header, file or function belongs to, and why that cannot run; None if it is of no closed library.
+
+    >>> refusal("libcurand.so.10")
+    'libcurand.so.10, of cuRAND, a library in machine code, which no simulated GPU runs'
+    """
+    name = name.rpartition("/")[2]
+    start = name.removeprefix("-l").removeprefix("lib")
+    found = next((library for key, library in _LIBRARIES.items() if start.startswith(key)), None)
+    return found and f"{name}, of {found}, a library in machine code, which no simulated GPU runs"
+
+
+def files(data: bytes) -> list[str]:
+    """The closed libraries' files that a program names."""
+    return sorted({name.decode() for name in _FILE.findall(data)})
