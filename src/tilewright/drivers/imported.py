@@ -22,7 +22,8 @@ from tilewright.programs.numba_names import put, put_back
 #: Package -> our module with `rows`, and with `registered` if more must be installed.
 PACKAGES = MappingProxyType(
     {
-        "torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names",
+        "torch": "tilewright.drivers.torch_cuda.names",
+        "torch._dynamo": "tilewright.drivers.torch_cuda.compiling", "triton": "tilewright.drivers.triton_cuda.names",
         "cupy": "tilewright.drivers.cupy_cuda.names", "cupy.cuda.jitify": "tilewright.drivers.cupy_cuda.jitify",
         "cuda.core": "tilewright.drivers.cuda_python.compiling",
         "cuda.bindings.nvrtc": "tilewright.drivers.cuda_python.nvrtc",
@@ -77,14 +78,20 @@ class Packages:
             self._held.pop()._destroy()
 
 
+def _is_loaded(name: str) -> bool:
+    """Whether a package and those around it are loaded: None blocks an import, and a program's stand-in has no spec."""
+    around = name.rpartition(".")[0]
+    own = getattr(sys.modules.get(name), "__spec__", None) is not None
+    return own and (not around or _is_loaded(around))
+
+
 @contextmanager
 def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
     """Install the simulated GPU in packages of the table, and in code that calls the driver in C, for a time."""
     serve()
     packages = Packages(gpu)
     for name in PACKAGES:
-        # None blocks an import, and a program's stand-in for a package has no spec.
-        if getattr(sys.modules.get(name), "__spec__", None) is not None:
+        if _is_loaded(name):
             packages.put(name)
     sys.meta_path.insert(0, packages)
     try:

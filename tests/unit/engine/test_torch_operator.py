@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 from tilewright.torch import matmul  # noqa: E402  # torch may be missing
 
+# Of forward mode: torch.jit reads the source of torch's functions, some of which a simulated GPU replaces.
+importlib.import_module("torch._decomp.decompositions_for_jvp")
 SHAPES = [((5, 4), (4, 3)), ((4,), (4, 3)), ((5, 4), (4,)), ((4,), (4,)), ((2, 1, 5, 4), (3, 4, 2))]
 
 
@@ -87,7 +90,7 @@ def test_fake_tensors_have_the_dtypes_of_products() -> None:
 
 
 def test_it_is_traced_for_tensors_on_a_gpu_that_is_not_there() -> None:
-    """`torch.compile` traces with such tensors; it does not take those of a simulated GPU."""
+    """`torch.compile` traces with such tensors on a machine with a GPU."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -111,6 +114,35 @@ def gpu() -> Iterator[Any]:
     pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
     with tw.simulated_gpu("a100") as device:
         yield device
+
+
+def test_compiled_functions_take_the_tensors_of_a_simulated_gpu() -> None:
+    """They run as written, and are compiled again once no simulated GPU is in place."""
+    pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+    compiled = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compiled.append(graph)
+        return graph.forward
+
+    @torch.compile(fullgraph=True, backend=backend)  # type: ignore[untyped-decorator]
+    def layer(x: Any, w: Any) -> Any:
+        return matmul(x, w).relu() * 2
+
+    a, b = drawn(8, 16), drawn(16, 4)
+    for _ in range(2):
+        with tw.simulated_gpu("a100") as gpu:
+            x, w = a.cuda().requires_grad_(), b.cuda()
+            before = gpu.launches
+            found = layer(x, w)
+            assert (gpu.launches, found.device.type, compiled) == (before + 1, "cuda", [])
+            assert torch.equal(found.detach().cpu(), matmul(a, b).relu() * 2)
+            found.sum().backward()
+            assert x.grad.device.type == "cuda"
+            module = torch.compile(torch.nn.Linear(16, 4).cuda(), fullgraph=True)
+            assert module(x).device.type == "cuda"
+    layer(a, b)
+    assert len(compiled) == 1
 
 
 @pytest.mark.parametrize("multiply", [matmul, tw.matmul], ids=["operator", "plain"])
@@ -147,6 +179,26 @@ def test_dtypes_of_tensors_on_a_gpu(gpu: Any, kind: str, order: Any) -> None:
     assert found.is_cuda and found.dtype == matmul(a, b).dtype
     expected = values[0] @ values[1]
     np.testing.assert_array_equal(found.cpu().to(torch.int64), expected != 0 if kind == "bool" else expected)
+
+
+def test_tangents_follow_products_of_known_layouts(gpu: Any) -> None:
+    from torch.autograd import forward_ad
+
+    x, y, tangent = (drawn(6, 6).cuda() + place for place in range(3))
+    tw.matmul(x, y)
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(tw.matmul(forward_ad.make_dual(x, tangent), y))
+        assert torch.equal(found.tangent.cpu(), tw.matmul(tangent, y).cpu())
+
+
+def test_weights_are_multiplied_past_the_rules_where_nothing_is_recorded(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, weight = drawn(6, 6).cuda(), torch.nn.Parameter(drawn(6, 6).cuda())
+    with torch.no_grad():
+        expected = tw.matmul(x, weight).cpu()
+        monkeypatch.setattr("tilewright.engine.device_arrays._by_rules", None)
+        assert torch.equal(tw.matmul(x, weight).cpu(), expected)
 
 
 def test_torchs_stream_has_the_launch(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
