@@ -298,7 +298,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     options.until = time.time() + options.seconds
     _keep([log.read(), *([_recorded(options.resume)] if options.resume else [])], log.path)
     for name in ("about", *(options.stage or STAGES)):
-        again = True
+        again, begun = True, time.time()
         while again and time.time() < options.until:
             known = log.path.stat().st_size if log.path.exists() else 0
             code, said = _process(name, options)
@@ -309,6 +309,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             if code and not grown:
                 log.add(stage=name, item="", result={"error": f"the stage's process ended with {code}: {said}"})
             _replace(options.out, log.read())
+        options.took[name] = time.time() - begun
     return log.read()
 
 
@@ -383,7 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
     options = parser.parse_args(given)
-    options.given = given
+    options.given, options.took = given, {}
     if options.resume and not options.resume.exists():
         parser.error(f"--resume must be a recording or a log (got {options.resume}, which is not there)")
     try:
@@ -403,7 +404,8 @@ def _run(options: argparse.Namespace) -> int:
         errors = {item: one["error"] for item, one in items.items() if "error" in one}
         refused = {item: one["refused"] for item, one in items.items() if "refused" in one}
         failed += len(errors)
-        print(f"{stage}: {len(items)} items, {len(errors)} failed, {len(refused)} not possible here")
+        took = f" in {options.took[stage]:.0f} s" if stage in options.took else ""
+        print(f"{stage}: {len(items)} items{took}, {len(errors)} failed, {len(refused)} not possible here")
         for item, said in list((errors | refused).items())[:10]:
             print(f"  {item}: {said}")
     return bool(failed)

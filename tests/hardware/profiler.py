@@ -37,7 +37,8 @@ def find() -> str | None:
 
 def command(ncu: str, *program: str) -> list[str]:
     """The command that runs a program under the profiler and prints a table, one row a launch."""
-    return [ncu, "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(METRICS.values()), *program]
+    plain = ["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]  # counts need no fixed clock
+    return [ncu, *plain, "--metrics", ",".join(METRICS.values()), *program]
 
 
 def read(text: str) -> list[dict[str, float]]:

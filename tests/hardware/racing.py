@@ -5,8 +5,10 @@ Data are random normal numbers: a GPU's clock depends on them. Each sample is th
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import measure
@@ -130,22 +132,42 @@ def _tensors(given: Operands) -> list[list[Any]]:
     return [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
 
 
-def _torch(given: Operands, *, tf32: bool = False) -> _Library:
+def _torch(given: Operands, *, tf32: bool = False, by_columns: bool = False) -> _Library:
+    """Torch's product; `by_columns` is the layout of B that cuBLAS wants for 8-bit numbers."""
     import torch
 
-    pairs = _tensors(given)
+    is_float8 = given.dtype.startswith("float8")
+    pairs, one = _tensors(given), torch.ones((), device="cuda")
+    if by_columns or is_float8:  # which takes no other
+        pairs = [[a, b.t().contiguous().t()] for a, b in pairs]
 
     def call(a: Any, b: Any) -> Any:
         torch.backends.cuda.matmul.allow_tf32 = tf32
         if given.dtype == "int8":
             return torch._int_mm(a, b)
-        if given.dtype.startswith("float8"):
-            one = torch.ones((), device="cuda")
-            return torch._scaled_mm(a, b.t().contiguous().t(), one, one, out_dtype=torch.float32)
+        if is_float8:
+            return torch._scaled_mm(a, b, one, one, out_dtype=torch.float32)
         return torch.matmul(a, b)
 
     calls = [lambda a=a, b=b: call(a, b) for a, b in pairs]
-    return _Library(calls, lambda c: c.double().cpu().numpy())
+    return _Library(calls, _fetched)
+
+
+def _fetched(c: Any) -> np.ndarray:
+    found: np.ndarray = (c.double() if c.is_floating_point() else c).cpu().numpy()
+    return found
+
+
+def _torch_float64(given: Operands) -> _Library:
+    """The product of integers that torch's developers advise: exact as long as sums stay below 2^53."""
+    pairs = _tensors(given)
+    return _Library([lambda a=a, b=b: (a.double() @ b.double()).to(a.dtype) for a, b in pairs], _fetched)
+
+
+def _torch_host(given: Operands) -> _Library:
+    """The only product of integers that torch has itself: the host's, with copies there and back."""
+    pairs = _tensors(given)
+    return _Library([lambda a=a, b=b: (a.cpu() @ b.cpu()).cuda() for a, b in pairs], _fetched)
 
 
 def _cupy(given: Operands) -> _Library:
@@ -158,12 +180,29 @@ def _cupy(given: Operands) -> _Library:
 def _triton(given: Operands) -> _Library:
     from triton_product import product
 
-    return _Library([lambda a=a, b=b: product(a, b) for a, b in _tensors(given)], lambda c: c.double().cpu().numpy())
+    return _Library([lambda a=a, b=b: product(a, b) for a, b in _tensors(given)], _fetched)
 
 
-#: Peers of a dtype: cuBLAS multiplies floats in torch and CuPy; integers are CuPy's own kernel.
-PEERS: dict[str, Callable[[Operands], _Library]] = {
-    "torch": _torch, "torch tf32": lambda given: _torch(given, tf32=True), "cupy": _cupy, "triton": _triton,
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A product of another library."""
+
+    make: Callable[[Operands], _Library]
+    dtype: str = ""  #: Of operands, if it is for one alone.
+    most: float = math.inf  #: Multiply-adds; more take minutes.
+
+    def fits(self, dtype: str, shape: tuple[int, int, int]) -> bool:
+        """Whether it takes part in a race."""
+        return self.dtype in ("", dtype) and math.prod(shape) <= self.most
+
+
+#: Peers: cuBLAS multiplies floats in torch and CuPy; integers are CuPy's own kernel. On a GPU torch has no product of
+#: int32 (`"addmm_cuda" not implemented for 'Int'`, pytorch/pytorch issue 44428), so two others are measured.
+PEERS = {
+    "torch": Peer(_torch), "torch tf32": Peer(lambda given: _torch(given, tf32=True), "float32"),
+    "torch by columns": Peer(lambda given: _torch(given, by_columns=True), "int8"),
+    "torch float64": Peer(_torch_float64, "int32"), "torch on the host": Peer(_torch_host, "int32", 1024**3),
+    "cupy": Peer(_cupy), "triton": Peer(_triton),
 }  # fmt: skip
 
 
@@ -178,9 +217,7 @@ def race(
     given, found = Operands(dtype, *shape), dict(parts.refused)
     ready: dict[str, tuple[Call, int, int]] = {}
     contenders = dict(rungs(given, cc)) | {
-        name: lambda make=make: make(given)
-        for name, make in PEERS.items()
-        if name != "torch tf32" or dtype == "float32"
+        name: lambda make=peer.make: make(given) for name, peer in PEERS.items() if peer.fits(dtype, shape)
     }
 
     def tried(name: str, step: Callable[[], dict[str, Any]]) -> None:

@@ -198,11 +198,11 @@ def test_a_contender_that_fails_is_left_out_and_the_others_race(
     monkeypatch.setattr(measure, "works", lambda: next(works))
     monkeypatch.setattr(racing, "measure", measure)
     monkeypatch.setattr(racing, "DTYPES", ("float32",))
-    monkeypatch.setattr(racing, "PEERS", {
+    monkeypatch.setattr(racing, "PEERS", {name: racing.Peer(make) for name, make in {
         "own": failing("own", LookupError("at 9:16:\n  dot(a, b)\n  unsupported")),
         "ends": failing("ends", SystemExit(9)),
         "breaks": failing("breaks", RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")), "works": _Copied,
-    })  # fmt: skip
+    }.items()})  # fmt: skip
     out = tmp_path / "found.json"
     more = [word for name in racing.PEERS for word in ("--only", name)]
     assert measure.main(["--out", str(out), *OPTIONS, *more, "--stage", "race"]) == 0
@@ -225,6 +225,31 @@ def test_torch_and_triton_race(simulated: Any, tmp_path: Path, kind: str) -> Non
     assert set(found) == {"torch", "triton"}
     for one in found.values():
         assert (len(one["samples"]), one["error"] < 2e-3) == (7, True)
+
+
+def test_peers_of_integers_are_exact(gpu_of_torch: None) -> None:
+    for kind, names in (
+        ("int32", ["torch", "torch float64", "torch on the host"]), ("int8", ["torch", "torch by columns"])
+    ):  # fmt: skip
+        given = racing.Operands(kind, 32, 24, 40)
+        for name in names:
+            product = racing.PEERS[name].make(given)
+            product(0)
+            assert given.error(product.result()) == 0
+    peers = {
+        kind: [name for name, peer in racing.PEERS.items() if peer.fits(kind, (4096,) * 3)]
+        for kind in ("int8", "int32")
+    }
+    assert peers == {
+        "int8": ["torch", "torch by columns", "cupy", "triton"], "int32": ["torch", "torch float64", "cupy", "triton"],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def gpu_of_torch() -> Iterator[None]:
+    pytest.importorskip("torch", reason="not run: torch is not installed")
+    with tw.simulated_gpu("h100"):
+        yield
 
 
 def test_errors_of_integers_are_those_of_sums_that_wrap() -> None:
@@ -417,11 +442,13 @@ def test_bars_are_ratios_to_the_vendors_product() -> None:
         "float32": {"torch": contender(2.0), "warp_tiled": contender(2.2), "tensor_core_tf32x3": contender(1.0),
                     "tensor_core_tf32": contender(0.1)},
         "bfloat16": {"torch": contender(1.0), "hopper": contender(1.1), "triton": {"refused": "no"}},
+        "int32": {"torch": {"refused": "not implemented"}, "torch float64": contender(1.0), "tiled": contender(0.25)},
     }  # fmt: skip
     found = {"stages": {"race": {f"{name} 4096x4096x4096": {"contenders": one} for name, one in races.items()}}}
     shown = comparing_recordings.bars(found)
     assert {name: (round(ratio, 2), met) for name, (ratio, met) in shown.items()} == {
-        "float32 SIMT": (0.91, True), "tf32x3": (2.0, True), "bfloat16": (0.91, False)
+        "float32 SIMT": (0.91, True), "tf32x3": (2.0, True), "bfloat16": (0.91, False),
+        "int32 beside torch float64": (4.0, True),
     }  # fmt: skip
     races["float32"]["tensor_core_tf32x3"]["error"] = 2e-7
     assert comparing_recordings.bars(found)["tf32x3"] == (2.0, False)
