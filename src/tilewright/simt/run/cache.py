@@ -24,50 +24,30 @@ def store(folder: Path | None, key: str, translation: Translation, code: bytes) 
     entries.write(folder, key, _header(translation), code)
 
 
+#: Fields of a translation that JSON keeps as they are.
+_PLAIN_FIELDS = (
+    "symbol", "warp_bytes", "points", "spins", "waits_for_blocks", "waits_in_calls", "prints", "slowness",
+    "counter_rows", "tallies", "multiples", "digest", "parts",
+)  # fmt: skip
+
+
 def fingerprint() -> str:
     """A digest of the machine's and its compiler's files, so that an edited checkout keeps no stale entries."""
     return entries.fingerprint("simt", "ptx", "programs", "native")
 
 
 def _header(translation: Translation) -> dict[str, Any]:
-    return {
-        "symbol": translation.symbol,
-        "warp_bytes": translation.warp_bytes,
-        "points": translation.points,
-        "spins": translation.spins,
-        "waits_for_blocks": translation.waits_for_blocks,
-        "prints": translation.prints,
-        "slowness": translation.slowness,
-        "sites": [[s.kind.value, *(getattr(s, name) for name in _SITE_FIELDS)] for s in translation.sites],
-        "counter_rows": translation.counter_rows,
-        "tallies": translation.tallies,
-        "multiples": translation.multiples,
-        "layout": dataclasses.asdict(translation.layout),
-        "digest": translation.digest,
-        "parts": translation.parts,
-    }
+    sites = [[s.kind.value, *(getattr(s, name) for name in _SITE_FIELDS)] for s in translation.sites]
+    plain = {name: getattr(translation, name) for name in _PLAIN_FIELDS}
+    return plain | {"sites": sites, "layout": dataclasses.asdict(translation.layout)}
 
 
 def _translation(header: dict[str, Any]) -> Translation:
     layout = header["layout"]
     layout["places"] = {name: (space, offset) for name, (space, offset) in layout["places"].items()}
-    return Translation(
-        ir="",
-        symbol=header["symbol"],
-        warp_bytes=header["warp_bytes"],
-        points=header["points"],
-        spins=header["spins"],
-        waits_for_blocks=header["waits_for_blocks"],
-        prints=header["prints"],
-        slowness=header["slowness"],
-        sites=[_site(*row) for row in header["sites"]],
-        counter_rows=header["counter_rows"],
-        tallies=header["tallies"],
-        multiples=header["multiples"],
-        layout=Layout(**layout),
-        digest=header["digest"],
-        parts=header["parts"],
-    )
+    plain = {name: header[name] for name in _PLAIN_FIELDS}
+    sites = [_site(*row) for row in header["sites"]]
+    return Translation(ir="", sites=sites, layout=Layout(**layout), **plain)
 
 
 def _site(kind: str, *rest: Any) -> Site:

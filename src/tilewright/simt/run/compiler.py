@@ -13,6 +13,7 @@ from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
 from tilewright.simt.run.parts import Parts
+from tilewright.simt.run.turns import pause_address
 from tilewright.simt.translate.hosts import HostVectors
 
 #: The functions that the runtime's files export.
@@ -113,6 +114,7 @@ class Host(Compiler):
         self.runtime = self.link(self._runtime_code(folder), _RUNTIME)
         self._text_cost = HostVectors.of(self.features).registers ** 2
         self._imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
+        self._imports["tw_pause"] = pause_address()
         self.parts = Parts(self, self._imports)
 
     def _runtime_code(self, folder: Path | None) -> bytes:

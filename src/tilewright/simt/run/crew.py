@@ -13,14 +13,20 @@ _STACK_SIZE_LOCK = threading.Lock()
 def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:
     """Start threads whose stacks fit translated kernels' frames and their calls."""
     crew = [threading.Thread(target=work, name=f"tilewright-{i}", daemon=True) for i in range(workers)]
-    with _STACK_SIZE_LOCK:  # the size is a setting of the process: change it for these threads only
+    for worker in crew:
+        if not is_started(worker):
+            break
+    return [worker for worker in crew if worker.ident is not None]
+
+
+def is_started(worker: threading.Thread) -> bool:
+    """Start such a thread; False if the host has no room for another stack: fewer threads do the same work."""
+    with _STACK_SIZE_LOCK:  # the size is a setting of the process: change it for this thread only
         before = threading.stack_size(state.HOST_STACK_BYTES)
         try:
-            for worker in crew:
-                try:
-                    worker.start()
-                except RuntimeError:  # no room for another stack: fewer threads do the same work
-                    break
+            worker.start()
+        except RuntimeError:
+            return False
         finally:
             threading.stack_size(before)
-    return [worker for worker in crew if worker.ident is not None]
+    return True

@@ -84,6 +84,7 @@ class Diagnosis:
     budget: Budget  #: The launch's instructions.
     grid_barrier: GridBarrier | None  #: The grid barrier of a cooperative launch.
     deadline_s: float | None  #: Time limit of the launch, in `time.monotonic`'s seconds.
+    pauses_in_calls: bool  #: Whether called functions may wait for other warps of their block.
 
     @property
     def launch(self) -> Launch:
@@ -192,7 +193,7 @@ class Diagnosis:
             about |= {"thread": place_of(warp * LANES + lane, self.launch.block), "line": self._where(site)}
             at += f", thread {about['thread']}, at {about['line']}"
             if role_of(self.translation.sites[site].opcode) is Role.CALL:
-                hint += _NO_OTHER_WARP * (math.prod(self.launch.block) > LANES)
+                hint += _NO_OTHER_WARP * (math.prod(self.launch.block) > LANES and not self.pauses_in_calls)
         if self.grid_barrier is not None and self.grid_barrier.ended:
             ended = f"{self.grid_barrier.ended:,} of {math.prod(self.launch.grid):,} blocks ended"
             text = f"{ended} without reaching a barrier of the grid, at which the others wait"

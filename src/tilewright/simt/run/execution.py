@@ -32,6 +32,7 @@ from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.orders import orders
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.run.resident import Resident
+from tilewright.simt.run.turns import warp_turns
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import RESERVED
@@ -163,6 +164,7 @@ class Execution:
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
         self._callbacks = Callbacks(self._fail)
+        self._turns = warp_turns(ready, self.warps, self.workers, self._callbacks.address)
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
@@ -175,6 +177,13 @@ class Execution:
 
         Raises KernelError: what went wrong first.
         """
+        try:
+            self._run()
+        finally:
+            if self._turns is not None:
+                self._turns.end()
+
+    def _run(self) -> None:
         with HeldBack() as interrupt:
             shift = Shift(self)
             if self._is_small():
@@ -346,7 +355,7 @@ class Execution:
             **dict(zip(("cluster_x", "cluster_y", "cluster_z"), self.launch.cluster or (1, 1, 1), strict=True)),
             "cluster_blocks": self.cluster_blocks,
             "quantum": self.quantum,
-            "warp_function": (self._better or self.job.ready).address,
+            "warp_function": (self._turns or self._better or self.job.ready).address,
             "warps": self.warps,
             "threads": self.threads,
             "warp_bytes": translation.warp_bytes,
@@ -380,8 +389,9 @@ class Execution:
     def quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a cluster together run one portion."""
         translation = self.job.ready.translation
-        usual = min(SPIN_QUANTUM if translation.spins else QUANTUM, QUANTUM // translation.slowness)
-        if self._callbacks.any:
+        spins = translation.spins or self._turns is not None
+        usual = min(SPIN_QUANTUM if spins else QUANTUM, QUANTUM // translation.slowness)
+        if self._callbacks.any and self._turns is None:
             usual = min(usual, _CALLING_QUANTUM)
         if self._is_large:
             usual = min(usual, _LARGE_QUANTUM)
@@ -425,7 +435,7 @@ class Execution:
     @property
     def _diagnosis(self) -> Diagnosis:
         """The data for this launch's errors."""
-        return Diagnosis(self.job, self.placed, self.budget, self.grid_barrier, self._deadline)
+        return Diagnosis(self.job, self.placed, self.budget, self.grid_barrier, self._deadline, self._turns is not None)
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])

@@ -1,4 +1,7 @@
-"""Emitting a called function: the flow of a kernel, without leaving and resuming."""
+"""Emitting a called function: the flow of a kernel, without leaving and resuming.
+
+Where its fuel is spent it pauses, if its warp has a thread of its own (`run/turns.py`).
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,8 @@ class FunctionFlow(Flow):
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
         self._poll()
-        code.branch(on)
+        ended = code.icmp("ne", Value(code.invoke("tw_pause", "i32"), "i32"), code.const("i32", 0))
+        code.branch_if(ended, "fault", on, likely=False)
         code.place(on)
 
     def _give_way(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:

@@ -140,8 +140,9 @@ CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
 PRINT_RECORD: Final = _STRUCTS["tw_print_record"].dtype
 PRINT_TEXT: Final = _STRUCTS["tw_print_text"].dtype
 
-#: Host stack of a worker thread.
+#: Host stack of a worker thread, and what called functions may fill of it.
 HOST_STACK_BYTES: Final = 256 << 20
+(CALL_STACK_BYTES,) = _numbers("CALL_STACK_BYTES")
 
 SLOT: Final = _STRUCTS["tw_slot"].offsets
 SLOT_BYTES: Final = _STRUCTS["tw_slot"].bytes

@@ -44,6 +44,7 @@ class Translation:
     points: int
     spins: bool  #: Whether some loop waits for other threads,
     waits_for_blocks: bool  #: and for threads of other blocks.
+    waits_in_calls: bool  #: Whether some loop of a called function waits for other threads.
     prints: bool  #: Whether it calls vprintf.
     slowness: int  #: How many times fewer instructions a warp's turn has than usual.
     sites: list[Site]
@@ -143,24 +144,24 @@ def _translate(
     main = _emitter(module, function, layout, launch, instruments, host)
     main.functions = {name: _taking(module.functions[name], stacked=stacked) for name in called}
     flow = emit_function(main, "tw.warp")
-    lines, waits, slowness = main.code.lines, main.graph.waits_for_blocks, main.graph.slowness
+    graphs = [main.graph]
     for name, callee in called.items():
         emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments, host)
         emitter.share(main)
         emit_called(emitter, f"function.{layout.functions.index(name)}")
-        lines += emitter.code.lines
+        main.code.lines += emitter.code.lines
         main.prints |= emitter.prints
-        waits |= emitter.graph.waits_for_blocks
-        slowness = max(slowness, emitter.graph.slowness)
+        graphs.append(emitter.graph)
     return Translation(
         ir=_join(main, instruments),
         symbol="tw.warp",
         warp_bytes=flow.warp_bytes,
         points=len(flow.points),
         spins=bool(main.graph.spin_headers),
-        waits_for_blocks=waits,
+        waits_for_blocks=any(graph.waits_for_blocks for graph in graphs),
+        waits_in_calls=any(graph.spin_headers for graph in graphs[1:]),
         prints=main.prints,
-        slowness=slowness,
+        slowness=max(graph.slowness for graph in graphs),
         sites=main.sites,
         counter_rows=main.counter_rows,
         tallies=len(main.tallies),

@@ -18,6 +18,7 @@ KERNEL = Translation(
     points=2,
     spins=True,
     waits_for_blocks=False,
+    waits_in_calls=True,
     prints=False,
     slowness=7,
     sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
