@@ -36,7 +36,7 @@ _CLOSED = {
     "cublas": "cuBLAS", "cusolver": "cuSOLVER", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt",
     "cutensor": "cuTENSOR", "nccl": "NCCL", "cufft": "cuFFT",
 }  # fmt: skip
-_OLDEST_BUILD = 13000
+_OLDEST_BUILD = 12000
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
@@ -139,7 +139,7 @@ def registered() -> Placed:
     build = cupy.cuda.driver.get_build_version()
     if build < _OLDEST_BUILD:
         raise DeviceError(
-            f"CuPy must be built for CUDA 13 (got {build // 1000}.{build % 1000 // 10}); install `cupy-cuda13x`"
+            f"CuPy must be built for CUDA 12 or 13 (got {build // 1000}.{build % 1000 // 10}); install `cupy-cuda13x`"
         )
     if not driver_library().found:
         raise DeviceError(
