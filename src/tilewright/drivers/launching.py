@@ -32,6 +32,7 @@ from tilewright.errors import (
     LaunchError,
     LimitError,
     MemoryAccessError,
+    OutOfMemoryError,
     PtxError,
     TargetError,
     TilewrightError,
@@ -56,6 +57,7 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (PtxError, "CUDA_ERROR_INVALID_PTX"),
     (TargetError, "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
+    (OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY"),
 )
 
 

@@ -10,7 +10,11 @@ from cuda.bindings import driver as real
 from numba.cuda.cudadrv.driver import CudaAPIError
 
 from tilewright.drivers.driver_binding import Binding
-from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.libcuda.served import _explained
+from tilewright.drivers.linking import ObjectCode
+from tilewright.drivers.modules import Library
+from tilewright.errors import TilewrightError
 
 
 @pytest.fixture
@@ -136,3 +140,18 @@ def test_memory_can_be_freed_while_another_thread_holds_the_lock(gpu: SimulatedG
     assert code(binding.cuMemFree(pointer)) == "ERROR_INVALID_VALUE"
     _, again = binding.cuMemAlloc(64)
     assert (int(again), gpu.memory.allocated_bytes) == (int(pointer), 256)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "expected"),
+    [
+        (f".global .b8 a[{90 * 10**9}];", "CUDA_ERROR_OUT_OF_MEMORY"),
+        (".const .b8 a[65537];", "CUDA_ERROR_INVALID_PTX"),
+    ],
+)
+def test_variables_that_do_not_fit(gpu: SimulatedGpu, declaration: str, expected: str) -> None:
+    text = f".version 8.0\n.target sm_90\n.address_size 64\n{declaration}\n.visible .entry k() {{ ret; }}\n"
+    gpu.contexts.append(0xC0DE)
+    with pytest.raises((TilewrightError, DriverError)) as raised:
+        Library.of(gpu, ObjectCode(text.encode(), "ptx"))
+    assert _explained(raised.value)[0] == expected

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, OutOfMemoryError
+from tilewright.machine.host_memory import refused
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs.host_arrays import row_major
 from tilewright.simt.run.arena import Addresses, Arena
@@ -264,7 +265,11 @@ class Memory:
         """Restore all allocations at the end of the block, whatever kernels do in between.
 
         Yields a function that returns the addresses of the allocations that have changed so far.
+
+        Raises OutOfMemoryError: the host has no room for their contents.
         """
+        if why := refused(sum(size for _, size in self.allocations())):
+            raise OutOfMemoryError(f"the contents of GPU memory are kept and restored, so {why}; allocate less")
         before = {address: self.view(address, size).copy() for address, size in self.allocations()}
 
         def changed() -> list[int]:

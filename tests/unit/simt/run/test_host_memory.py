@@ -103,6 +103,19 @@ def test_a_check_of_large_variables_fits_the_host(monkeypatch: pytest.MonkeyPatc
     assert asked[0] > MIB * 300
 
 
+def test_contents_that_are_restored_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory()
+    memory.allocate(300 * MIB)
+    fake_room(monkeypatch, 300 * MIB)
+    with pytest.raises(OutOfMemoryError, match="contents of GPU memory are kept and restored, so the host must"):
+        memory.restored().__enter__()
+    fake_room(monkeypatch, GIB)
+    with memory.restored() as changed:
+        memory.view(memory.allocations()[0][0], 1)[:] = 1
+        assert len(changed()) == 1
+    assert not memory.view(memory.allocations()[0][0], 1).any()
+
+
 WAITING = """
 .version 8.7
 .target sm_70
