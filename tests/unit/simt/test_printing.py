@@ -28,3 +28,12 @@ def test_odd_formats_print_as_in_c(text: str, arguments: bytes, printed: str) ->
 def test_a_width_does_not_fill_the_hosts_memory(text: str) -> None:
     packed = struct.pack("<iid", 2_000_000_000, 2_000_000_000, 1.0)
     assert len(format_text(text, packed, lambda address: None)) < 10_000
+
+
+def test_more_arguments_than_a_gpu_takes_are_printed_as_they_are_written() -> None:
+    """Else a format of 64 KB would make 40 MB of each line."""
+    numbers = struct.pack("<40i", *range(40))
+    printed = format_text(" ".join(["%d"] * 40), numbers, lambda address: None)
+    assert printed.split() == [*map(str, range(32)), *["%d"] * 8]
+    assert len(format_text("%4095d" * 10_000 + "%%", numbers, lambda address: None)) < 200_000
+    assert format_text("%*d" * 17, numbers, lambda address: None).endswith("%*d")  # a width is an argument

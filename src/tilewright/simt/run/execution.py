@@ -64,6 +64,8 @@ _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
 #: Buffer for the prints of one host thread's blocks, some 40,000 lines.
 PRINT_BYTES = 4 << 20
+#: What a launch prints at most: a short line can name wide columns and long texts.
+_PRINTED_CHARACTERS = 16 * PRINT_BYTES
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
 
@@ -163,6 +165,7 @@ class Execution:
         self._counter_count = translation.tallies + sum(sizes)
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
+        self._printed_room = _PRINTED_CHARACTERS
         self._callbacks = Callbacks(self._fail)
         self._turns = warp_turns(ready, self.warps, self.workers, self._callbacks.address)
         self._better: ReadyKernel | None = None
@@ -465,11 +468,12 @@ class Execution:
 
     def _read_printed(self, shift: Shift) -> None:
         """Format one thread's records."""
+        lost = shift.lost_lines
         for record in shift.prints():
-            text = record.texts.get(record.format_address)
-            if text is not None:
+            if self._printed_room < 0:
+                lost += 1
+            elif (text := record.texts.get(record.format_address)) is not None:
                 self._printed.append((record.block, format_text(text, record.arguments, record.texts.get)))
-        if shift.lost_lines:
-            warnings.warn(
-                f"{self.launch.name}: the print buffer was full; {shift.lost_lines:,} lines were lost", stacklevel=2
-            )
+                self._printed_room -= len(self._printed[-1][1])
+        if lost:
+            warnings.warn(f"{self.launch.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)

@@ -18,6 +18,9 @@ _DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L
 _WIDE = {"l", "ll", "j", "z", "t"}
 #: Largest width or precision; C17 7.21.6.1 guarantees 4095 characters in all.
 _WIDEST = 4095
+#: Arguments of a line; what takes more is printed as it is written. Source: CUDA C++ Programming Guide, "Formatted
+#: Output" (limitations).
+_ARGUMENTS = 32
 #: Replaces a text outside memory.
 _NOWHERE = "(not in memory)"
 
@@ -28,10 +31,11 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
     >>> format_text("%d and %.1f", (7).to_bytes(8, "little") + struct.pack("<d", 2.5), lambda a: None)
     '7 and 2.5'
     """
-    at = 0
+    at = taken = 0
 
     def take(size: int) -> bytes:
-        nonlocal at
+        nonlocal at, taken
+        taken += 1
         at = -(-at // size) * size
         piece = arguments[at : at + size].ljust(size, b"\0")
         at += size
@@ -49,8 +53,8 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
 
     def replace(match: re.Match[str]) -> str:
         flags, width, precision, length, kind = match.groups()
-        if kind == "%":
-            return "%"
+        if kind == "%" or taken >= _ARGUMENTS:
+            return "%" if kind == "%" else match[0]
         columns = bounded(width) or 0
         digits = bounded(precision)
         if columns < 0:  # a negative `*` is a minus flag and a width
@@ -58,10 +62,9 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
         if digits is not None and digits < 0:
             digits = None
         size = 8 if length in _WIDE else 4
-        if kind in "di":
-            return _whole(_narrow(integer(size, signed=True), length, signed=True), kind, flags, columns, digits)
-        if kind in "ouxX":
-            return _whole(_narrow(integer(size, signed=False), length, signed=False), kind, flags, columns, digits)
+        if kind in "diouxX":
+            signed = kind in "di"
+            return _whole(_narrow(integer(size, signed=signed), length, signed=signed), kind, flags, columns, digits)
         if kind == "c":
             return _aligned("", chr(integer(4, signed=False) & 0xFF), flags, columns, zeros=False)
         if kind == "p":

@@ -13,6 +13,7 @@ import pytest
 
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
+from tilewright.simt.run import execution
 from tilewright.simt.run.printing import format_text
 
 cuda = pytest.importorskip("numba.cuda")
@@ -92,6 +93,16 @@ def test_a_full_buffer_is_a_warning_and_the_beginning_is_kept():
     with pytest.warns(UserWarning, match=r"k: the print buffer was full; [\d,]+ lines were lost"):
         printed = launch(program, 1, 32, (), limits=Limits(threads=1)).printed
     assert printed.splitlines()[:64] == ["0"] * 32 + ["1"] * 32
+
+
+def test_wide_columns_do_not_fill_the_host_s_memory(monkeypatch):
+    monkeypatch.setattr(execution, "_PRINTED_CHARACTERS", 1_000_000)
+    source = 'extern "C" __global__ void k(int n) { for (int i = 0; i < n; i++) printf("%4095d%4095d\\n", i, i); }'
+    program = Program.from_cuda(source, "k")
+    with pytest.warns(UserWarning, match=r"k: the print buffer was full; [\d,]+ lines were lost"):
+        printed = launch(program, 1, 32, (200,), limits=Limits(threads=1)).printed
+    assert 1_000_000 <= len(printed) < 1_010_000
+    assert len(launch(program, 1, 32, (3,)).printed) == 3 * 32 * 8191
 
 
 def c_text(directive: str, value: object) -> str:
