@@ -90,10 +90,11 @@ def known_product(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
             labels.append((name, _number(x) if number else None))
             if not number:
                 arrays.append(x)
+        dtype, total = asked.dtype, asked.acc_dtype
         key = (
-            _dtype(asked.dtype), _dtype(asked.acc_dtype), _number(asked.alpha), _number(asked.beta), named,
-            *labels, None if epilogue is None else _function(epilogue), _algebra(asked.algebra), asked.order,
-            asked.casting,
+            None if dtype is None else _dtype(dtype), None if total is None else _dtype(total),
+            _number(asked.alpha), _number(asked.beta), None if epilogue is None else _function(epilogue), named,
+            *labels, _algebra(asked.algebra), asked.order, asked.casting,
         )  # fmt: skip
     except _UnknownError:
         return None
@@ -113,7 +114,7 @@ class _UnknownError(Exception):
 
 def _dtype(name: Any) -> Any:
     """A dtype's name as a key: NumPy's `longlong` equals int64, which is another dtype."""
-    if name is None or isinstance(name, str | type):
+    if isinstance(name, str | type):
         return name
     if isinstance(name, np.dtype):
         return name.str, name.char

@@ -96,8 +96,13 @@ def _global(value: Any, names: tuple[str, ...], depth: int) -> Hashable:
         return _of(value, depth)
     if depth == 0:  # a module may hold itself
         raise _MutableError
-    attributes = [(name, getattr(value, name, _ABSENT)) for name in names]
-    return value.__name__, tuple([(name, _global(x, names, depth - 1)) for name, x in attributes if x is not _ABSENT])
+    found = []
+    for name in names:
+        x = getattr(value, name, _ABSENT)
+        if x is not _ABSENT:
+            constant = x is getattr(functions, name, _ABSENT) and type(x) is FunctionType
+            found.append((name, x if constant else _global(x, names, depth - 1)))
+    return value.__name__, tuple(found)
 
 
 @functools.lru_cache(maxsize=256)

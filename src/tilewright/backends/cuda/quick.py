@@ -35,8 +35,8 @@ from tilewright.programs.host_arrays import span
 _Layout = tuple[tuple[int, ...], tuple[int, ...] | None, str, str, int]
 #: No kernel needs addresses at multiples of more bytes.
 _APART = 16
-#: Most launches of a product that are kept.
-_MOST = 64
+#: Most launches of a product that are kept, each about 600 bytes; without them the rules take 35 us a launch.
+_MOST = 1024
 
 
 class Rules:
@@ -82,7 +82,7 @@ def multiply(a: Any, b: Any, out: Any, rules: Rules, more: Sequence[Any]) -> Any
     `more` are the arrays that an epilogue reads.
     """
     library, values = library_of(a), [a, b, *more] if out is None else [a, b, out, *more]
-    if of_jax(out) or any(map(negated, values)):
+    if of_jax(out) or ("torch" in sys.modules and any(map(negated, values))):
         return None
     if library is not None and library.records(sys.modules[library.name]):
         return None
@@ -151,7 +151,7 @@ def _overlaps(spans: Sequence[tuple[int, int]], at: Sequence[int]) -> bool:
     return False
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=512)
 def _kept(layouts: tuple[_Layout, ...], into: bool, device: Any, rules: Rules) -> _Kept | None:
     """The launches for some layouts, the third of them the result's if `into`; None if the rules refuse them."""
     follow, rules.multiply = rules.multiply, None

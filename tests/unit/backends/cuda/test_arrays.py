@@ -350,6 +350,14 @@ def test_a_repeated_call_skips_the_rules(gpu: Any, asked: Any) -> None:
         assert same_bits(out.copy_to_host(), expected)
 
 
+def test_a_repeated_call_for_many_matrices_skips_the_rules(gpu: Any) -> None:
+    a, b, c = (cuda.to_device(drawn(100, 4, 4) + place) for place in range(3))
+    before = gpu.launches
+    assert RULES.isdisjoint(entered(a, b, c))
+    assert gpu.launches == before + 200
+    assert same_bits(c.copy_to_host(), tw.matmul(drawn(100, 4, 4), drawn(100, 4, 4) + 1))
+
+
 def test_a_repeated_call_with_a_library_s_dtype_skips_the_rules(gpu: Any) -> None:
     ml = pytest.importorskip("ml_dtypes", reason="not run: ml_dtypes is not installed")
     a, b = (drawn(*shape).astype(ml.bfloat16) for shape in ((20, 30), (30, 9)))
