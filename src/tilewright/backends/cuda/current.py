@@ -88,7 +88,9 @@ def device() -> Current:
 
 def identity() -> Any:
     """A value that identifies the current GPU, quickly."""
-    return names().Device().device_id
+    found = names().Device()
+    found.set_current()  # for a thread that has used no GPU yet
+    return found.device_id
 
 
 @bounded(64)

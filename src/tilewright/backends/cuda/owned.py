@@ -76,6 +76,11 @@ def capsule(owner: Any, address: int, device: tuple[int, int], shape: Shape, kin
     return _new(ctypes.addressof(made), _NAME, ctypes.cast(_DESTRUCTOR, ctypes.c_void_p).value)
 
 
+def _freed(device: Any, driver: Any, address: int) -> None:
+    device.set_current()  # a consumer may drop the memory on a thread of its own
+    driver.cuMemFree(address)
+
+
 class Owned:
     """A row-major array on the current GPU, which its consumers may read on any stream once it is written.
 
@@ -84,11 +89,11 @@ class Owned:
     """
 
     def __init__(self, shape: Shape, kind: np.dtype[Any]) -> None:
-        self._driver, size = current.driver(), math.prod(shape) * kind.itemsize
+        driver, size = current.driver(), math.prod(shape) * kind.itemsize
         self.shape, self.kind, self.dtype = shape, kind, kind.name
-        self._address = int(current.check(self._driver.cuMemAlloc(size), "taking memory")) if size else 0
+        self._address = int(current.check(driver.cuMemAlloc(size), "taking memory")) if size else 0
         if size:
-            weakref.finalize(self, self._driver.cuMemFree, self._address).atexit = False
+            weakref.finalize(self, _freed, current.names().Device(), driver, self._address).atexit = False
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

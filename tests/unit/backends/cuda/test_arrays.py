@@ -8,6 +8,7 @@ import importlib.util
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -348,6 +349,13 @@ def test_a_repeated_call_skips_the_rules(gpu: Any, asked: Any) -> None:
         expected = c.copy()
         tw.matmul(a, b, expected, **asked)
         assert same_bits(out.copy_to_host(), expected)
+
+
+def test_a_thread_that_has_used_no_gpu_multiplies_known_layouts(gpu: Any) -> None:
+    a, c = cuda.to_device(drawn(8, 8)), cuda.to_device(np.zeros((8, 8), "f4"))
+    tw.matmul(a, a, c, alpha=2)
+    with ThreadPoolExecutor(1) as threads:  # the launch takes memory, which needs a context
+        assert threads.submit(tw.matmul, a, a, c, alpha=2).result() is c
 
 
 def test_a_repeated_call_for_many_matrices_skips_the_rules(gpu: Any) -> None:
