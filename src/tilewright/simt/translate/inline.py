@@ -26,6 +26,9 @@ _DEVICE_LAUNCHES = ("__cudaCDP2", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _COPY = "@"
 #: Most instructions of a kernel after inlining; more is a mistake or an attack. Compiling so many takes minutes.
 INSTRUCTIONS_MAX = 100_000
+#: Most registers and variables of a kernel after inlining, and the deepest nesting of calls that are inlined.
+_NAMES_MAX = 4 * INSTRUCTIONS_MAX
+_DEPTH_MAX = 256
 
 
 def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
@@ -51,18 +54,45 @@ def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
 
 
 def recursive_functions(module: tree.Module) -> set[str]:
-    """Functions that can reach themselves by direct calls."""
-    calls = {name: set(_callees(f)) for name, f in module.functions.items()}
-    reach = {name: set(direct) for name, direct in calls.items()}
-    changed = True
-    while changed:
-        changed = False
-        for name, found in reach.items():
-            more = set().union(*(reach.get(c, set()) for c in found)) - found if found else set()
-            if more:
-                reach[name] |= more
-                changed = True
-    return {name for name, found in reach.items() if name in found}
+    """Functions that can reach themselves by direct calls, in time linear in the calls.
+
+    Source: Sharir, A strong-connectivity algorithm and its applications in data flow analysis, 1981.
+    """
+    calls = {name: [c for c in _callees(f) if c in module.functions] for name, f in module.functions.items()}
+    callers: dict[str, list[str]] = {name: [] for name in calls}
+    for name, direct in calls.items():
+        for callee in direct:
+            callers[callee].append(name)
+    found = {name for name, direct in calls.items() if name in direct}
+    grouped: set[str] = set()
+    for name in reversed(_callees_first(calls)):
+        group = [] if name in grouped else [name]
+        grouped.add(name)
+        for member in group:  # which grows: functions that reach each other
+            fresh = set(callers[member]) - grouped
+            grouped |= fresh
+            group += fresh
+        found |= set(group) if len(group) > 1 else set()
+    return found
+
+
+def _callees_first(calls: dict[str, list[str]]) -> list[str]:
+    """Functions in the order in which a depth-first search leaves them."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for root, called in calls.items():
+        path = [] if root in seen else [(root, iter(called))]
+        seen.add(root)
+        while path:
+            name, left = path[-1]
+            fresh = next((callee for callee in left if callee not in seen), None)
+            if fresh is None:
+                order.append(name)
+                path.pop()
+            else:
+                seen.add(fresh)
+                path.append((fresh, iter(calls[fresh])))
+    return order
 
 
 def _callees(function: tree.Function) -> Iterator[str]:
@@ -113,7 +143,7 @@ class _Inliner:
     def __init__(self, module: tree.Module, recursive: set[str]) -> None:
         self.module = module
         self.recursive = recursive
-        self.copies = 0
+        self.copies = self.depth = 0
         self.statics: set[str] = set()
 
     def expand(self, function: tree.Function, into: tree.Function, names: _Names) -> None:
@@ -165,6 +195,16 @@ class _Inliner:
                 f"{self.module.path}:{item.ptx_line}: '{callee.name}' takes {len(callee.params)} arguments and returns "
                 f"{len(callee.returns)} (got {len(call.arguments)} and {len(call.returns)})"
             )
+        if self.depth >= _DEPTH_MAX:
+            raise PtxError(
+                f"{self.module.path}:{item.ptx_line}: calls of different functions must be nested at most "
+                f"{_DEPTH_MAX} deep (got '{callee.name}'); merge functions"
+            )
+        if (made := len(into.registers) + len(into.variables)) > _NAMES_MAX:
+            raise PtxError(
+                f"{self.module.path}:{item.ptx_line}: a kernel must have at most {_NAMES_MAX:,} registers and "
+                f"variables after inlining (got {made:,}); call fewer functions"
+            )
         self.copies += 1
         names = self.declare(callee, into, f"{_COPY}{self.copies}")
         names.location = item.location
@@ -180,7 +220,9 @@ class _Inliner:
         if frees := frees_stack(callee):
             into.registers[before.name] = ".b64"
             into.body.append(self.make(item, "stacksave", (".u64",), before))
+        self.depth += 1
         self.expand(callee, into, names)
+        self.depth -= 1
         into.body.append(tree.Label(f"$return{names.suffix}", item.ptx_line))
         if frees:
             into.body.append(self.make(item, "stackrestore", (".u64",), before))
