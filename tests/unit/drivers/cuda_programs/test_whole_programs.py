@@ -47,13 +47,13 @@ def said(ran: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in ran.stderr.splitlines() if not line.startswith("compiling ")]
 
 
-def built(name: str, folder: Path) -> Path:
+def built(name: str, folder: Path, *options: str) -> Path:
     """A program of this folder with the vendor's runtime linked in, as its compiler does by default."""
     from tilewright.programs.optional import vendor_program
 
     nvcc = vendor_program("nvcc", "NVIDIA's compiler", "this test")
     made, library = folder / name, nvcc.parents[1] / "lib"
-    words = [nvcc, "-arch=compute_80", "-lineinfo", f"-L{library}", "-o", made, HERE / f"{name}.cu"]
+    words = [nvcc, "-arch=compute_80", "-lineinfo", *options, f"-L{library}", "-o", made, HERE / f"{name}.cu"]
     subprocess.run(words, check=True, capture_output=True)
     return made
 
@@ -103,6 +103,35 @@ def test_a_binary_with_a_linked_runtime_runs_and_reports_errors_of_kernels(binar
 def test_a_binary_in_the_current_folder_is_found(binary: Path) -> None:
     ran = tilewright("run", f"./{binary.name}", cwd=binary.parent)
     assert ran.stdout.startswith("before"), ran.stderr
+
+
+def test_the_runtime_in_shared_libraries_is_replaced(tmp_path: Path) -> None:
+    """In one that is linked, and in one that is loaded; a library without a path is found in the program's folders."""
+    built("in_library", tmp_path, "-shared", "-Xcompiler", "-fPIC").rename(tmp_path / "libwork.so")
+    (tmp_path / "linked.c").write_text(
+        '#include <stdio.h>\nint work(int); int main(void) { printf("%d\\n", work(2)); }'
+    )
+    (tmp_path / "loaded.c").write_text(
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(int count, char **words) {"
+        "void *found = dlopen(words[1], RTLD_NOW); int (*work)(int) = found ? dlsym(found, words[2]) : 0;"
+        'printf("%d\\n", work ? work(2) : -3); }'
+    )
+    (tmp_path / "plain.c").write_text("int plain(int n) { return n + 1; }")
+    folder = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/folder"
+    (tmp_path / "folder").mkdir()
+    for words in (
+        ["-o", "linked", "linked.c", "-L.", "-lwork", "-Wl,-rpath,$ORIGIN"],
+        ["-o", "loaded", "loaded.c", "-ldl", folder],
+        ["-shared", "-fPIC", "-o", "folder/libplain.so", "plain.c"],
+    ):
+        subprocess.run(["gcc", *words], cwd=tmp_path, check=True)
+    for words, expected in (
+        (["./linked"], "10\n"),
+        (["./loaded", "./libwork.so", "work"], "10\n"),
+        (["./loaded", "libplain.so", "plain"], "3\n"),
+    ):
+        ran = tilewright("run", *words, cwd=tmp_path)
+        assert (ran.stdout, said(ran)) == (expected, [])
 
 
 def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: Path) -> None:
