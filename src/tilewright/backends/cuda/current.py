@@ -43,10 +43,13 @@ def names() -> Any:
     driver, dispatcher = sys.modules.get(_DRIVER), sys.modules.get(_DISPATCHER)
     if driver is None or dispatcher is None:
         return require("cuda.core", _PURPOSE)
-    return SimpleNamespace(
-        launch=dispatcher.launch, LaunchConfig=dispatcher.LaunchConfig, ObjectCode=driver.ObjectCode,
-        Stream=driver.ExperimentalStream, Device=driver.ExperimentalDevice,
-    )  # fmt: skip
+    try:
+        return SimpleNamespace(
+            launch=dispatcher.launch, LaunchConfig=dispatcher.LaunchConfig, ObjectCode=driver.ObjectCode,
+            Stream=driver.ExperimentalStream, Device=driver.ExperimentalDevice,
+        )  # fmt: skip
+    except AttributeError:  # a release of numba-cuda that has other names, which no simulated GPU replaces
+        return require("cuda.core", _PURPOSE)
 
 
 def stream(handle: int) -> Any:
@@ -64,8 +67,8 @@ def wait(stream: Any) -> None:
 
 def driver() -> Any:
     """The driver's calls."""
-    module = sys.modules.get(_DRIVER)
-    return require("cuda.bindings.driver", _PURPOSE) if module is None else module.binding
+    found = getattr(sys.modules.get(_DRIVER), "binding", None)
+    return require("cuda.bindings.driver", _PURPOSE) if found is None else found
 
 
 def check(result: Any, action: str) -> Any:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewright.backends.cuda import device
+from tilewright.backends.cuda import current, device
 from tilewright.backends.cuda.device import launch
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError
 from tilewright.programs import Program
@@ -278,3 +279,11 @@ def test_compile_errors_are_not_the_devices(gpu: Gpu) -> None:
 
     with pytest.raises(CompileError):
         launch(kernel, 1, 1, (np.zeros(1),))
+
+
+def test_the_names_of_another_release_of_numba_cuda_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = pytest.importorskip("cuda.core", reason="not run: cuda.core is not installed")
+    for name in (current._DRIVER, current._DISPATCHER):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    assert current.names() is core
+    assert current.driver().__name__ == "cuda.bindings.driver"
