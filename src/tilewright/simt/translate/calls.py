@@ -28,8 +28,8 @@ from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
 
-#: Local memory of a thread for the frames of called functions.
-STACK_BYTES = 64 << 10
+#: Local memory of a thread for the frames of called functions, and the most of it that a larger stack gives them.
+STACK_BYTES, STACK_BYTES_MOST = 64 << 10, 256 << 10
 #: Most bytes of an argument whose copy is unrolled in the translation, for all lanes at once.
 _STEPS_BYTES_MAX = 64
 

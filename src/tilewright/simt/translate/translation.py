@@ -13,7 +13,7 @@ from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
 from tilewright.simt.handlers import check_names
 from tilewright.simt.translate import graph, inline, stack, webs
-from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
+from tilewright.simt.translate.calls import STACK_BYTES, STACK_BYTES_MOST, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
 from tilewright.simt.translate.function import emit_called
@@ -138,7 +138,7 @@ def _translate(
         if stacked := stack.is_used([function, *called.values()]):
             function, called = stack.passing(function), _called(module, function, stacked=True)
         layout = lay_out(module, function, gap, called.values())
-    frames = STACK_BYTES if stacked else max(STACK_BYTES, launch.stack_bytes)
+    frames = STACK_BYTES if stacked else min(max(STACK_BYTES, launch.stack_bytes), STACK_BYTES_MOST)
     layout.stack_start = layout.local_bytes = layout.local_bytes + frames * bool(called)
     layout.local_bytes += launch.stack_bytes * stacked
     main = _emitter(module, function, layout, launch, instruments, host)

@@ -273,3 +273,11 @@ def test_shared_memory_of_a_kernel_and_of_a_called_function_may_have_one_name():
         {call("kept", "%r3", "3", "%tid")} ld.shared.u32 %r4, [%r1]; add.u32 %r4, %r4, %r3; st.global.u32 [%at], %r4;"""
     got = words(body, 64, block=64, module=KEPT, declarations=".shared .align 4 .b32 own[64];")
     assert got.tolist() == [1000 + t + t + 3 for t in range(64)]
+
+
+def test_the_largest_stack_leaves_room_for_other_local_memory():
+    """A thread has 512 KiB of local memory in all."""
+    module = FIBONACCI.replace("{ .reg", "{ .local .b8 own[1000]; .reg", 1)
+    body = f"{call('fib', '%r2', '9')} st.global.u32 [%at], %r2;"
+    limits = Limits(stack_bytes=512 << 10)
+    assert words(body, 1, block=1, module=module, declarations=".local .b8 b[200000];", limits=limits).tolist() == [34]
