@@ -1,8 +1,8 @@
 // A product of bfloat16, summed in float32, as steps of a ladder: what `prediction.py` compares with published steps.
 //
-// BM x BN results a block, boxes of 64 elements of k. CONSUMERS warpgroups multiply, and one more copies ahead into STAGES
-// stages; with none of them, the one that multiplies asks for its boxes itself and waits. B is transposed. EVERYONE: every
-// thread arrives where it is done with a stage, as with cuda::barrier, not one of each warpgroup.
+// BM x BN results a block, boxes of 64 elements of k. CONSUMERS warpgroups multiply, and one more copies ahead into
+// STAGES stages; with none of them, the one that multiplies asks for its boxes itself and waits. B is transposed.
+// EVERYONE: every thread arrives where it is done with a stage, as with cuda::barrier, not one of each warpgroup.
 
 typedef unsigned u32;
 typedef unsigned long long u64;
@@ -24,14 +24,14 @@ __device__ inline void arrive(u32 barrier)
 
 __device__ inline void wait(u32 barrier, u32 parity)
 {
-    asm volatile("{ .reg .pred P; L: mbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1; @P bra.uni D; bra.uni L; D: }"
-                 ::"r"(barrier), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred P; L: mbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1; "
+                 "@P bra.uni D; bra.uni L; D: }" ::"r"(barrier), "r"(parity) : "memory");
 }
 
 __device__ inline void copy(u32 to, const Map *map, int x, int y, u32 barrier)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                 ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier) : "memory");
 }
 
 __device__ inline void copy_both(u32 a, u32 b, const Map *map_a, const Map *map_b, int k, int row, int column, u32 full)

@@ -55,7 +55,8 @@ static void lines_replace_each_other(void)
     uint32_t seed = 1;
     for (int i = 0; i < USES; i++) {
         seed = seed * 1664525 + 1013904223;
-        uint64_t cache = seed >> 30 & 1, line = (seed >> 20) % 20 + (uint64_t)(seed >> 29 & 1 ? 1 << TW_CACHE_REGION_BITS : 0);
+        uint64_t cache = seed >> 30 & 1;
+        uint64_t line = (seed >> 20) % 20 + (uint64_t)(seed >> 29 & 1 ? 1 << TW_CACHE_REGION_BITS : 0);
         uint64_t real = homes[line >> TW_CACHE_REGION_BITS] + line % (1 << TW_CACHE_REGION_BITS);
         uint32_t bits = 1u << (seed >> 10 & 3), dirty = seed >> 12 & 1 ? bits << DIRTY_SHIFT : 0;
         uint32_t found = use(&caches, cache, homes, line, bits | dirty);
@@ -73,9 +74,9 @@ static void lines_replace_each_other(void)
 
 enum { REGION = 1 << TW_CACHE_REGION_BITS };
 
-static struct tw_cache_requests asks(struct tw_cache_request *requests, struct tw_cache_warp *warps, uint64_t warp_count,
-                                     struct tw_cache_hint *hints, struct tw_cache_region *directory, uint64_t places,
-                                     uint64_t *homes)
+static struct tw_cache_requests asks(struct tw_cache_request *requests, struct tw_cache_warp *warps,
+                                     uint64_t warp_count, struct tw_cache_hint *hints,
+                                     struct tw_cache_region *directory, uint64_t places, uint64_t *homes)
 {
     return (struct tw_cache_requests){.requests = requests, .warps = warps, .warp_count = warp_count, .hints = hints,
                                       .sites = 2, .directory = directory, .mask = places - 1, .homes = homes};
@@ -126,8 +127,9 @@ static void blocks_take_places_that_become_free(void)
     for (int block = 0; block < BLOCKS; block++)
         warps[block].requests = rounds[block];
     struct tw_cache_requests asked = {.warps = warps, .warp_count = BLOCKS};
-    struct tw_cache_launch launch = {.asked = &asked, .multiprocessors = multiprocessors, .many = MANY, .blocks = blocks,
-                                     .block_count = BLOCKS, .warps = 1, .resident = RESIDENT, .heap = heap};
+    struct tw_cache_launch launch = {.asked = &asked, .multiprocessors = multiprocessors, .many = MANY,
+                                     .blocks = blocks, .block_count = BLOCKS, .warps = 1, .resident = RESIDENT,
+                                     .heap = heap};
     tw_cache_schedule(&launch);
     for (uint64_t m = 0; m < MANY; m++)
         for (uint64_t next = multiprocessors[m].next; next; next = blocks[next - 1].next, seen++) {
@@ -137,7 +139,7 @@ static void blocks_take_places_that_become_free(void)
     CHECK(seen == BLOCKS - 1);
 }
 
-// Four blocks of a warp on two multiprocessors, each loads one line twice and stores to it; the third makes no requests.
+// Four blocks of a warp on two multiprocessors. Each loads one line twice and stores to it; the third requests nothing.
 static void a_launch_ends(bool roomy)
 {
     enum { BLOCKS = 4, REQUESTS = 3 * BLOCKS, LINES_ASKED = 10 };
@@ -164,9 +166,10 @@ static void a_launch_ends(bool roomy)
         touches[i / TW_LINE_SECTORS].first[i % TW_LINE_SECTORS] = TW_CACHE_UNTOUCHED;
     struct tw_cache_requests asked = asks(requests, warps, BLOCKS, hints, directory, 4, homes);
     CHECK(tw_cache_link(&asked, words, used) == TW_CACHE_LINKED && asked.lines == LINES_ASKED);
-    struct tw_cache_launch launch = {.asked = &asked, .kinds = kinds, .counts = counts, .first = &first, .touches = touches,
-                                     .known = known, .multiprocessors = multiprocessors, .many = CACHES, .blocks = blocks,
-                                     .block_count = BLOCKS, .warps = 1, .resident = 1, .heap = heap};
+    struct tw_cache_launch launch = {.asked = &asked, .kinds = kinds, .counts = counts, .first = &first,
+                                     .touches = touches, .known = known, .multiprocessors = multiprocessors,
+                                     .many = CACHES, .blocks = blocks, .block_count = BLOCKS, .warps = 1,
+                                     .resident = 1, .heap = heap};
     if (roomy) {
         first.sets = 1;
         launch.present = there;
@@ -183,14 +186,16 @@ static void a_launch_ends(bool roomy)
     CHECK(use_first(&launch, hand, roomy, 1, 9, 3) == 2);
 }
 
-// Only the first access to a sector misses, by round and then by multiprocessor, in whatever order accesses are processed.
+// Only the first access to a sector misses, by round, then by multiprocessor, in whatever order they are processed.
 static void the_first_to_touch_a_sector_pays(void)
 {
     uint8_t kinds[3] = {TW_CACHE_STORE, TW_CACHE_LOAD, TW_CACHE_LOAD}, known[1] = {0};
-    struct tw_cache_touches touches = {{TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED}};
+    struct tw_cache_touches touches = {
+        {TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED, TW_CACHE_UNTOUCHED}};
     struct tw_cache_counts counts[3] = {{.l2_hits = 2}, {.l2_hits = 3}, {.l2_hits = 1}};
     struct tw_cache_requests asked = {.lines = 1};
-    struct tw_cache_launch launch = {.asked = &asked, .kinds = kinds, .counts = counts, .known = known, .touches = &touches};
+    struct tw_cache_launch launch = {.asked = &asked, .kinds = kinds, .counts = counts, .known = known,
+                                     .touches = &touches};
     struct at_hand hand = {.kinds = kinds, .known = known, .touches = &touches};
     hand.now = 5 << SITE_BITS;
     touch(hand, 0, 7, TW_CACHE_LOAD, 1);

@@ -86,7 +86,8 @@ static void members(void)
     for (uint32_t i = 0; i < TW_LANES; i++)
         values[1][i] = 0xffffffff;
     tw_convergence_members(&slot, &warps[0].head, &found, &own, 0, 40, UINT32_MAX, (char *)values, 1);
-    tw_convergence_members(&slot, &warps[1].head, &found, &own, 0, 40, 0xff, (char *)values, 1);  // all lanes it ever had
+    // all lanes that this warp ever had
+    tw_convergence_members(&slot, &warps[1].head, &found, &own, 0, 40, 0xff, (char *)values, 1);
     CHECK(seen(TW_NOT_NAMED, 40, &thread) == 0 && seen(TW_NOT_THERE, 40, &thread) == 0);
     values[1][5] = 0xff0f;
     tw_convergence_members(&slot, &warps[0].head, &found, &own, 0, 41, 1 << 5 | 1 << 9, (char *)values, 1);

@@ -127,7 +127,8 @@ static void sectors_are_those_of_the_bytes(void)
         check_request(local, mask, &addresses, bytes, chunk + before);
         CHECK(*chunk == before + 1 + tw_request_words(chunk[before]));
         memset(own, 0, 5 * sizeof *own);
-        (local ? tw_coalescing_local : tw_coalescing_global)(&slot_, &warp_.head, 0, 0, own, 3, mask, &addresses, bytes);
+        (local ? tw_coalescing_local : tw_coalescing_global)(&slot_, &warp_.head, 0, 0, own, 3, mask, &addresses,
+                                                             bytes);
         CHECK(memcmp(own, counters, 5 * sizeof *own) == 0);
     }
 }

@@ -1,4 +1,4 @@
-// Products of matrices: the quick form gives the bits of the plain one, and the plain one treats special values rightly.
+// Products of matrices: the quick form gives the bits of the plain one, which is right for infinities and NaNs too.
 
 #include "check.h"
 

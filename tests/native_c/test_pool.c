@@ -1,4 +1,4 @@
-// The pool under many callers and workers: every record is run once, and no job is accessed after its caller has returned.
+// The pool under many callers and workers: each record runs once, and no job is accessed after its caller has returned.
 
 #include <pthread.h>
 #include <sched.h>

@@ -52,14 +52,15 @@ bool tw_shadow_reads_shared(struct tw_shadow_launch *launch, struct tw_shadow_bl
     return asked(SHARED_READS, launch, block, row, warp, base, rows, count);
 }
 
-bool tw_shadow_writes_shared(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row, uint32_t warp,
-                             int64_t base, const struct tw_touched_row *rows, uint64_t count)
+bool tw_shadow_writes_shared(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row,
+                             uint32_t warp, int64_t base, const struct tw_touched_row *rows, uint64_t count)
 {
     return asked(SHARED_WRITES, launch, block, row, warp, base, rows, count);
 }
 
 bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp, struct tw_shadow_launch *launch,
-                            struct tw_shadow_block *block, int64_t base, const struct tw_plain_row *rows, uint64_t count)
+                            struct tw_shadow_block *block, int64_t base, const struct tw_plain_row *rows,
+                            uint64_t count)
 {
     CHECK(slot == &slot_);
     return asked(GLOBAL_READS, launch, block, 0, warp->index, base, rows, count);
@@ -78,12 +79,14 @@ static void judged(int judge, TW_ACCESSES)
 
 void tw_shadow_turns_shared(TW_ACCESSES)
 {
-    judged(SHARED_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, order_bits);
+    judged(SHARED_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+           order_bits);
 }
 
 void tw_shadow_turns_global(TW_ACCESSES)
 {
-    judged(GLOBAL_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element, order_bits);
+    judged(GLOBAL_TURNS, slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+           order_bits);
 }
 
 typedef void handler(TW_AFFINE);

@@ -113,7 +113,8 @@ static void test_what_has_ended_is_a_write_of_then(void)
     CHECK(s->of->writes[3] >> TW_CLOCK_SHIFT == s->of->clocks[0].now);
     uint64_t addresses[TW_LANES];
     lanes_from(addresses, 0, 4);
-    tw_shadow_turns_shared(&s->slot, &s->warps[1], &s->launch, s->of, 0, 9, UINT32_MAX, addresses, 4, 0, TW_READS, 4, 0);
+    tw_shadow_turns_shared(&s->slot, &s->warps[1], &s->launch, s->of, 0, 9, UINT32_MAX, addresses, 4, 0, TW_READS, 4,
+                           0);
     CHECK(findings(s, TW_SHARED_RACE) == 32);
     synchronise(s);
     CHECK(found(s, 2, UINT32_MAX, 0, TW_READS) == 0);

@@ -69,7 +69,8 @@ static void test_states_of_bytes(void)
         clear(cases[i].state);
         struct shadow *s = block_of_launch(0, 0);
         access_global(s, &s->launch, 4, cases[i].how);
-        CHECK(findings(s, EVERY) == (cases[i].kind ? 32 : 0) && findings(s, (int32_t)cases[i].kind) == findings(s, EVERY));
+        CHECK(findings(s, EVERY) == (cases[i].kind ? 32 : 0) &&
+              findings(s, (int32_t)cases[i].kind) == findings(s, EVERY));
         CHECK(cases[i].kind || states[127] == (TW_READABLE | TW_WRITABLE));
         free(s);
     }

@@ -53,7 +53,8 @@ static void compare_groups(const struct tw_slot *slot, struct tw_found *found, c
                 most = times[w] > times[most] ? w : most;
             }
             if (!even)
-                tw_found_at(found, TW_NOT_ALL_WARPS, own->products[p].row, slot->block << 10 | (first + most) * TW_LANES);
+                tw_found_at(found, TW_NOT_ALL_WARPS, own->products[p].row,
+                            slot->block << 10 | (first + most) * TW_LANES);
         }
 }
 

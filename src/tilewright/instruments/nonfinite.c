@@ -23,7 +23,8 @@ static inline tw_u64_lanes element(const uint8_t *values, uint32_t bits)
 
 // An exponent of all ones: infinity where the fraction is 0, else NaN. Source: IEEE 754-2019, 3.4.
 static void note(const struct tw_slot *slot, const struct tw_warp *warp, uint64_t *launch, uint64_t *counters,
-                 uint32_t row, uint32_t mask, const uint8_t *values, uint32_t bits, uint32_t elements, uint64_t exponent)
+                 uint32_t row, uint32_t mask, const uint8_t *values, uint32_t bits, uint32_t elements,
+                 uint64_t exponent)
 {
     uint64_t fraction = (exponent & (~exponent + 1)) - 1;
     uint32_t infinite = 0, nan = 0;

@@ -1,6 +1,6 @@
 // The form of a request: what one memory instruction of one warp asks for. Handlers write them, the cache model reads
-// them. A header word, `warp << 24 | site << 8 | words`, and then that many words `line << 4 | sectors`: the number of a
-// line (address divided by 128), and a bit for each of its sectors.
+// them. A header word, `warp << 24 | site << 8 | words`, and then that many words `line << 4 | sectors`: the number of
+// a line (address divided by 128), and a bit for each of its sectors.
 
 #ifndef TILEWRIGHT_REQUESTS_H
 #define TILEWRIGHT_REQUESTS_H

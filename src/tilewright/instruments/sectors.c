@@ -26,7 +26,8 @@ struct access {
 
 static inline void add(uint64_t *counters, uint32_t mask, uint32_t sectors, uint32_t used)
 {
-    const uint64_t sums[SLOTS] = {1, tw_lane_count(mask), sectors, used, (used + TW_SECTOR_BYTES - 1) / TW_SECTOR_BYTES};
+    const uint64_t sums[SLOTS] = {1, tw_lane_count(mask), sectors, used,
+                                  (used + TW_SECTOR_BYTES - 1) / TW_SECTOR_BYTES};
     tw_add_row(counters, sums, SLOTS);
 }
 
@@ -117,7 +118,8 @@ static inline uint64_t **state_of(uint64_t *counters, uint32_t row)
     return (uint64_t **)(counters - (uint64_t)row * (SLOTS + 1) + SLOTS);
 }
 
-static inline uint64_t local_of(const struct tw_requests *requests, const struct tw_slot *slot, const struct tw_warp *warp)
+static inline uint64_t local_of(const struct tw_requests *requests, const struct tw_slot *slot,
+                                const struct tw_warp *warp)
 {
     return LOCAL_SECTORS + tw_warp_number(requests, slot, warp) * requests->local;
 }
@@ -198,9 +200,9 @@ TW_INLINE void tw_coalescing_affine(TW_WHERE, uint32_t mask, uint64_t base, cons
 // The same where requests are recorded. `words` has a row for each place of the base in a line, by `shift`: how many
 // words, above 32 bits how many sectors, and the words, filled up to `most`. What is written past their number the next
 // request writes over.
-TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
-                                           const tw_addresses *offsets, uint64_t bytes, uint64_t local,
-                                           const uint64_t *words, uint64_t places, uint64_t shift, uint64_t most)
+TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows,
+                                             uint64_t many, const tw_addresses *offsets, uint64_t bytes, uint64_t local,
+                                             const uint64_t *words, uint64_t places, uint64_t shift, uint64_t most)
 {
     if (__builtin_expect(mask != UINT32_MAX, 0)) {
         part(slot, warp, launch, block, counters, row, mask, base, offsets, (uint32_t)bytes,

@@ -1,8 +1,8 @@
 // Tensor memory under check: which of its cells are written, and what incomplete products, copies and stores use.
 //
 // A product or a copy is complete when a thread has seen the phase complete in which a later commit arrived. A store of
-// registers is complete when its warp has waited for its stores. Until then nothing may read what it writes or write what
-// it uses, except products of the same warp, which are ordered. `tensor_memory.py` states the rules.
+// registers is complete when its warp has waited for its stores. Until then nothing may read what it writes or write
+// what it uses, except products of the same warp, which are ordered. `tensor_memory.py` states the rules.
 
 #include "tensor_memory.h"
 
@@ -108,7 +108,8 @@ static void write_cells(struct user *me, uint32_t halves, uint32_t column, uint3
             for (uint32_t i = 0; i < 2; i++) {
                 const struct tw_use *before = i ? read : last;
                 const bool own = me->follows && warp_of(before) == me->warp;
-                if ((kind_of(before) == TW_BY_PRODUCT || kind_of(before) == TW_BY_COPY) && !is_over(me->block, before) && !own)
+                if ((kind_of(before) == TW_BY_PRODUCT || kind_of(before) == TW_BY_COPY) &&
+                    !is_over(me->block, before) && !own)
                     record_finding(me, TW_TENSOR_OVER, before);
             }
             *last = use_of(me, kind);
@@ -130,7 +131,8 @@ void tw_tensor_memory_move(TW_WHERE, uint32_t mask, uint32_t address, uint32_t c
 {
     struct user me = user_of(slot, warp, launch, block, counters, row, mask, false);
     const uint32_t first = warp->index % 4 * 2 + (address >> 16) % TW_LANES / HALF_LANES, column = address & 0xffff;
-    const uint32_t halves = shape == TW_MOVES_32X32 ? 3u << (first & ~1u) : 1u << first, each = does & TW_MOVES_HALVES ? 2 : 1;
+    const uint32_t halves = shape == TW_MOVES_32X32 ? 3u << (first & ~1u) : 1u << first;
+    const uint32_t each = does & TW_MOVES_HALVES ? 2 : 1;
     const bool stores = does & TW_MOVES_STORES;
     me.block->stores[me.warp] += stores;
     for (uint32_t i = 0; i < (shape == TW_MOVES_16X32X2 ? 2u : 1u); i++) {
@@ -243,7 +245,8 @@ void tw_tensor_memory_commit(TW_WHERE, uint32_t mask, const uint64_t *places, co
     struct tw_tensor_block *its = block;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         const uint64_t place = places[tw_first_lane(left)], object = object_at(slot, place);
-        const uint64_t expected = object & TW_MBARRIER_MOST, pending = object >> TW_MBARRIER_PENDING_SHIFT & TW_MBARRIER_MOST;
+        const uint64_t expected = object & TW_MBARRIER_MOST;
+        const uint64_t pending = object >> TW_MBARRIER_PENDING_SHIFT & TW_MBARRIER_MOST;
         const uint32_t phase = (uint32_t)(object >> TW_MBARRIER_PHASE_SHIFT) + (expected != pending);
         uint32_t at = 0;
         while (at < TW_TENSOR_COMMITS && its->commits[at].place)

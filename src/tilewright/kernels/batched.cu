@@ -2,8 +2,8 @@
 
 #include "tensor_core.cu"
 
-// `lda`, `ldb` and `ldc` are elements from one row of A, B and C to the next; `step_a`, `step_b` and `step_c` those from
-// one matrix to the next. A step of 0 uses one matrix for all products.
+// `lda`, `ldb` and `ldc` are elements from one row of A, B and C to the next; `step_a`, `step_b` and `step_c` those
+// from one matrix to the next. A step of 0 uses one matrix for all products.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

@@ -1,6 +1,6 @@
 // S3: the block-partitioned product. Block (bx, by) owns one BLOCK_SIZE x BLOCK_SIZE block of C and walks A's block row
-// and B's block column, one block of each per step. hA, wA and wB are A's height and width and B's width; all row-major.
-// The source takes only multiples of BLOCK_SIZE. This kernel guards the edges, and loads the same blocks.
+// and B's block column, one block of each per step. hA, wA and wB are A's height and width and B's width; all
+// row-major. The source takes only multiples of BLOCK_SIZE. This kernel guards the edges, and loads the same blocks.
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
@@ -19,7 +19,7 @@ __global__ void MatrixMulCUDA(T *C, const T *A, const T *B, int hA, int wA, int 
     const int row = BLOCK_SIZE * by + ty;
     const int column = BLOCK_SIZE * bx + tx;
 
-    // The first block of A, the last element of its row, and the step from block to block; then B's first block and step.
+    // A's first block, the last element of its row, and the step from block to block; then B's first block and step.
     const int aBegin = wA * BLOCK_SIZE * by;
     const int aEnd = aBegin + wA - 1;
     const int aStep = BLOCK_SIZE;

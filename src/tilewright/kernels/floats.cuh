@@ -12,18 +12,18 @@ struct FloatTiles {
     __align__(128) float b[STAGES][BK * BN];
 };
 
-// Runs `multiply(read_a, read_b)` for each tile of BK steps of k, of a warp that owns WM x WN results of the tile of C at
-// [top, left]. `read_a(i, l, to)` reads a fragment of 16 x 8 of A, from row 16 i and step l on. `read_b(j, l)` reads the
-// lane's element of B, in step l + lane % 4 and column 8 j + lane / 4; l is a multiple of 4.
+// Runs `multiply(read_a, read_b)` for each tile of BK steps of k, of a warp that owns WM x WN results of the tile of C
+// at [top, left]. `read_a(i, l, to)` reads a fragment of 16 x 8 of A, from row 16 i and step l on. `read_b(j, l)` reads
+// the lane's element of B, in step l + lane % 4 and column 8 j + lane / 4; l is a multiple of 4.
 template <int WM, int WN, int BM, int BN, int BK, int STAGES, typename Multiply>
-__device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, const float *a, const float *b, int m, int n,
-                                       int k, int top, int left, int lda, int ldb, Multiply multiply) {
+__device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, const float *a, const float *b, int m,
+                                       int n, int k, int top, int left, int lda, int ldb, Multiply multiply) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(float);
     static_assert(BK == 16 && BN % 32 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
     static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
 
-    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that, and
-    // the four rows of a fragment are eight elements apart.
+    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that,
+    // and the four rows of a fragment are eight elements apart.
     auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<float>; };
     auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<float>; };
 

@@ -1,5 +1,5 @@
-// S6: one thread per element of C, which reads global memory directly. x is the column, y the row; arrays are row-major.
-// The source multiplies square int matrices; here T is any of int, float and double, and the shape is free.
+// S6: one thread per element of C, which reads global memory directly. x is the column, y the row; arrays are
+// row-major. The source multiplies square int matrices; here T is any of int, float and double, and the shape is free.
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }

@@ -1,17 +1,17 @@
 // Hopper: C = A B for halves and 8-bit floats, summed in float32. Consumer warpgroups only multiply, and one producer
 // warpgroup only copies. For compute capability 9.0 only (`wgmma` and `setmaxnreg` need sm_90a).
 //
-// One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles. Each stage has
-// an mbarrier for "full" and one for "empty", at which its readers arrive. Each consumer multiplies 64 rows by BN columns
-// (wgmma.m64nNk16); its sums use the registers that the producer gives up. Blocks are persistent: each takes every
-// gridDim.x-th tile. Tiles come in groups of rows, so that tiles in progress at one time share data in L2.
+// One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles. Each stage
+// has an mbarrier for "full" and one for "empty", at which its readers arrive. Each consumer multiplies 64 rows by BN
+// columns (wgmma.m64nNk16); its sums use the registers that the producer gives up. Blocks are persistent: each takes
+// every gridDim.x-th tile. Tiles come in groups of rows, so that tiles in progress at one time share data in L2.
 //
-// A and B may be row-major or column-major: a descriptor says whether neighbours in memory are along k, or along m or n.
-// For 8-bit floats it must be k. Tensor cores keep 13 fraction bits of their sums of these, so the sums of a tile begin
-// at 0, and the float32 units add them to the others.
+// A and B may be row-major or column-major: a descriptor says whether neighbours in memory are along k, or along m or
+// n. For 8-bit floats it must be k. Tensor cores keep 13 fraction bits of their sums of these, so the sums of a tile
+// begin at 0, and the float32 units add them to the others.
 //
-// In the fast.cu worklog this is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64, two
-// consumers, setmaxnreg, persistent, without clusters and stores by TMA. It has four stages, and B row-major.
+// In the fast.cu worklog this is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64,
+// two consumers, setmaxnreg, persistent, without clusters and stores by TMA. It has four stages, and B row-major.
 
 #pragma once
 
@@ -111,13 +111,13 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
 
 // Starts D = A B of one warpgroup, or D += A B with ADD: 64 rows, 32 bytes of k. An operand that is ACROSS is MN-major:
 // neighbours in memory are along m or n.
-#define MULTIPLY(count, shape, type, name, operands, of_a, of_b, add, across)                                            \
-    template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                                    \
-    __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {               \
-        asm volatile("wgmma.mma_async.sync.aligned." shape ".f32." name "." name " {" SUMS##count "}, " of_a ", " of_b   \
-                     ", " add ", 1, 1" across ";"                                                                        \
-                     : operands                                                                                          \
-                     : "l"(a), "l"(b), "n"(ADD), "n"(ACROSS_A), "n"(ACROSS_B));                                          \
+#define MULTIPLY(count, shape, type, name, operands, of_a, of_b, add, across)                                          \
+    template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                                  \
+    __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {             \
+        asm volatile("wgmma.mma_async.sync.aligned." shape ".f32." name "." name " {" SUMS##count                      \
+                     "}, " of_a ", " of_b ", " add ", 1, 1" across ";"                                                 \
+                     : operands                                                                                        \
+                     : "l"(a), "l"(b), "n"(ADD), "n"(ACROSS_A), "n"(ACROSS_B));                                        \
     }
 #define MULTIPLY64(shape, type, name, across) \
     MULTIPLY(64, shape, type, name, SIXTY_FOUR(d, 0), "%64", "%65", "%66", across)
@@ -190,13 +190,13 @@ __device__ inline void meet(int consumer) {
 
 // Starts to copy a box to a tensor, with its first element at [y, x].
 __device__ inline void store_box(const TensorMap &to, unsigned from, int y, int x) {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&to), "r"(x), "r"(y),
-                 "r"(from)
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&to), "r"(x),
+                 "r"(y), "r"(from)
                  : "memory");
 }
 
-// Stores a consumer's results to C, box by box. It fills one of its two places in shared memory while TMA reads the other.
-// A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
+// Stores a consumer's results to C, box by box. It fills one of its two places in shared memory while TMA reads the
+// other. A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 template <typename C, int BN, typename Finish>
 __device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places, const float (&sums)[BN / 2], int top,
                                             int left, int m, int n, const Finish &finish) {
@@ -342,8 +342,9 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
             auto some = [&](auto add, int l) {  // 32 bytes of k, from byte l on
                 const int down = l / (int)sizeof(T) * LINE;
-                multiply<decltype(add)::VALUE, ACROSS_A, ACROSS_B>(to, descriptor(at_a + (ACROSS_A ? down : l), BOX, 1024),
-                                                                  descriptor(at_b + (ACROSS_B ? down : l), BOX, 1024), T());
+                multiply<decltype(add)::VALUE, ACROSS_A, ACROSS_B>(
+                    to, descriptor(at_a + (ACROSS_A ? down : l), BOX, 1024),
+                    descriptor(at_b + (ACROSS_B ? down : l), BOX, 1024), T());
             };
             some(Says<!IN_PARTS>(), 0);
 #pragma unroll
@@ -410,8 +411,8 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     }
 }
 
-// `ldc` is the leading dimension of C, in elements. The maps are those of row-major matrices; a column-major matrix has the
-// map of its transpose.
+// `ldc` is the leading dimension of C, in elements. Maps are of row-major matrices, or of a column-major one's
+// transpose.
 template <typename T, int CONSUMERS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
           typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)

@@ -1,10 +1,9 @@
-// Hopper with stores by TMA: the warps of a consumer write 64 rows by 128 bytes of results to shared memory, swizzled. One
-// thread starts the copy of this box to C, while the others continue with the next box. TMA does not write the part of a
-// box outside C, so C may have any extents. A tensor map needs rows that begin at multiples of 16 bytes; other rows are
-// stored by lanes (`by_boxes` says which). For compute capability 9.0 only.
+// Hopper with stores by TMA: the warps of a consumer write 64 rows by 128 bytes of results to shared memory, swizzled.
+// One thread starts the copy of this box to C, while the others continue with the next box. TMA does not write the part
+// of a box outside C, so C may have any extents. A tensor map needs rows that begin at multiples of 16 bytes; other
+// rows are stored by lanes (`by_boxes` says which). For compute capability 9.0 only.
 //
-// In the fast.cu worklog this is close to the rung "TMA stores" (758 TFLOPS at 4096^3 on an H100), which also has clusters
-// and cache hints.
+// In the fast.cu worklog the rung "TMA stores" (758 TFLOPS at 4096^3 on an H100) also has clusters and cache hints.
 
 #include "hopper.cu"
 

@@ -1,6 +1,6 @@
-// Copies an array of up to three axes between any strides, each element through `Finish`. It prepares operands, or stores
-// results, whose layout another kernel does not support. A block copies tiles of 32 x 32 through shared memory, so that
-// both reads and writes follow the axis along which elements are contiguous.
+// Copies an array of up to three axes between any strides, each element through `Finish`. It prepares operands, or
+// stores results, whose layout another kernel does not support. A block copies tiles of 32 x 32 through shared memory,
+// so that both reads and writes follow the axis along which elements are contiguous.
 
 #include "finish.cuh"
 

@@ -1,11 +1,11 @@
-// Split-k: like tensor_core, with the steps of k divided among gridDim.z blocks, for products with few tiles and many steps.
-// A block stores its sums; the last block of a tile adds all of them, k ascending. So results depend on the number of
-// blocks of a tile, never on which of them is last. For compute capability 8.0 and newer.
+// Split-k: like tensor_core, with the steps of k divided among gridDim.z blocks, for products with few tiles and many
+// steps. A block stores its sums; the last block of a tile adds all of them, k ascending. So results depend on the
+// number of blocks of a tile, never on which of them is last. For compute capability 8.0 and newer.
 
 #include "tensor_core.cu"
 
-// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C, in elements. `partial` has BM x BN sums for each block;
-// `arrived` has a counter for each tile, which is 0 before the launch and after it.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C, in elements. `partial` has BM x BN sums for each
+// block; `arrived` has a counter for each tile, which is 0 before the launch and after it.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

@@ -5,9 +5,9 @@
 
 #include "tensor_core.cu"
 
-// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C, in elements. `partial` has two times BM x BN sums for
-// each block, for the tile in which it begins and that in which it ends; `arrived` has a counter for each tile, which is
-// 0 before the launch and after it.
+// `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C, in elements. `partial` has two times BM x BN sums
+// for each block, for the tile in which it begins and that in which it ends; `arrived` has a counter for each tile,
+// which is 0 before the launch and after it.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = T,
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))

@@ -33,19 +33,21 @@ struct Tiles {
     __align__(128) T b[STAGES][BK * BN];
 };
 
-// Adds the products of the steps of k from `first` to `end` to a warp's sums of the tile of C at [top, left]. An operand
-// that is TURNED is column-major: its leading dimension is then the distance of columns.
+// Adds the products of the steps of k from `first` to `end` to a warp's sums of the tile of C at [top, left]. An
+// operand that is TURNED is column-major: its leading dimension is then the distance of columns.
 template <int WM, int WN, bool TURNED_A = false, bool TURNED_B = false, typename T, int BM, int BN, int BK, int STAGES>
-__device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const T *a, const T *b, int m, int n, int top,
-                                      int left, int first, int end, int lda, int ldb,
+__device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const T *a, const T *b, int m, int n,
+                                      int top, int left, int first, int end, int lda, int ldb,
                                       float (&sums)[WM / 16][WN / 8][4]) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(T);
     constexpr int ROWS_A = TURNED_A ? BK : BM, COLUMNS_A = TURNED_A ? BM : BK;
     constexpr int ROWS_B = TURNED_B ? BN : BK, COLUMNS_B = TURNED_B ? BK : BN;
-    static_assert(BK == 32 && BM % 64 == 0 && BN % 64 == 0, "the swizzles are for rows of 64 bytes, and multiples of 128");
-    static_assert(WM % 16 == 0 && (WN == 16 || WN % 32 == 0), "a warp must own fragments, whose chunks are a mask away");
+    static_assert(BK == 32 && BM % 64 == 0 && BN % 64 == 0,
+                  "the swizzles are for rows of 64 bytes, and multiples of 128");
+    static_assert(WM % 16 == 0 && (WN == 16 || WN % 32 == 0),
+                  "a warp must own fragments, whose chunks are a mask away");
 
-    // The place of a chunk in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is a multiple of that.
+    // The place of a chunk in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is 128 or more.
     auto place = [](int row, int chunk, int columns) {
         return row * columns + (chunk ^ (columns == BK ? row / 2 % 4 : row % 8)) * CHUNK<T>;
     };

@@ -1,6 +1,6 @@
-// Tensor cores for float32, as accurate as the float32 units: each operand is exactly the sum of three bfloat16 numbers,
-// so nine products make one; small ones are added first. Tensor cores round sums towards zero, so the sums of a tile begin
-// at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
+// Tensor cores for float32, as accurate as the float32 units: each operand is exactly the sum of three bfloat16
+// numbers, so nine products make one; small ones are added first. Tensor cores round sums towards zero, so the sums of
+// a tile begin at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
 //
 // Two fragments of tf32 make one of bfloat16: they pair values of k that are four apart, in A and in B alike.
 

@@ -1,9 +1,9 @@
-// Products of truth values on tensor cores: they count the steps in which both the row and the column are set, 256 steps
-// at a time. A count above 0 is true for `or-and`, an odd count for `xor-and`. For compute capability 8.0 and newer.
+// Products of truth values on tensor cores: they count the steps in which both row and column are set, 256 at a time. A
+// count above 0 is true for `or-and`, an odd count for `xor-and`. For compute capability 8.0 and newer.
 //
-// A, B and C have a byte for each value, 0 or 1; a block packs its tiles into bits as it reads them. A word has the bits of
-// 32 steps. Four bytes are read at once, and each gives one bit to its byte of the word, so a shift and an or pack four.
-// The order of steps in a word does not matter if A and B agree: bit 8 c + i is byte c of the thread's word i.
+// A, B and C have a byte for each value, 0 or 1; a block packs its tiles into bits as it reads them. A word has the
+// bits of 32 steps. Four bytes are read at once, and each gives one bit to its byte of the word, so a shift and an or
+// pack four. A and B only need the same order of steps in a word: bit 8 c + i is byte c of the thread's word i.
 
 #include "tiles.cuh"
 
@@ -83,8 +83,7 @@ __device__ inline void pack_columns(unsigned (&words)[4], const unsigned char *f
     }
 }
 
-// The place of a column's words in B's tile. With it, a warp that writes every fourth word of 128, and one that reads 2 of
-// each 8 words of 32, uses all banks.
+// The place of a column's words in B's tile. Every fourth word of 128, and 2 of each 8 words of 32, are in all banks.
 __device__ inline int place(int column) {
     return ((column ^ column >> 2) & 1) | column >> 3 << 1 | (column & 1) << 5 | (column >> 1 & 1) << 6;
 }
@@ -95,7 +94,7 @@ __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *
                                                         unsigned char *c, int m, int n, int k, int lda, int ldb,
                                                         int ldc) {
     constexpr int EDGE = 128, WM = 64, WN = 32, ROWS = WM / 16, COLUMNS = WN / 8;
-    // A's tile has halves of rows, four words each, as ldmatrix reads them; B's a word per column. Gaps avoid bank conflicts.
+    // A's tile has halves of rows, four words each, for ldmatrix; B's has a word per column. Gaps avoid bank conflicts.
     constexpr int HALF_A = 4 * EDGE + 16, WORD_B = EDGE + 8;
     __shared__ __align__(128) unsigned tile_a[2][2 * HALF_A], tile_b[2][WORDS * WORD_B];
 
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *
     const bool wide_a = reinterpret_cast<size_t>(a) % 16 == 0 && lda % 16 == 0;
     const bool wide_b = reinterpret_cast<size_t>(b) % 4 == 0 && ldb % 4 == 0;
 
-    // A thread packs a word of every 32nd row of A. A warp packs one word of B's columns, a thread that of four columns.
+    // A thread packs a word of every 32nd row of A. A warp packs one word of B's columns, each thread that of four.
     const int word = threadIdx.x % WORDS;
     auto load = [&](int start, int stage) {
 #pragma unroll

@@ -1,7 +1,7 @@
-// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. Like tensor_core, with fragments
-// of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B. `ldmatrix` gives it pairs of neighbouring
-// columns; the rows are chosen so that the bytes of two registers form the elements of both columns. For compute capability
-// 8.0 and newer; floats need 8.9.
+// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. Like tensor_core, with
+// fragments of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B. `ldmatrix` gives it pairs
+// of neighbouring columns; the rows are chosen so that the bytes of two registers form the elements of both columns.
+// For compute capability 8.0 and newer; floats need 8.9.
 //
 // Tensor cores may keep as few as 13 fraction bits of a sum of 8-bit floats. So the sums of a tile begin at 0, and the
 // float32 units add them to the others: the error depends on a tile's products, not on the number of tiles.
@@ -26,12 +26,12 @@ struct Of<signed char> {
 };
 
 // D = A B + D of one warp.
-#define MULTIPLY(type, sum, letter, forms)                                                                              \
-    __device__ inline void multiply(sum (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], type) {                \
-        asm volatile("mma.sync.aligned.m16n8k32.row.col." forms " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "       \
-                     "{%0, %1, %2, %3};"                                                                                \
-                     : "+" letter(d[0]), "+" letter(d[1]), "+" letter(d[2]), "+" letter(d[3])                           \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                               \
+#define MULTIPLY(type, sum, letter, forms)                                                                             \
+    __device__ inline void multiply(sum(&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], type) {                \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col." forms " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "      \
+                     "{%0, %1, %2, %3};"                                                                               \
+                     : "+" letter(d[0]), "+" letter(d[1]), "+" letter(d[2]), "+" letter(d[3])                          \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
     }
 MULTIPLY(signed char, int, "r", "s32.s8.s8.s32")
 #if __CUDA_ARCH__ >= 890
@@ -39,7 +39,7 @@ MULTIPLY(__nv_fp8_e4m3, float, "f", "f32.e4m3.e4m3.f32")
 MULTIPLY(__nv_fp8_e5m2, float, "f", "f32.e5m2.e5m2.f32")
 #endif
 
-// Writes four neighbouring elements of a row, of which `left` are before its end: at once if the row's alignment allows it.
+// Writes four neighbouring elements of a row, of which `left` are before its end: at once if the row is aligned for it.
 template <typename T>
 __device__ inline void store_four(T *to, int left, bool wide, T first, T second, T third, T fourth) {
     struct alignas(4 * sizeof(T)) Four {
@@ -71,8 +71,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     __shared__ __align__(128) T tile_a[STAGES][BM * BK];
     __shared__ __align__(128) T tile_b[STAGES][BK * BN];
-    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's. The matrices of B have
-    // the rows 0, 1, 4, 5, 8, 9, 12, 13 and 2, 3, 6, 7, 10, 11, 14, 15.
+    // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's. The matrices of
+    // B have the rows 0, 1, 4, 5, 8, 9, 12, 13 and 2, 3, 6, 7, 10, 11, 14, 15.
     auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<T>; };
     auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ (row % 2 + row / 4 % 4 * 2)) * CHUNK<T>; };
 

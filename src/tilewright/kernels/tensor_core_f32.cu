@@ -1,7 +1,7 @@
 // Tensor cores for float32. Like tensor_core, with fragments of 16 x 8 of A and 8 x 8 of B in tf32: float32 without the
-// lower 13 bits of the significand. SPLIT restores them: each operand is a tf32 number plus another for the rest, and three
-// products make one (small times small is negligible). Tensor cores round sums towards zero, so the sums of a tile begin
-// at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
+// lower 13 bits of the significand. SPLIT restores them: each operand is a tf32 number plus another for the rest, and
+// three products make one (small times small is negligible). Tensor cores round sums towards zero, so the sums of a
+// tile begin at 0, and the float32 units add them to the others. For compute capability 8.0 and newer.
 
 #include "floats.cuh"
 
@@ -28,8 +28,8 @@ __device__ inline void split(unsigned bits, unsigned &big, unsigned &small) {
 }
 
 // `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
-template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float, typename Finish = Rounded<C>,
-          typename... Of>
+template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float,
+          typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     tensor_core_f32(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
     __shared__ FloatTiles<BM, BN, BK, STAGES> tiles;

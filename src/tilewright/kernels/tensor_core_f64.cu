@@ -1,6 +1,6 @@
-// Tensor cores for float64. Like tensor_core, with fragments of 8 x 4 of A and 4 x 8 of B, one element per lane, which needs
-// no `ldmatrix`. A product is a chain of fused multiply-adds, k ascending, so the sums have the canonical bits. For compute
-// capability 8.0 and newer.
+// Tensor cores for float64. Like tensor_core, with fragments of 8 x 4 of A and 4 x 8 of B, one element per lane,
+// without `ldmatrix`. A product is a chain of fused multiply-adds, k ascending, so the sums have the canonical bits.
+// For compute capability 8.0 and newer.
 
 #include "tiles.cuh"
 
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-    // The elements that the lane reads; those of other fragments are whole rows of 128 bytes away, or other chunks in them.
+    // The elements that the lane reads; other fragments are whole rows of 128 bytes away, or other chunks in them.
     int of_lane_a = place_a(row + lane / 4, lane % 4 / CHUNK<double>) + lane % CHUNK<double>;
     int of_lane_b = place_b(lane % 4, (column + lane / 4) / CHUNK<double>) + lane / 4 % CHUNK<double>;
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step

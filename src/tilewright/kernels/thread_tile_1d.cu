@@ -1,5 +1,5 @@
 // Each thread computes TM elements of one column of C, one below the other. A block owns BM x BN elements and walks k
-// in steps of BK. A step of the inner loop reads one element of B's tile into a register, and uses it for TM multiply-adds.
+// in steps of BK. The inner loop reads one element of B's tile into a register, and uses it for TM multiply-adds.
 
 template <int BM, int BN, int BK, int TM>
 __global__ void __launch_bounds__(BM *BN / TM, 2)

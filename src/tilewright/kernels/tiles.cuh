@@ -56,8 +56,8 @@ __device__ inline T load_within(const T *from, int left) {
 }
 
 // Copies a chunk of a row to shared memory; `left` elements are before the row's end, and the others become 0.
-// If rows are not aligned to 16 bytes, elements are copied one by one; those of less than 4 bytes, which an asynchronous
-// copy needs, go through registers.
+// If rows are not aligned to 16 bytes, elements are copied one by one; those of less than 4 bytes, which an
+// asynchronous copy needs, go through registers.
 template <typename T>
 __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
     constexpr int COUNT = CHUNK<T>, SIZE = sizeof(T);
@@ -81,8 +81,8 @@ __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
     }
 }
 
-// The part of tiles of ROWS x COLUMNS that one of THREADS copies: a chunk of a row, and of every STEP-th row from there.
-// The places of chunks in their rows must repeat after PERIOD rows.
+// The part of tiles of ROWS x COLUMNS that one of THREADS copies: a chunk of a row, and of every STEP-th row from
+// there. The places of chunks in their rows must repeat after PERIOD rows.
 template <typename T, int ROWS, int COLUMNS, int THREADS, int PERIOD>
 struct TileCopy {
     enum { CHUNKS = COLUMNS / CHUNK<T>, STEP = THREADS / CHUNKS };
@@ -129,7 +129,7 @@ __device__ inline void pipeline(int first, int end, Load load, Multiply multiply
     for (int start = first - (STAGES - 1) * BK; start < end; start += BK) {
         if (start >= first) {
             asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-            __syncthreads();  // all copies of this step are complete, and all threads have read the tiles of the step before
+            __syncthreads();  // this step's copies are complete, and all threads have read the tiles of the step before
         }
         if (start + (STAGES - 1) * BK < end) {
             load(start + (STAGES - 1) * BK, writing);
@@ -180,7 +180,7 @@ __device__ inline bool in_pairs(const T *array, int leading) {
     return reinterpret_cast<size_t>(array) % (2 * sizeof(T)) == 0 && leading % 2 == 0;
 }
 
-// Writes two neighbouring elements of a row, of which `left` are before its end: together if the row's alignment allows it.
+// Writes two neighbouring elements of a row, of which `left` are before its end: at once if the row is aligned for it.
 template <typename T>
 __device__ inline void store_pair(T *to, int left, bool wide, T first, T second) {
     struct alignas(2 * sizeof(T)) Pair {
@@ -198,8 +198,8 @@ __device__ inline void store_pair(T *to, int left, bool wide, T first, T second)
     }
 }
 
-// Writes the tile of C at [top, left] from the sums of warps that own ROWS x COLUMNS fragments of 16 x 8. A lane has two
-// neighbours of row lane / 4 of each fragment, and two of row lane / 4 + 8.
+// Writes the tile of C at [top, left] from the sums of warps that own ROWS x COLUMNS fragments of 16 x 8. A lane has
+// two neighbours of row lane / 4 of each fragment, and two of row lane / 4 + 8.
 template <int BM, int BN, typename C, typename Finish, int ROWS, int COLUMNS>
 __device__ inline void store_tile(C *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4], int top,
                                   int left, const Finish &finish) {

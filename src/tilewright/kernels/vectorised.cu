@@ -1,5 +1,5 @@
-// Like thread_tile_2d, with accesses of four elements at once: it reads A and B and writes C as float4 if the arrays' rows
-// are aligned for it. A's tile is transposed, so that a thread's elements of a column of A are adjacent.
+// Like thread_tile_2d, with accesses of four elements at once: it reads A and B and writes C as float4 if the arrays'
+// rows are aligned for it. A's tile is transposed, so that a thread's elements of a column of A are adjacent.
 
 #include "fours.cuh"
 

@@ -1,6 +1,6 @@
 // Like padded, with a level between block and thread: a warp owns WM x WN elements of the block's C, so that its lanes
-// share what they read. LANES lanes are below each other, and 32 / LANES side by side. A thread's results are patches of
-// 4 x 4, as far apart as the patches of all lanes side by side.
+// share what they read. LANES lanes are below each other, and 32 / LANES side by side. A thread's results are patches
+// of 4 x 4, as far apart as the patches of all lanes side by side.
 
 #include "fours.cuh"
 

@@ -1,5 +1,5 @@
-// Conversions of 16-bit floats in integers; `halves.py` says where they are needed. They round once, to nearest and ties
-// to even, and make NaNs quiet, as processors' instructions do.
+// Conversions of 16-bit floats in integers; `halves.py` says where they are needed. They round once, to nearest and
+// ties to even, and make NaNs quiet, as processors' instructions do.
 //
 // Source: IEEE 754-2019, 3.4 (formats: binary16 has a bias of 15 and 10 fraction bits, binary32 127 and 23) and 4.3.1;
 // bfloat16 is binary32 with 7 fraction bits; LLVM's RuntimeLibcalls for the names.
@@ -9,8 +9,8 @@
 
 #include "floats.h"
 
-// The bits of a half, shifted, are those of a float 2^112 times too small, subnormal or not. Infinities and NaNs get the
-// float's exponent instead.
+// The bits of a half, shifted, are those of a float 2^112 times too small, subnormal or not. Infinities and NaNs get
+// the exponent of the float's instead.
 float tw_half_to_float(uint16_t half)
 {
     uint32_t size = half & 0x7fffu;

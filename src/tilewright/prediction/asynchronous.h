@@ -208,6 +208,7 @@ static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm
     uint64_t place;
     struct tw_sm *to = owner(sm, warp, operation->place, &place);
     double way = to == sm ? 0 : (double)sm->remote_clocks;
+    const uint32_t lanes = operation->kind == TW_SM_OP_EXPECT ? 0 : operation->lanes;
     switch (operation->kind) {
     case TW_SM_OP_COPY:
     case TW_SM_OP_STORE:
@@ -232,8 +233,7 @@ static void do_one(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm
         break;
     case TW_SM_OP_EXPECT:
     case TW_SM_OP_ARRIVE_EXPECT:
-        expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place,
-                                          operation->kind == TW_SM_OP_EXPECT ? 0 : operation->lanes, operation->number});
+        expect(to, (struct tw_sm_arrival){from + way, 0, 0, 0, place, lanes, operation->number});
     }
 }
 

@@ -54,7 +54,8 @@ static double occupy(struct tw_sm *sm, double clocks, double lines)
 
 // A product multiplies while it reads B; A it reads before, while the product before it multiplies. So it is complete
 // that much later than the tensor cores are free.
-static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_operation *operation)
+static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *code,
+                            const struct tw_sm_operation *operation)
 {
     struct tw_sm *other = partner(sm, code->pair);
     double of_a = operation->number >> TW_SM_LINES_SHIFT, columns = operation->number & ((1u << TW_SM_LINES_SHIFT) - 1);
@@ -69,7 +70,8 @@ static double begin_product(struct tw_sm *sm, const struct tw_sm_instruction *co
     return (later > end ? later : end) + (double)sm->product_clocks;
 }
 
-static double begin_copy(struct tw_sm *sm, const struct tw_sm_instruction *code, const struct tw_sm_operation *operation)
+static double begin_copy(struct tw_sm *sm, const struct tw_sm_instruction *code,
+                         const struct tw_sm_operation *operation)
 {
     struct tw_sm *other = partner(sm, code->pair);
     double lines = (double)operation->number * operation->lanes / (double)TW_SM_LINE_BYTES, end = occupy(sm, 0, lines);

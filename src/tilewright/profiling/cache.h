@@ -133,7 +133,7 @@ struct tw_cache_launch {
     const uint8_t *kinds;   // of sites
     struct tw_cache_counts *counts;
     struct tw_caches *first;
-        uint8_t *present;          // for lines of the current multiprocessor: valid sectors, and 16, if no line of a first
+    uint8_t *present;          // for lines of the current multiprocessor: valid sectors, and 16, if no line of a first
                                // level is replaced; null: `first` holds its lines
     struct tw_caches *second;  // null: so large that no line is ever replaced
     struct tw_caches *shadow;  // a fully associative cache of the same size

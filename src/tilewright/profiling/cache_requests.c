@@ -86,7 +86,8 @@ static uint64_t rounds_of(const struct tw_cache_launch *launch, uint64_t block)
 }
 
 // A block takes a place. Returns when it leaves, and the place, as a key of the heap.
-static uint64_t take_place(struct tw_cache_launch *launch, uint64_t block, uint64_t place, uint64_t start, uint64_t rounds)
+static uint64_t take_place(struct tw_cache_launch *launch, uint64_t block, uint64_t place, uint64_t start,
+                           uint64_t rounds)
 {
     struct tw_multiprocessor *m = &launch->multiprocessors[place / launch->resident];
     launch->blocks[block] = (struct tw_cache_block){start, place % launch->resident, 0};

@@ -19,8 +19,8 @@ __device__ inline unsigned there(const void *p) {
         LOAD_THERE(value, p);                                                                                          \
         out = value;                                                                                                   \
     } while (0)
-// What a thread's partner in the block stored, once the mbarrier says so; what the thread's like in the other block did,
-// behind the cluster's barrier. Nobody ends before all have read.
+// What a thread's partner in the block stored, once the mbarrier says so; what the thread's like in the other block
+// did, behind the cluster's barrier. Nobody ends before all have read.
 #define RESULT_AWAITED(out)                                                                                            \
     AWAIT(&bar, 0);                                                                                                    \
     out[i] = tile[63 - t];                                                                                             \

@@ -1,4 +1,5 @@
-// What the corpus's kernels with mbarriers and bulk copies share. Macros, as what is found stands at the line that uses them.
+// What the corpus's kernels with mbarriers and bulk copies share. Macros, so that findings name the line that uses
+// them.
 
 #include <cstdint>
 
@@ -14,7 +15,8 @@
 #define TEST(done, bar, parity)                                                                                        \
     asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.s32 %0, 1, 0, p; }"          \
                  : "=r"(done) : IN_SHARED(bar), "r"(parity) : "memory")
-#define EXPECT(bar, bytes) asm volatile("mbarrier.expect_tx.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
+#define EXPECT(bar, bytes)                                                                                             \
+    asm volatile("mbarrier.expect_tx.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
 #define ARRIVE_AND_EXPECT(bar, bytes)                                                                                  \
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
 #define COMPLETE(bar, bytes)                                                                                           \
@@ -65,5 +67,6 @@ struct alignas(64) TensorMap {
 };
 
 #define LOAD_BOX(to, map, row, column, bar)                                                                            \
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" \
-                 ::IN_SHARED(to), "l"(&map), "r"(column), "r"(row), IN_SHARED(bar) : "memory")
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "                        \
+                 "[%0], [%1, {%2, %3}], [%4];" ::IN_SHARED(to), "l"(&map), "r"(column), "r"(row), IN_SHARED(bar)       \
+                 : "memory")

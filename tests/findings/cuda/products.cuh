@@ -1,5 +1,5 @@
-// What the corpus's products of a warpgroup share: one product of ones, 64 rows by 8 columns, 16 deep. Macros, as what is
-// found stands at the line that uses them.
+// What the corpus's products of a warpgroup share: one product of ones, 64 rows by 8 columns, 16 deep. Macros, as what
+// is found stands at the line that uses them.
 
 #include "proxy.cuh"
 
@@ -36,7 +36,8 @@ __device__ inline unsigned long long at(const unsigned short *place)
 __device__ inline unsigned long long swizzled(const unsigned short *place, int mode, int base = 0)
 {
     const unsigned long long stride = 8 * (256 >> mode) >> 4, more = (unsigned long long)base << 49;
-    return (unsigned)__cvta_generic_to_shared(place) >> 4 | 1ull << 16 | stride << 32 | more | (unsigned long long)mode << 62;
+    return (unsigned)__cvta_generic_to_shared(place) >> 4 | 1ull << 16 | stride << 32 | more |
+           (unsigned long long)mode << 62;
 }
 
 // Lets a product read what all threads have written.

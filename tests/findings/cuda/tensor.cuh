@@ -1,5 +1,5 @@
-// What the corpus's products in tensor memory share: one product of ones, 128 rows by 8 columns, 16 deep, by a block of 128
-// threads. Macros, as what is found stands at the line that uses them.
+// What the corpus's products in tensor memory share: one product of ones, 128 rows by 8 columns, 16 deep, by a block of
+// 128 threads. Macros, as what is found stands at the line that uses them.
 
 #include "proxy.cuh"
 
@@ -19,7 +19,8 @@ __device__ inline unsigned long long matrix_at(const unsigned short *place, int 
 
 #define ALLOCATE                                                                                                       \
     if (threadIdx.x < 32)                                                                                              \
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" ::"r"(in_shared(&place)) : "memory")
+    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" ::"r"(in_shared(&place))          \
+                 : "memory")
 #define FREE                                                                                                           \
     __syncthreads();                                                                                                   \
     if (threadIdx.x < 32)                                                                                              \
@@ -47,7 +48,8 @@ __device__ inline unsigned long long matrix_at(const unsigned short *place, int 
                  : "memory")
 #define COMMIT                                                                                                         \
     if (threadIdx.x == 0)                                                                                              \
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(in_shared(&bar)) : "memory")
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(in_shared(&bar))  \
+                 : "memory")
 // A wait for the first phase of an mbarrier, with an order and its scope or without.
 #define AWAIT_AT(bar, order)                                                                                           \
     asm volatile("{.reg .pred done; "                                                                               \

@@ -1,12 +1,12 @@
-// Bulk copies: what is in flight until an mbarrier's phase is complete or a wait covers the group, and which stores a copy
+// Bulk copies: what is in flight until an mbarrier's phase is complete or a wait covers the group, and what a copy
 // sees.
 //
-// A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes to shared memory is in
-// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, which the
-// mbarrier orders. What a copy to global memory reads is in flight until its thread waits for its group, what it writes
-// until the thread waits for the group's completion. Copies that reduce do not race with each other. What a copy that an
-// mbarrier counts reads is in flight until that phase is complete: in shared memory by R; of global memory W must be the
-// same at both times.
+// A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes to shared memory is
+// in flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, which
+// the mbarrier orders. What a copy to global memory reads is in flight until its thread waits for its group, what it
+// writes until the thread waits for the group's completion. Copies that reduce do not race with each other. If an
+// mbarrier counts a copy, what it reads is in flight until that phase is complete: R says so in shared memory; in
+// global memory W must be the same at both times.
 //
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
 // generic and by the asynchronous proxy are ordered where a proxy fence is between them).
@@ -90,7 +90,8 @@ static bool is_fenced(const struct copy *me, const struct tw_slot *where, uint64
     uint32_t who = is_far(cell) ? far_who(cell) : who_of(cell);
     if (!its || cell == TW_GAP || its >= TW_OBJECT_CLOCK || who == TW_SEVERAL_WARPS || who == TW_SEVERAL_RANKS)
         return true;
-    const struct tw_bulks *bulks = bulks_of(me->launch, by == me->slot ? me->block : shadow_of(me->slot, by, me->block));
+    const struct tw_bulks *bulks =
+        bulks_of(me->launch, by == me->slot ? me->block : shadow_of(me->slot, by, me->block));
     return its < bulks->proxied.of[warp_of(who)];
 }
 
@@ -126,8 +127,7 @@ static void ask_for_fences(const struct copy *me, const struct tw_slot *where, u
     }
 }
 
-// Copies see what an instruction writes without a fence: it is a copy itself, or ends an mbarrier, whose bytes then hold
-// no value.
+// Copies need no fence to see what an instruction writes: it is a copy, or ends an mbarrier, whose bytes hold no value.
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
 {
     uint64_t bit = (uint64_t)1 << row % 64, *bits = &launch->unfenced[row / 64 % TW_SITE_WORDS];
@@ -278,7 +278,8 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
         if (away)
             judge(&me, (uint64_t)rank_of(slot->target) << TW_RANK_SHIFT | target, how, tw_shadow_turns_cluster);
         else if (!to || counted)
-            judge(&me, to ? me.launch->base + target : target, how, to ? tw_shadow_free_global : tw_shadow_turns_shared);
+            judge(&me, to ? me.launch->base + target : target, how,
+                  to ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (bulk && !from && !held)
             hold_source(&me, origin);
         if (bulk && barriers && !held)

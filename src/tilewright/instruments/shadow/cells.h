@@ -6,10 +6,9 @@
 //     global   block 24 | clock 16     | site 12 | strong 1 | who 11
 //
 // W is the last write (0: none), R the reads since. `who` is a thread of the block (0 to 1023), 1024 + 32 * tile + warp
-// for several lanes of a warp, or 2047 for several warps. Several accesses have the least of their clocks, and site 4095
-// if their sites differ. A tile is the smallest group of 2, 4, 8, 16 or 32 neighbouring lanes that holds the accessing
-// lanes, so each half of it has one. Tiles are numbered like the nodes of a binary tree above the lanes; tile 0 has all
-// lanes.
+// for several lanes of a warp, or 2047 for several warps. Several accesses have the least of their clocks, and site
+// 4095 if their sites differ. A tile is the smallest group of 2, 4, 8, 16 or 32 neighbouring lanes that holds the
+// accessing lanes, so each half of it has one. Tiles have the numbers of a binary tree's nodes; tile 0 has all lanes.
 //
 // Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
 // instruction. All ones in W of shared memory is a gap between variables. All ones in R of global memory is reads by
@@ -304,7 +303,7 @@ struct tw_bulk {
     uint32_t clock;
     uint32_t from;     // one more than the rank of its thread's block; 0: this block
     uint32_t strong;   // it reduces into its target
-    uint32_t source;   // if an mbarrier counts it: one more than where it reads its block's shared memory; 0: it does not
+    uint32_t source;   // if an mbarrier counts it: one more than where it reads its block's shared memory; 0: nowhere
     uint32_t spare[5];
     struct tw_origin origin;  // what it reads of global memory; `seen` is 0 where nothing is written there
 };
@@ -331,8 +330,8 @@ struct tw_bulks {
     struct tw_origin boxes[TW_WARPS_MAX];  // what each lane of a warp reads of a tensor by the copy that comes next
 };
 
-// Pieces of 16 bytes that some lanes of a warp read for a product of their warpgroup: the place and the W of each, and how
-// many groups the warp had committed before.
+// Pieces of 16 bytes that some lanes of a warp read for a product of their warpgroup: the place and the W of each, and
+// how many groups the warp had committed before.
 struct tw_reading {
     uint32_t row;
     uint32_t lanes;
@@ -342,7 +341,7 @@ struct tw_reading {
     uint32_t seen[TW_WARPS_MAX];
 };
 
-// The reads of a warp that no wait has covered: `count` from `first` on, in a ring; and how many groups it has committed.
+// A ring of a warp's reads that no wait has covered, `count` from `first` on; and how many groups it has committed.
 struct tw_readings {
     uint32_t count;
     uint32_t first;
@@ -361,9 +360,9 @@ struct tw_visit {
     uint32_t place;
 };
 
-// A copy to a block's shared memory from that of another block of its cluster: one more than the rank of the source, the
-// mbarrier that counts it, and the phase. For each warp of this block that has seen its completion: one more than the
-// warp's clock at that time, and how often the warp had arrived at the cluster's barrier.
+// A copy to a block's shared memory from that of another block of its cluster: one more than the rank of the source,
+// the mbarrier that counts it, and the phase. For each warp of this block that has seen its completion: one more than
+// the warp's clock at that time, and how often the warp had arrived at the cluster's barrier.
 struct tw_sent {
     uint32_t by;  // 0: none
     uint32_t barrier;
@@ -419,7 +418,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what unordered stores wrote
-    uint8_t *quiet;       // of its cells: all ones if several blocks have read it, it is readable, and nothing has written
+    uint8_t *quiet;       // of its cells: all ones if several blocks have read it, all may, and nothing has written it
     // orders.py, which knows the order that fences and atomics make; null if the kernel has no fences.
     int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);
     uint64_t shared_reads;  // byte offset of R of shared memory in a block's memory

@@ -1,10 +1,10 @@
 // Vector clocks of warps, which barriers join.
 //
-// A warp's clock grows when it reaches a barrier, and at `bar.warp.sync`. What warp q did at a clock below `known[w][q]`
-// is ordered before what warp w does now. Arriving warps join what they know into the barrier. The first warp that
-// resumes closes the barrier's round and gives the union to all that waited, so a warp that has run ahead to the next
-// round adds nothing to this one. After a barrier of the whole block all clocks are equal again, so that a cell's one
-// clock is right for several readers.
+// A warp's clock grows when it reaches a barrier, and at `bar.warp.sync`. What warp q did at a clock below
+// `known[w][q]` is ordered before what warp w does now. Arriving warps join what they know into the barrier. The first
+// warp that resumes closes the barrier's round and gives the union to all that waited, so a warp that has run ahead to
+// the next round adds nothing to this one. After a barrier of the whole block all clocks are equal again, so that a
+// cell's one clock is right for several readers.
 //
 // A barrier orders the lanes of a warp that wait at it; `bar.warp.sync` orders the lanes that it names. If it does not
 // always name all lanes, each lane has clocks of the others, in the warp's own time.

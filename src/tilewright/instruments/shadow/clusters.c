@@ -1,8 +1,8 @@
 // Clusters: the order that their barrier makes, and whether a block runs while others access its shared memory.
 //
-// Each warp knows clocks of all warps of its cluster; this file has those of other blocks. Barriers of a block, mbarriers
-// and the cluster's barrier pass them on. The cluster's barrier joins what arriving warps know, and gives the union to
-// the warps that resume. A clock of 1 means "this block runs"; a relaxed arrival releases only that.
+// Each warp knows clocks of all warps of its cluster; this file has those of other blocks. Barriers of a block,
+// mbarriers and the cluster's barrier pass them on. The cluster's barrier joins what arriving warps know, and gives the
+// union to the warps that resume. A clock of 1 means "this block runs"; a relaxed arrival releases only that.
 //
 // Source: PTX ISA, 9.7.13.3 (barrier.cluster: arrive has the semantics of .release, wait of .acquire by default; with
 // .relaxed "there are no memory ordering and visibility guarantees provided for the memory accesses performed prior");
@@ -23,15 +23,15 @@ static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *
 }
 
 // The clocks of a block's warps that a round of the cluster's barrier passes on.
-TW_INLINE static inline struct knowledge joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
-                                                   uint32_t round, uint32_t rank)
+TW_INLINE static inline struct knowledge joined_in(const struct tw_shadow_launch *launch,
+                                                   const struct tw_shadow_block *first, uint32_t round, uint32_t rank)
 {
     return far_row(launch, first, TW_CLUSTER_ROW + (round & 1), rank);
 }
 
 // What a warp knows of a block of its cluster.
-TW_INLINE static inline struct knowledge known_to(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
-                                                  uint32_t mine, uint32_t rank)
+TW_INLINE static inline struct knowledge known_to(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                                  uint32_t warp, uint32_t mine, uint32_t rank)
 {
     return rank == mine ? near_row(launch, block, warp) : far_row(launch, block, TW_KNOWN_ROW + warp, rank);
 }
@@ -157,8 +157,8 @@ static void end_round(const struct tw_shadow_launch *launch, const struct tw_slo
     turn_rows(launch, first, TW_CLUSTER_ROW + ((round + 1) & 1), 0);
 }
 
-// A warp resumes after the barrier, and acquires what the arrivals released. Its clock is then above theirs, so that one
-// clock says for several blocks whether their accesses came after the barrier.
+// A warp resumes after the barrier, and acquires what the arrivals released. Its clock is then above theirs, so that
+// one clock says for several blocks whether their accesses came after the barrier.
 void tw_shadow_cluster_leave(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
                              struct tw_shadow_block *block, uint32_t warp)
 {

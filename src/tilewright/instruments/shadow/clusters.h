@@ -77,12 +77,13 @@ static inline uint32_t rank_of(const struct tw_slot *slot)
 // What our warp knows of the warps of a block.
 static inline const struct tw_clocks *known_of(const struct access *me, uint32_t rank)
 {
-    return rank == me->rank ? &me->block->known[me->warp] : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
+    return rank == me->rank ? &me->block->known[me->warp]
+                            : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
 }
 
 // A row with its clocks of some lanes.
-TW_INLINE static inline struct knowledge far_row(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
-                                                 uint32_t row, uint32_t rank)
+TW_INLINE static inline struct knowledge far_row(const struct tw_shadow_launch *launch,
+                                                 const struct tw_shadow_block *block, uint32_t row, uint32_t rank)
 {
     return (struct knowledge){
         row_of(launch, block, row, rank),
@@ -99,8 +100,8 @@ static inline struct tw_clocks *ahead_there(const struct tw_shadow_launch *launc
     return row_of(launch, block, first + TW_KNOWN_ROW + warp, rank);
 }
 
-// Whether our warp waited for an arrival at an mbarrier that came after an access by another block; with `by_lane`, also
-// whether the arrival released what the lane of that access did.
+// Whether our warp waited for an arrival at an mbarrier that came after an access by another block; with `by_lane`,
+// also whether the arrival released what the lane of that access did.
 static inline bool came_there(const struct access *me, uint32_t rank, uint32_t who, uint64_t its, bool by_lane)
 {
     if (!me->launch->watched_at || rank == me->rank)

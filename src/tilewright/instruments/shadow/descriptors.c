@@ -1,8 +1,8 @@
 // Descriptors of matrices: whether they match the matrix that a copy of a tensor has written.
 //
-// Each 128 bytes that such a copy writes have a layout: the number of 16-byte units that the map's swizzle exchanges, and
-// the number in a row of its box. It is valid while W of the bytes is the copy's, which `found.py` checks. A map without a
-// swizzle may copy a matrix that already has its layout, so it is compared only if its rows are the descriptor's lines.
+// Each 128 bytes that such a copy writes have a layout: the number of 16-byte units that the map's swizzle exchanges,
+// and the number in a row of its box. It is valid while W of the bytes is the copy's, which `found.py` checks. A map
+// without a swizzle may copy a swizzled matrix, so it is compared only if its rows are the descriptor's lines.
 //
 // Source: PTX ISA, 9.7.15.5.1 (matrix descriptor format, strides), 5.5.6 (swizzling modes).
 
@@ -30,7 +30,8 @@ void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_
         uint32_t row = its.box[0] * its.element_bytes / TW_UNIT_BYTES;
         layout = row << ROW_SHIFT | IS_KNOWN | tw_first_lane(its.units);
     }
-    for (uint64_t at = place / TW_LAYOUT_OF_BYTES; at < (place + bytes + TW_LAYOUT_OF_BYTES - 1) / TW_LAYOUT_OF_BYTES; at++)
+    const uint64_t end = (place + bytes + TW_LAYOUT_OF_BYTES - 1) / TW_LAYOUT_OF_BYTES;
+    for (uint64_t at = place / TW_LAYOUT_OF_BYTES; at < end; at++)
         layouts_of(launch, block)[at] = (uint16_t)layout;
 }
 
@@ -65,7 +66,8 @@ static bool overlaps(const struct tw_matrix *m, uint32_t lines)
     return false;
 }
 
-static void record_finding(TW_WHERE, uint32_t mask, uint64_t at, const struct tw_matrix *m, uint32_t how, uint32_t layout)
+static void record_finding(TW_WHERE, uint32_t mask, uint64_t at, const struct tw_matrix *m, uint32_t how,
+                           uint32_t layout)
 {
     const struct tw_shadow_block *mine = block;
     struct tw_shadow_launch *of = launch;
@@ -97,7 +99,8 @@ void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t
         record_finding(slot, warp, launch, block, counters, row, mask, m.start, &m, TW_LAID_TWICE, 0);
     for (uint32_t line = first; of->layouts_at && line < first + most; line += step) {
         for (uint32_t k = 0; k < wide; k++) {
-            const uint32_t offset = across ? tw_matrix_across(&m, line, k) : tw_matrix_along(&m, line, k * TW_UNIT_CHUNKS);
+            const uint32_t offset =
+                across ? tw_matrix_across(&m, line, k) : tw_matrix_along(&m, line, k * TW_UNIT_CHUNKS);
             const uint32_t at = tw_matrix_swizzled(&m, offset);
             const uint32_t layout = layouts_of(launch, block)[at / TW_LAYOUT_OF_BYTES];
             const uint32_t how = layout & IS_KNOWN ? wrong_at(&m, layout, offset) : 0;

@@ -4,19 +4,20 @@
 // covers its group, any access of its bytes is a finding. The wait makes it a write of its thread at that moment, which
 // barriers order like any other.
 //
-// What a copy reads is judged as a read when it is issued, and again at the wait. Between the two every write by the block is
-// a defect, even one that a barrier orders after the copy: W of the bytes must be the same at the wait. If an mbarrier counts
-// the copy, W must be the same when a thread first sees that phase complete.
+// What a copy reads is judged as a read when it is issued, and again at the wait. Between the two every write by the
+// block is a defect, even one that a barrier orders after the copy: W of the bytes must be the same at the wait. If an
+// mbarrier counts the copy, W must be the same when a thread first sees that phase complete.
 //
-// Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers no
-// copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
+// Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers
+// no copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
 
 #include "judgement.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
 
-static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
+static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                     uint32_t warp)
 {
     return (struct tw_flights *)((char *)block + launch->flights_at) + warp;
 }
@@ -39,8 +40,8 @@ static struct range range_of(const struct tw_shadow_launch *launch, uint64_t add
     return (struct range){address >> shift, (address + bytes + launch->cell_bytes - 1) >> shift};
 }
 
-// Whether every cell was last touched by the lane itself, or before the last barrier that its warp knows of. Then the only
-// possible defect of a copy is that two of its lanes write one place.
+// Whether every cell was last touched by the lane itself, or before the last barrier that its warp knows of. Then the
+// only possible defect of a copy is that two of its lanes write one place.
 static bool is_known(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
                      uint32_t lanes, const uint64_t *addresses, uint32_t bytes)
 {
@@ -96,7 +97,8 @@ static uint64_t written_here(const struct access *me)
     return 0;
 }
 
-// Lanes read the source of a copy, which comes next. Of a copy whose lanes read several numbers of bytes the first is kept.
+// Lanes read the source of a copy, which comes next. If its lanes read different numbers of bytes, the first one
+// counts.
 void tw_shadow_source(TW_ACCESSES)
 {
     struct tw_shadow_launch *of = launch;
@@ -147,7 +149,7 @@ static uint32_t find_changes(struct access *me, const struct tw_source *source)
     return same;
 }
 
-// Lanes of a copy have read its source to the end: nobody of the block may have written since, and writes come after this.
+// Lanes of a copy have read all of its source: nobody of the block may have written it since; later writes may.
 static void read_again(TW_WHERE, const struct tw_flight *flight, uint32_t lanes)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
@@ -158,8 +160,8 @@ static void read_again(TW_WHERE, const struct tw_flight *flight, uint32_t lanes)
                                  source->bytes, 0, TW_READS, source->bytes, 0);
     const uint32_t same = find_changes(&me, source);
     if (same)
-        tw_shadow_free_global(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0, TW_READS,
-                              source->bytes, 0);
+        tw_shadow_free_global(slot, warp, launch, block, counters, source->row, same, addresses, source->bytes, 0,
+                              TW_READS, source->bytes, 0);
     (void)row;
 }
 
@@ -250,8 +252,8 @@ __attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t 
     mine->version++;
 }
 
-// An mbarrier counts all copies of lanes that no other counts: they are in flight until a thread sees that phase complete.
-// If there is no room to keep lanes of a copy apart, the copy counts as complete.
+// An mbarrier counts all copies of lanes that no other counts: they are in flight until a thread sees that phase
+// complete. If there is no room to keep lanes of a copy apart, the copy counts as complete.
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase)
 {
@@ -279,8 +281,8 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
 }
 
 // A wait that acquires has seen phases of an mbarrier complete, and so the copies that these counted.
-void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch, struct tw_shadow_block *block,
-                              uint64_t place, uint32_t phases)
+void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch,
+                              struct tw_shadow_block *block, uint64_t place, uint32_t phases)
 {
     for (uint32_t warp = 0; launch->flights_at && warp < launch->warps; warp++) {
         struct tw_flights *flights = flights_of(launch, block, warp);

@@ -1,7 +1,7 @@
 // The exact judgement of accesses of global memory, lane by lane: the state of its bytes, then races, cell by cell.
 //
-// Host threads run blocks in parallel, so cells are exchanged atomically: a write stores its W and then looks at R, a read
-// stores its R and then looks at W. So one of two such accesses always sees the other.
+// Host threads run blocks in parallel, so cells are exchanged atomically: a write stores its W and then looks at R, a
+// read stores its R and then looks at W. So one of two such accesses always sees the other.
 
 #include "clusters.h"
 #include "global.h"

@@ -1,5 +1,5 @@
-// The quick tests of a whole warp's loads of global memory, eight cells at a time: bytes that may be read, of cells that
-// other blocks or nobody have read and nothing has written.
+// The quick tests of a whole warp's loads of global memory, eight cells at a time: bytes that may be read, of cells
+// that other blocks or nobody have read and nothing has written.
 
 #include "global.h"
 #include "quick.h"

@@ -239,7 +239,8 @@ static inline bool is_ordered(const struct access *me, uint64_t its_block, uint6
         return false;
     me->block->seen[me->warp] = 0;
     int64_t block = its_block == TW_BLOCK_MAX + 1 ? -1 : (int64_t)its_block;
-    return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) != TW_NOT_ORDERED;
+    return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) !=
+           TW_NOT_ORDERED;
 }
 
 // Notify orders.py of a lane's strong access; once of a load that a waiting lane repeats.

@@ -6,8 +6,8 @@
 #include "cells.h"
 #include "simt/runtime/instrument.h"
 
-// What a warp or barrier knows of the warps of a block: for each warp the clock below which it knows what all lanes did.
-// If the kernel has mbarriers, also a later clock below which it knows what some lanes did, and these lanes.
+// What a warp or barrier knows of the warps of a block: for each warp the clock below which it knows what all lanes
+// did. If the kernel has mbarriers, also a later clock below which it knows what some lanes did, and these lanes.
 struct knowledge {
     struct tw_clocks *all;
     struct tw_clocks *came;  // null without mbarriers
@@ -60,7 +60,8 @@ TW_INLINE static inline struct knowledge arrivals(struct tw_arrivals *its)
 }
 
 // A row of a block's clocks of its own warps: what a warp knows, what a barrier left for it, or what a barrier has.
-TW_INLINE static inline struct knowledge near_row(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t row)
+TW_INLINE static inline struct knowledge near_row(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                                  uint32_t row)
 {
     struct tw_some *some = (struct tw_some *)((char *)block + launch->ahead_at) + row;
     struct tw_clocks *all = row >= TW_ROUND_ROW   ? &block->rounds[row - TW_ROUND_ROW].joined

@@ -2,7 +2,7 @@
 //
 // An arrival releases what its warp knows and what the arriving lanes did. It does not release what other lanes of the
 // warp did since the warp was last synchronised. A test that sees a phase complete acquires what its arrivals released.
-// `.relaxed` forms do neither. An event comes after the mbarrier has changed, so memory says whether its phase is complete.
+// `.relaxed` forms do neither. An event follows the change of its mbarrier, so memory says if the phase is complete.
 //
 // Source: PTX ISA, 9.7.13.15.13 (mbarrier.arrive: release by default), 9.7.13.15.16 (mbarrier.test_wait: acquire by
 // default; "phaseParity indicates the parity of either the current phase or the immediately preceding phase"),
@@ -13,8 +13,8 @@
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                              uint32_t lanes, uint64_t place, uint32_t phase);
-void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch, struct tw_shadow_block *block,
-                              uint64_t place, uint32_t phases);
+void tw_shadow_flights_landed(const struct tw_slot *slot, struct tw_shadow_launch *launch,
+                              struct tw_shadow_block *block, uint64_t place, uint32_t phases);
 void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
 void tw_shadow_landed(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
                       uint32_t warp, uint64_t place, uint32_t phases);
@@ -253,7 +253,8 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
 static void know_all(const struct visit *me, uint32_t does, uint64_t token)
 {
     const bool parity = (does & TW_OF_PARITY) != 0;
-    const uint64_t awaited = parity ? token : token >> TW_MBARRIER_PHASE_SHIFT, phase = bits_of(me) >> TW_MBARRIER_PHASE_SHIFT;
+    const uint64_t awaited = parity ? token : token >> TW_MBARRIER_PHASE_SHIFT;
+    const uint64_t phase = bits_of(me) >> TW_MBARRIER_PHASE_SHIFT;
     const uint32_t w = me->warp->index;
     if (((phase ^ awaited) & (parity ? 1 : 7)) == 0)
         return;
@@ -365,8 +366,8 @@ static uint32_t sum_of(const uint32_t *numbers, uint32_t lanes)
     return sum;
 }
 
-// Lanes have initialised, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases,
-// or 32 bits each with the arrivals or bytes that they count.
+// Lanes have initialised, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes'
+// phases, or 32 bits each with the arrivals or bytes that they count.
 void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t does)
 {
     for (uint32_t left = mask, with; left; left &= ~with) {

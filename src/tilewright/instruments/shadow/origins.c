@@ -1,8 +1,8 @@
 // What bulk copies read of global memory, from the issue until their mbarrier's phase is complete.
 //
-// A write of these bytes must come after a wait for the phase. Between the two every write by the block is a defect, even
-// one that a barrier orders: W of the bytes must be the same when a thread first sees the phase complete. Writes of other
-// blocks are races by themselves.
+// A write of these bytes must come after a wait for the phase. Until then every write by the block is a defect, even
+// one that a barrier orders: W must be the same when a thread first sees the phase complete. Writes by others are
+// races.
 //
 // Source: PTX ISA, 9.7.9.25.4: an mbarrier's complete-tx is the completion of the copy, its reads included.
 
@@ -45,8 +45,8 @@ static bool add_to_hash(void *what, uint64_t cell, uint64_t written)
     return false;
 }
 
-void tw_shadow_keep_origin(const struct tw_shadow_launch *launch, struct tw_origin *origin, uint64_t start, uint64_t bytes,
-                           const struct tw_box *box)
+void tw_shadow_keep_origin(const struct tw_shadow_launch *launch, struct tw_origin *origin, uint64_t start,
+                           uint64_t bytes, const struct tw_box *box)
 {
     origin->start = start;
     origin->bytes = bytes;

@@ -7,8 +7,8 @@
 #include "simt/runtime/boxes.h"
 
 // Keep some bytes, or a box, as they are now.
-void tw_shadow_keep_origin(const struct tw_shadow_launch *launch, struct tw_origin *origin, uint64_t start, uint64_t bytes,
-                           const struct tw_box *box);
+void tw_shadow_keep_origin(const struct tw_shadow_launch *launch, struct tw_origin *origin, uint64_t start,
+                           uint64_t bytes, const struct tw_box *box);
 
 // A copy has read its origin to the end: its block, of this number, may not have written there since.
 void tw_shadow_end_origin(struct tw_shadow_launch *launch, uint64_t number, const struct tw_bulk *bulk);

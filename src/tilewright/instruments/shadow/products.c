@@ -4,8 +4,8 @@
 // must come after that wait. Between the two every write is a defect, even one that a barrier orders: W of the bytes
 // must be the same at the wait as it was before.
 //
-// Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it nobody
-// may change the matrices in shared memory).
+// Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending after it; before it
+// nobody may change the matrices in shared memory).
 
 #include "clusters.h"
 
@@ -81,8 +81,8 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
         addresses[lane] = mine->at[lane];
-    struct access me = access_of(slot, warp, launch, block, counters, mine->row, mine->lanes, addresses, TW_PIECE_BYTES, 0,
-                                 TW_READS, TW_PIECE_BYTES, 0);
+    struct access me = access_of(slot, warp, launch, block, counters, mine->row, mine->lanes, addresses, TW_PIECE_BYTES,
+                                 0, TW_READS, TW_PIECE_BYTES, 0);
     uint32_t same = mine->lanes;
     for (uint32_t left = mine->lanes; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));

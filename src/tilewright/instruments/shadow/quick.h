@@ -1,4 +1,4 @@
-// Eight cells at a time, for the quick tests of a whole warp's accesses: vectors of cells, and sets of them, a bit each.
+// Vectors of eight cells, and sets of them, a bit each, for the quick tests of a whole warp's accesses.
 
 #ifndef TILEWRIGHT_SHADOW_QUICK_H
 #define TILEWRIGHT_SHADOW_QUICK_H

@@ -1,4 +1,4 @@
-// Copies from a block's own shared memory to another block's of its cluster: the block must not end before they complete.
+// Copies from a block's shared memory to that of another block of its cluster: it must not end before they complete.
 //
 // Such a copy is complete when its mbarrier in the target block says so. The time at which each warp there sees that is
 // kept. When the cluster has ended, some warp of the source block must have known, before it ended, that one of these
@@ -15,8 +15,7 @@ static struct tw_sent *sent_to(const struct tw_shadow_launch *launch, const stru
     return far_part(launch, there)->sent;
 }
 
-// Follow a thread's copy to another block. The last copy of an instruction stands for those that an earlier phase of the
-// same mbarrier counted.
+// Follow a thread's copy to another block. An instruction's last copy stands for those that earlier phases counted.
 void tw_shadow_send(const struct tw_slot *slot, struct tw_shadow_launch *launch, const struct tw_shadow_block *there,
                     uint64_t place, uint32_t thread, uint32_t row)
 {

@@ -35,8 +35,8 @@ static bool are_alike(const struct judged *last, uint64_t *write, uint64_t *read
     return true;
 }
 
-// Whether a store does not change the value: memory has it already, or the last lower lane of the instruction that writes
-// the same place stores it.
+// Whether a store does not change the value: memory has it, or the last lower lane that writes the same place stores
+// it.
 static bool is_same(const struct access *me, bool alike)
 {
     const uint8_t *memory = me->shared + me->address;
@@ -66,8 +66,7 @@ static void report_race(const struct access *me, uint64_t cell, bool other_wrote
     report(me, is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, cell, other_wrote);
 }
 
-// Whether an element was written; `at` is the number of a cell of the access. An element counts as written if any of its
-// bytes was, because of padding.
+// Whether an element was written: any of its bytes, because of padding. `at` is the number of a cell of the access.
 static bool is_partly_written(const struct access *me, const uint64_t *first, uint64_t at)
 {
     uint64_t size = (me->element + me->launch->cell_bytes - 1) / me->launch->cell_bytes;
@@ -227,7 +226,8 @@ static void judge_lane(struct access *me, struct tw_shadow_block *block, uint64_
             continue;
         count = 1;
         const uint64_t before[3] = {*cell.write, *cell.read, *cell.far};
-        if (last->known && before[0] == last->before[0] && before[1] == last->before[1] && before[2] == last->before[2]) {
+        if (last->known && before[0] == last->before[0] && before[1] == last->before[1] &&
+            before[2] == last->before[2]) {
             *cell.write = last->after[0], *cell.read = last->after[1], *cell.far = last->after[2];
             continue;
         }

@@ -1,6 +1,6 @@
-// The quick tests of a whole warp's affine accesses of shared memory: one comparison a cell, eight cells at a time. They
-// pass when nothing can be wrong and what is stored does not depend on the order of the lanes. Either all cells are
-// judged, or all are left as they were.
+// The quick tests of a whole warp's affine accesses of shared memory: one comparison a cell, eight cells at a time.
+// They pass when nothing can be wrong and what is stored does not depend on the order of the lanes. Either all cells
+// are judged, or all are left as they were.
 
 #include "quick.h"
 

@@ -102,8 +102,8 @@ static void complete(const struct tw_context *context, struct tw_slot *slot, uin
     }
 }
 
-// A warp adds its arrival to a generation, which must have the same count. No count agrees with the count of all warps of
-// the block, and stays none. True on a fault.
+// A warp adds its arrival to a generation, which must have the same count. No count agrees with the count of all warps
+// of the block, and stays none. True on a fault.
 static bool join(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp,
                  const struct arrival *arrival)
 {
@@ -152,8 +152,8 @@ static void blame_point(struct tw_context *context, const struct tw_warp *warp, 
     tw_blame(context, warp, point->site, point->blocked, kind, got, other);
 }
 
-// No lane of a blocked warp can run, so the warp arrives at its barrier. True if its lanes wait at different barriers: they
-// can never agree, because each waits for all of them.
+// No lane of a blocked warp can run, so the warp arrives at its barrier. True if its lanes wait at different barriers:
+// they can never agree, because each waits for all of them.
 bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     struct arrival arrival = {0, 0, 0, 0, 0, 0};

@@ -1,8 +1,8 @@
 // Boxes of a tensor: the rows of a box, and the bytes of global memory that each row covers.
 //
 // A box is copied row by row, its innermost extent first. The rows of a map of images are pixels: those of a box of
-// places, from one of them on, width first, and then those of the next image. Source: PTX ISA, 5.5 (tensors); CUDA driver
-// API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col.
+// places, from one of them on, width first, and then those of the next image. Source: PTX ISA, 5.5 (tensors); CUDA
+// driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col.
 
 #ifndef TILEWRIGHT_SIMT_BOXES_H
 #define TILEWRIGHT_SIMT_BOXES_H
@@ -57,7 +57,8 @@ static inline uint32_t tw_box_row_bytes(const struct tw_box *box)
     return box->map.box[0] * box->map.element_bytes;
 }
 
-// Where an axis is after so many steps: from `at` on, and after `last` again from `low` on. Leaves the steps of the next.
+// An axis's position after so many steps: from `at` on, after `last` again from `low`. Leaves the steps of the next
+// axis.
 static inline int64_t tw_box_after(int64_t at, int64_t low, int64_t last, int64_t step, uint64_t *number)
 {
     const uint64_t left = at <= last ? (uint64_t)((last - at) / step) + 1 : 1;

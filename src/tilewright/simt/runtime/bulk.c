@@ -5,8 +5,7 @@
 
 enum { UNIT = 16 };  // bytes for which a mask selects those that are copied
 
-// True if the lanes' bytes are not whole units inside an arena that starts at device address `start`. `places` are offsets
-// in it.
+// True if the lanes' bytes are not whole units inside an arena, at offsets `places`. `start` is its device address.
 bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
                      uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes,
                      uint32_t unit)

@@ -1,8 +1,8 @@
 // The barrier of a cluster: lanes arrive without waiting, and wait later.
 //
-// The blocks of a cluster run on one host thread, so its barrier needs no atomics. Each warp's record has the lanes that
-// have arrived; when all lanes of all blocks that have not exited have arrived, the barrier completes, and no lane has
-// arrived at the next one.
+// The blocks of a cluster run on one host thread, so its barrier needs no atomics. Each warp's record has the lanes
+// that have arrived. When all lanes of all blocks have arrived or exited, the barrier completes; none has then arrived
+// at the next one.
 //
 // Source: PTX ISA, 9.7.13.3 (barrier.cluster): wait "causes the executing thread to wait for all non-exited threads of
 // the cluster to perform barrier.cluster.arrive"; a thread that arrives twice without waiting, or waits without having
@@ -24,8 +24,8 @@ static void complete_cluster(const struct tw_context *context, struct tw_slot *c
     }
 }
 
-// Check whether all threads of a warp that have not exited have arrived, and then those of its cluster. If all have exited,
-// nothing completes, because none is left to wait.
+// Check whether all threads of a warp that have not exited have arrived, and then those of its cluster. If all have
+// exited, nothing completes, because none is left to wait.
 void tw_cluster_look(const struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp)
 {
     uint64_t every = ((uint64_t)1 << context->warps) - 1, arrived = 0;

@@ -1,8 +1,8 @@
 // Where a matrix is in shared memory that a product's descriptor names.
 //
-// It lies in atoms of eight lines of 16, 32, 64 or 128 bytes, of which the wider ones are swizzled. A line is a row of A or
-// a column of B, along k; across, it is a step of k. Source: PTX ISA, 9.7.15.5.1 (strides, canonical layouts, matrix
-// descriptor format).
+// It lies in atoms of eight lines of 16, 32, 64 or 128 bytes, of which the wider ones are swizzled. A line is a row of
+// A or a column of B, along k; across, it is a step of k. Source: PTX ISA, 9.7.15.5.1 (strides, canonical layouts,
+// matrix descriptor format).
 
 #ifndef TILEWRIGHT_SIMT_DESCRIPTORS_H
 #define TILEWRIGHT_SIMT_DESCRIPTORS_H

@@ -55,8 +55,8 @@ void tw_blame(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     context->fault_other = other;
 }
 
-// The check of a group failed: check lane by lane. `lane_offsets` are the lanes' offsets from `relative`, the arena offset
-// that the group shares; `start` is the device address of the arena. True if a lane of the mask is outside.
+// The check of a group failed: check lane by lane. `lane_offsets` are the lanes' offsets from `relative`, the arena
+// offset that the group shares; `start` is the device address of the arena. True if a lane of the mask is outside.
 bool tw_recheck(struct tw_context *context, const struct tw_warp *warp, uint64_t relative, uint64_t limit,
                 uint64_t start, uint32_t mask, const int32_t *lane_offsets, const struct member *members,
                 uint32_t count)

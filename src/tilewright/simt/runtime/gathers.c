@@ -44,8 +44,8 @@ TW_INLINE static inline void scatter(const char *values, char *const *places, ui
         move(values, places, count, lanes, width);                                                                     \
         break;
 
-// Call `move` with a constant width. Each width has a loop of its own, in which an element of up to 8 bytes is one move:
-// another thread never sees half of it.
+// Call `move` with a constant width. Each width has a loop of its own, in which an element of up to 8 bytes is one
+// move: another thread never sees half of it.
 #define FOR_WIDTH(move)                                                                                                \
     switch (bytes) {                                                                                                   \
         OF_WIDTH(1, move)                                                                                              \

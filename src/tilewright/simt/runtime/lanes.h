@@ -1,9 +1,8 @@
 // The lanes of a warp: sets of them, a bit each, lane 0 the lowest; and vectors, an element each.
 //
 // Vectors have the operators of GNU C (https://gcc.gnu.org/onlinedocs/gcc/Vector-Extensions.html): a comparison gives a
-// vector of integers of the same width, -1 where it holds. A function that other modules call takes a vector by pointer,
-// because hosts pass vectors in different ways; `static inline` functions may take it by
-// value.
+// vector of integers of the same width, -1 where it holds. A function that other modules call takes a vector by
+// pointer, because hosts pass vectors in different ways; `static inline` functions may take it by value.
 
 #ifndef TILEWRIGHT_SIMT_LANES_H
 #define TILEWRIGHT_SIMT_LANES_H

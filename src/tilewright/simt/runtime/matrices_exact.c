@@ -89,8 +89,8 @@ void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint
 #define ROUND_AS(mode) fesetround((const int[]){FE_TOWARDZERO, FE_TONEAREST, FE_UPWARD, FE_DOWNWARD}[mode])
 #endif
 
-// float64: fused multiply-adds in ascending k, from C on, rounded as C's number of the mode says (FLT_ROUNDS). The host's
-// mode is switched meanwhile; nothing of the caller, which takes it for the nearest, may be mixed with this.
+// float64: fused multiply-adds in ascending k, from C on, rounded as C's number of the mode says (FLT_ROUNDS). The
+// host's mode is switched meanwhile; nothing of the caller, which takes it for the nearest, may be mixed with this.
 __attribute__((noinline)) void tw_mma_double(const struct tw_context *context, double *results, const double *sources,
                                              uint32_t rows, uint32_t k, uint32_t mode)
 {

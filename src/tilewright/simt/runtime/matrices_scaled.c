@@ -2,9 +2,10 @@
 // D = (A scale_A) (B scale_B) + C.
 //
 // Scales are bytes. Those of row r of A are in lane 4 (r % 8) + r / 8, or two lanes further; those of a column of B in
-// one of its four lanes. Source: PTX ISA, 9.7.14.3 (selectors); NVIDIA/cutlass, mma_traits_sm120.hpp (SFALayout, SFBLayout).
-// How products are added: microsoft/MMA-Sim (2026), its MMABlockScale. Of 8 bits a product is aligned by the exponents
-// of its factors and of their scales. Of 4 bits 16 products are added exactly, and aligned by the scales' alone.
+// one of its four lanes. Source: PTX ISA, 9.7.14.3 (selectors); NVIDIA/cutlass, mma_traits_sm120.hpp (SFALayout,
+// SFBLayout). How products are added: microsoft/MMA-Sim (2026), its MMABlockScale. Of 8 bits a product is aligned by
+// the exponents of its factors and of their scales. Of 4 bits 16 products are added exactly, and aligned by the scales'
+// alone.
 
 #include "instrument.h"
 #include "products.h"
@@ -92,8 +93,8 @@ static uint32_t scaled_result(const struct scaled *s, const struct number *produ
     return encoded(sum_of(terms, number, s->rule), format, (uint32_t)s->rule->kept, false);
 }
 
-// Sources are A, B, C, of a sparse A the metadata and the selector, and then of A and of B the scales, the number of their
-// first byte, and of their lane.
+// Sources are A, B, C, of a sparse A the metadata and the selector, and then of A and of B the scales, the number of
+// their first byte, and of their lane.
 void tw_mma_scaled(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                    uint32_t b_format, uint32_t k, uint32_t bits, uint32_t blocks, uint32_t fractions, uint32_t sparse)
 {

@@ -1,7 +1,7 @@
 // Mbarriers: barriers in shared memory, each phase of which counts arrivals and bytes of transactions.
 //
-// The warps of a block run on one host thread, one at a time, and its mbarriers are its own: a lane's change is complete
-// before another's starts, without atomics. Lanes of a warp go in their order. `records.h` describes the bits.
+// The warps of a block run on one host thread, one at a time, and its mbarriers are its own: a lane's change is
+// complete before another's starts, without atomics. Lanes of a warp go in their order. `records.h` describes the bits.
 //
 // Source: PTX ISA, 9.7.13.15 (mbarrier): the phase completes when its "pending arrival count" and its "tx-count" are
 // zero; the next one begins with the expected arrival count.

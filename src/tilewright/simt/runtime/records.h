@@ -78,8 +78,8 @@ enum {
     TW_RANK_SHIFT = 24,
     TW_CLUSTER_BLOCKS_MOST = 16,
 
-    // Formats of the elements of matrices: of each the GPU has a rule, and five more: for m8n8k4 of float16, for products
-    // of a warpgroup of 8-bit floats, for those whose factors have 6 or 4 bits, and for those with scales.
+    // Formats of the elements of matrices: of each the GPU has a rule, and five more: for m8n8k4 of float16, for
+    // products of a warpgroup of 8-bit floats, for those whose factors have 6 or 4 bits, and for those with scales.
     TW_F16 = 0,
     TW_BF16 = 1,
     TW_TF32 = 2,
@@ -129,8 +129,8 @@ enum {
     TW_WGMMA_BITS = 128,
     TW_WGMMA_SATURATES = 256,
 
-    // Tensor memory of a block: lanes of so many columns of 32 bits, which are allocated in such units. Source: PTX ISA,
-    // 9.7.16.1 (tensor memory), 9.7.16.7.1 (tcgen05.alloc).
+    // Tensor memory of a block: lanes of so many columns of 32 bits, which are allocated in such units. Source: PTX
+    // ISA, 9.7.16.1 (tensor memory), 9.7.16.7.1 (tcgen05.alloc).
     TW_TENSOR_LANES = 128,
     TW_TENSOR_COLUMNS = 512,
     TW_TENSOR_UNIT = 32,
@@ -221,7 +221,7 @@ enum {
 
     TW_TENSOR_MAGIC = 1953525108,
 
-    // Of a texture or a surface: how coordinates beyond its ends are read, and elements, both as the driver numbers them.
+    // Of a texture or a surface: how coordinates beyond its ends are read, and elements, with the driver's numbers.
     TW_TEXTURE_MAGIC = 2021160020,
     TW_TEXTURE_AXES = 3,
     TW_WRAP = 0,
@@ -405,9 +405,9 @@ struct tw_warp {
     struct tw_point points[];
 };
 
-// A tensor map, 128 bytes that kernels cannot read. The innermost axis comes first. Where `pixels` is not 0 it is one of
-// images, whose pixels are copied one after the other from a box of places: `low` and `high` are the box's corners, from
-// the image's first and last pixel on, and the first extent of `box` has the channels.
+// A tensor map, 128 bytes that kernels cannot read. The innermost axis comes first. Where `pixels` is not 0 it is one
+// of images, whose pixels are copied one after the other from a box of places: `low` and `high` are the box's corners,
+// from the image's first and last pixel on, and the first extent of `box` has the channels.
 struct tw_tensor_map {
     uint64_t address;
     uint64_t strides[4];   // bytes, of all axes but the innermost

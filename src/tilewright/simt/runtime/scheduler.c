@@ -57,7 +57,8 @@ static void begin_block(const struct tw_context *context, struct tw_slot *slot, 
     __builtin_memcpy(slot->observed_area, context->observed_initial, context->observed_bytes);
     slot->tensor_taken = slot->tensor_firsts = slot->tensor_closed = slot->tensor_site = 0;
     if (slot->tensor)
-        __builtin_memset(slot->tensor, (int)context->shared_fill, TW_TENSOR_LANES * TW_TENSOR_COLUMNS * sizeof(uint32_t));
+        __builtin_memset(slot->tensor, (int)context->shared_fill,
+                         TW_TENSOR_LANES * TW_TENSOR_COLUMNS * sizeof(uint32_t));
     for (uint64_t i = 0; i < context->warps; i++)
         begin_warp(context, slot, i);
 }

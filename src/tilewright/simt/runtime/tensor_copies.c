@@ -1,8 +1,8 @@
 // Copies of boxes of a tensor between global and shared memory, which a tensor map describes.
 //
 // A box is in shared memory row by row, its innermost extent first, and its units of 16 bytes are swizzled by where
-// they are. Elements outside the tensor are read as zeros, or NaNs, and are not written. Source: PTX ISA, 5.5 (tensors),
-// 9.7.9.27 (cp.async.bulk.tensor); CUDA driver API, cuTensorMapEncodeTiled.
+// they are. Elements outside the tensor are read as zeros, or NaNs, and are not written. Source: PTX ISA, 5.5
+// (tensors), 9.7.9.27 (cp.async.bulk.tensor); CUDA driver API, cuTensorMapEncodeTiled.
 
 #include "boxes.h"
 #include "combining.h"
@@ -182,8 +182,8 @@ bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint
     return false;
 }
 
-// Copies the maps of the lanes of a mask, once, and lets `maps` point at the copies: instruments read them after a box is
-// copied, which may write over its own map.
+// Copies the maps of the lanes of a mask, once, and lets `maps` point at the copies: instruments read them after a box
+// is copied, which may write over its own map.
 void tw_tensor_keep(uint32_t mask, const char **maps, struct tw_tensor_map *kept)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
@@ -195,9 +195,10 @@ void tw_tensor_keep(uint32_t mask, const char **maps, struct tw_tensor_map *kept
     }
 }
 
-// Of the lanes of a mask, the first of those that give the same map, the same place in shared memory and the same corner
-// of a box.
-uint32_t tw_tensor_distinct(uint32_t mask, char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t rank)
+// Of the lanes of a mask, the first of those that give the same map, the same place in shared memory and the same
+// corner of a box.
+uint32_t tw_tensor_distinct(uint32_t mask, char *const *maps, const uint64_t *places, const int32_t *corners,
+                            uint32_t rank)
 {
     uint32_t distinct = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {

@@ -1,6 +1,7 @@
-// Elements of matrices that products in tensor memory multiply: by their numbers in instruction descriptors, and as bytes.
+// Elements that products in tensor memory multiply: by their numbers in instruction descriptors, and as bytes.
 //
-// Source: PTX ISA, 9.7.16.4.2 (instruction descriptor), 9.7.16.10.3 (packing formats); NVIDIA/cutlass, mma_sm100_desc.hpp.
+// Source: PTX ISA, 9.7.16.4.2 (instruction descriptor), 9.7.16.10.3 (packing formats); NVIDIA/cutlass,
+// mma_sm100_desc.hpp.
 
 #ifndef TILEWRIGHT_SIMT_TENSOR_ELEMENTS_H
 #define TILEWRIGHT_SIMT_TENSOR_ELEMENTS_H

@@ -2,8 +2,8 @@
 
 #include "runtime.h"
 
-// Bytes and driver's numbers of the types that kernels number themselves; 0 bytes for those that no copy takes. Source: PTX
-// ISA, 9.7.9.27 (tensormap.replace, "Validity of new_val"): u8 u16 u32 s32 u64 s64 f16 f32 f32.ftz f64 bf16 tf32.
+// Bytes and driver's numbers of the types that kernels number themselves; 0 bytes for those that no copy takes. Source:
+// PTX ISA, 9.7.9.27 (tensormap.replace, "Validity of new_val"): u8 u16 u32 s32 u64 s64 f16 f32 f32.ftz f64 bf16 tf32.
 static void set_type(struct tw_tensor_map *map, uint64_t type)
 {
     static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 0, 8, 2, 4};

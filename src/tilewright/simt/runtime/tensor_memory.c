@@ -1,7 +1,8 @@
 // Tensor memory: its columns come and go, registers of a warp move there and back, and so do lines of shared memory.
 //
-// Whether an access is in what the block has allocated is always looked at. The machine moves what is asked for at once.
-// Source: PTX ISA, 9.7.16.7 (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3 (shapes).
+// Whether an access is in what the block has allocated is always looked at. The machine moves what is asked for at
+// once. Source: PTX ISA, 9.7.16.7 (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3
+// (shapes).
 
 #include "tensor_memory.h"
 
@@ -59,7 +60,8 @@ bool tw_columns_dealloc(struct tw_context *context, struct tw_slot *slot, const 
                        uint32_t mask, uint32_t address, uint32_t columns)
 {
     const uint32_t first = address / TW_TENSOR_UNIT;
-    const bool is_first = address < TW_TENSOR_COLUMNS && address % TW_TENSOR_UNIT == 0 && slot->tensor_firsts >> first & 1;
+    const bool is_first =
+        address < TW_TENSOR_COLUMNS && address % TW_TENSOR_UNIT == 0 && slot->tensor_firsts >> first & 1;
     if (!is_first || units_from(slot, first) * TW_TENSOR_UNIT != columns) {
         tw_blame(context, warp, site, mask, TW_COLUMNS_FREED, address, columns);
         return true;
@@ -116,13 +118,14 @@ static bool first_lane_of(const struct tw_warp *warp, uint32_t address, uint32_t
 {
     const uint32_t own = warp->index % 4 * WARP_LANES, lane = tw_tensor_lane(address), within = lane % WARP_LANES;
     *first = own + within;
-    return (lane - within == own || lane == within) && (within == 0 || (within == ROWS_OF_16 && shape != TW_MOVES_32X32));
+    return (lane - within == own || lane == within) &&
+           (within == 0 || (within == ROWS_OF_16 && shape != TW_MOVES_32X32));
 }
 
 // Registers of a warp, 32 elements each, move to tensor memory or come from there.
 bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
-                    uint32_t mask, uint32_t address, uint32_t *registers, uint32_t count, uint32_t shape, uint32_t apart,
-                    uint32_t does)
+                     uint32_t mask, uint32_t address, uint32_t *registers, uint32_t count, uint32_t shape,
+                     uint32_t apart, uint32_t does)
 {
     const uint32_t each = does & TW_MOVES_HALVES ? 2 : 1, column = tw_tensor_column(address);
     const uint32_t columns = columns_of(shape, count) * each;
@@ -134,8 +137,8 @@ bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const str
     const bool two = shape == TW_MOVES_16X32X2;
     if (!tw_tensor_is_there(slot, column, columns) ||
         (two && (apart > TW_TENSOR_COLUMNS || !tw_tensor_is_there(slot, column + apart * each, columns)))) {
-        tw_blame(context, warp, site, mask, TW_COLUMNS_OUTSIDE, column + (two && apart <= TW_TENSOR_COLUMNS ? apart : 0),
-                 columns);
+        tw_blame(context, warp, site, mask, TW_COLUMNS_OUTSIDE,
+                 column + (two && apart <= TW_TENSOR_COLUMNS ? apart : 0), columns);
         return true;
     }
     for (uint32_t r = 0; r < count; r++) {
@@ -164,9 +167,9 @@ bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const str
 
 // Lines of shared memory go to lanes of tensor memory: so many of them, of so many bytes, to each of `copies` groups of
 // lanes. Line l goes to lane l of the first group; `groups` has the first lanes, a byte each: 128 lines take all four.
-static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
-                       uint32_t lane, uint32_t address, uint64_t descriptor, uint32_t lines, uint32_t bytes,
-                       uint32_t spread)
+static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp,
+                       uint32_t site, uint32_t lane, uint32_t address, uint64_t descriptor, uint32_t lines,
+                       uint32_t bytes, uint32_t spread)
 {
     const struct tw_matrix m = tw_matrix_of_sm100(descriptor, 8, false);
     const uint32_t mode = (uint32_t)(descriptor >> 61), column = tw_tensor_column(address);
@@ -199,11 +202,11 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
     return false;
 }
 
-// Threads copy, one after the other. Of a pair each block's lines go to its own tensor memory. Source: PTX ISA, 9.7.16.9;
-// deepseek-ai/DeepGEMM, whose scales of a pair are in the shared memory of the block that multiplies by them.
+// Threads copy, one after the other. Of a pair each block's lines go to its own tensor memory. Source: PTX ISA,
+// 9.7.16.9; deepseek-ai/DeepGEMM, whose scales of a pair are in the shared memory of the block that multiplies by them.
 bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
-                    uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines, uint32_t bytes,
-                    uint32_t spread, uint32_t paired)
+                     uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines,
+                     uint32_t bytes, uint32_t spread, uint32_t paired)
 {
     const struct tw_slot *blocks = paired ? tw_tensor_pair(context, slot, warp, site, mask) : slot;
     if (!blocks)
@@ -211,7 +214,8 @@ bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const str
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         const uint32_t lane = tw_first_lane(left);
         for (uint32_t i = 0; i <= paired; i++)
-            if (copy_lines(context, blocks + i, warp, site, lane, addresses[lane], descriptors[lane], lines, bytes, spread))
+            if (copy_lines(context, blocks + i, warp, site, lane, addresses[lane], descriptors[lane], lines, bytes,
+                           spread))
                 return true;
     }
     return false;

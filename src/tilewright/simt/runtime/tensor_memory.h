@@ -1,5 +1,5 @@
-// Tensor memory of a block: 128 lanes of 512 columns of 32 bits. An address has the lane in its upper half and the column
-// in its lower one. Columns are allocated in units of 32, for all lanes. Source: PTX ISA, 9.7.16.1.
+// Tensor memory of a block: 128 lanes of 512 columns of 32 bits. An address has the lane in its upper half and the
+// column in its lower one. Columns are allocated in units of 32, for all lanes. Source: PTX ISA, 9.7.16.1.
 
 #ifndef TILEWRIGHT_SIMT_TENSOR_MEMORY_H
 #define TILEWRIGHT_SIMT_TENSOR_MEMORY_H
@@ -39,8 +39,8 @@ static inline bool tw_tensor_is_there(const struct tw_slot *slot, uint32_t colum
 }
 
 // The first of a pair of blocks, by one of them; the other follows it. Null where the cluster has no pairs: a fault.
-static inline struct tw_slot *tw_tensor_pair(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp,
-                                             uint32_t site, uint32_t mask)
+static inline struct tw_slot *tw_tensor_pair(struct tw_context *context, struct tw_slot *slot,
+                                             const struct tw_warp *warp, uint32_t site, uint32_t mask)
 {
     if (context->cluster_blocks % 2) {
         tw_blame(context, warp, site, mask, TW_TENSOR_PEER, (uint32_t)context->cluster_blocks, 0);

@@ -1,7 +1,7 @@
-// Products with the result in tensor memory: a thread issues one of up to 256 rows and columns, which is computed as `mma`
-// products of 16 rows and 8 columns. A is in shared or in tensor memory, B in shared memory, D in tensor memory. Each block
-// of a pair has half of the rows of A and half of the columns of B, and all columns of its rows of D. A sparse A has half
-// of the elements of each row, and its metadata are in tensor memory.
+// Products with the result in tensor memory: a thread issues one of up to 256 rows and columns, which is computed as
+// `mma` products of 16 rows and 8 columns. A is in shared or in tensor memory, B in shared memory, D in tensor memory.
+// Each block of a pair has half of the rows of A and half of the columns of B, and all columns of its rows of D. A
+// sparse A has half of the elements of each row, and its metadata are in tensor memory.
 //
 // Source: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass,
 // mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
@@ -78,8 +78,8 @@ static bool is_padded(const struct product *p, const struct element *e)
     return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
 }
 
-// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are. No source says where
-// a sparse A in tensor memory is.
+// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are. No source says
+// where a sparse A in tensor memory is.
 static bool is_shape(const struct product *p)
 {
     const uint32_t m = p->m, n = p->n;
@@ -136,7 +136,7 @@ static bool read_instruction(struct product *p, uint32_t bits)
     return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
 }
 
-// -- lines: the elements along k of a row of A or a column of B ---------------------------------------------------------
+// -- lines: the elements along k of a row of A or a column of B -------------------------------------------------------
 
 static void finish_line(const struct product *p, const struct element *e, bool negates, uint8_t *line)
 {
@@ -202,7 +202,7 @@ static bool read_held(const struct product *p, const struct tw_slot *slot, uint3
     return false;
 }
 
-// -- D, and the scales ---------------------------------------------------------------------------------------------------
+// -- D, and the scales ------------------------------------------------------------------------------------------------
 
 static uint32_t parts_of(const struct product *p)
 {
@@ -249,7 +249,8 @@ static void load_tile(const struct product *p, const struct tw_slot *slot, uint3
     for (uint32_t i = 0; i < TILE_ROWS * COLUMNS && p->all->adds[p->lane]; i++) {
         uint32_t lane, right, found;
         place_of_d(p, row + i / COLUMNS, column + i % COLUMNS, &lane, &right);
-        __builtin_memcpy(&found, tw_tensor_cell(slot, lane + tw_tensor_lane(d), tw_tensor_column(d) + right), sizeof found);
+        __builtin_memcpy(&found, tw_tensor_cell(slot, lane + tw_tensor_lane(d), tw_tensor_column(d) + right),
+                         sizeof found);
         if (p->half)
             found = (found & 0xffff) << i % 2 * 16;
         c[word_at(p, i / COLUMNS, i % COLUMNS)] |= p->shrinks ? shrunk(found, p->shrinks) : found;
@@ -270,8 +271,8 @@ static void store_tile(const struct product *p, uint32_t number, uint32_t row, u
     }
 }
 
-// The metadata of 16 rows as `mma.sp` takes them with selector 0. With `.ws` further parts of the lanes have copies, which
-// are not read.
+// The metadata of 16 rows as `mma.sp` takes them with selector 0. With `.ws` further parts of the lanes have copies,
+// which are not read.
 static void load_metadata(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t *metadata)
 {
     const uint32_t columns = tw_product_metadata(p->kind);
@@ -283,7 +284,8 @@ static void load_metadata(const struct product *p, const struct tw_slot *slot, u
                              tw_tensor_cell(slot, row + r, column + c), sizeof *metadata);
 }
 
-// The word of scales of a row of A or a column of B. Each quarter of the lanes has a copy: that of the computed rows is read.
+// The word of scales of a row of A or a column of B. Each quarter of the lanes has a copy: that of the computed rows is
+// read.
 static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t line, uint32_t quarter)
 {
     uint32_t found;
@@ -329,7 +331,7 @@ static bool columns_are_there(const struct product *p, const struct tw_slot *slo
     return there;
 }
 
-// -- the product -----------------------------------------------------------------------------------------------------------
+// -- the product ------------------------------------------------------------------------------------------------------
 
 // Fill a register of a fragment: lane l has chunk l % 4 of line l / 4.
 static void fill(uint32_t *registers, const uint8_t *lines, uint32_t bytes, uint32_t chunk)
@@ -347,7 +349,8 @@ static void multiply(const struct product *p, uint32_t *results, const uint32_t 
     if (is_sparse(p)) {
         const bool whole = p->kind == TW_KIND_I8;
         const uint32_t signs = p->a.format * TW_SPARSE_SIGNED_A | p->b.format * TW_SPARSE_SIGNED_B;
-        const uint32_t flags = whole ? TW_SPARSE_INTEGERS | signs | p->saturates * TW_SPARSE_SATURATES : p->half * TW_SPARSE_HALF;
+        const uint32_t flags =
+            whole ? TW_SPARSE_INTEGERS | signs | p->saturates * TW_SPARSE_SATURATES : p->half * TW_SPARSE_HALF;
         tw_mma_sparse_by_rules(rules, results, sources, p->a.format, p->b.format, 2 * k, bits, flags);
         return;
     }
@@ -372,7 +375,8 @@ static void multiply(const struct product *p, uint32_t *results, const uint32_t 
 // Multiply a block's rows by all columns.
 static void multiply_rows(struct product *p, uint32_t number, uint32_t rows)
 {
-    uint32_t sources[ALL_WORDS] __attribute__((aligned(64))), results[C_REGISTERS * TW_LANES] __attribute__((aligned(64)));
+    uint32_t sources[ALL_WORDS] __attribute__((aligned(64)));
+    uint32_t results[C_REGISTERS * TW_LANES] __attribute__((aligned(64)));
     const uint32_t of_line = tw_product_line_bytes(p->does), registers = B_REGISTERS * of_line / LINE_BYTES;
     uint32_t *of_b = sources + A_REGISTERS * TW_LANES, *c = of_b + registers * TW_LANES;
     const struct tw_slot *slot = p->blocks[number];
@@ -407,8 +411,9 @@ static bool run(struct product *p)
         if (!columns_are_there(p, slot) ||
             read_lines(p, &p->b, b, p->b_across, p->b_negates, slot, columns, of_line, of_b))
             return true;
-        if (p->does & TW_TENSOR_A_HELD ? read_held(p, slot, rows, of_a)
-                                       : read_lines(p, &p->a, a, p->a_across, p->a_negates, slot, rows, LINE_BYTES, of_a))
+        if (p->does & TW_TENSOR_A_HELD
+                ? read_held(p, slot, rows, of_a)
+                : read_lines(p, &p->a, a, p->a_across, p->a_negates, slot, rows, LINE_BYTES, of_a))
             return true;
     }
     for (uint32_t i = 0; i < blocks; i++)
@@ -440,7 +445,7 @@ bool tw_columns_product(struct tw_context *context, struct tw_slot *slot, const 
     return false;
 }
 
-// -- for instruments ---------------------------------------------------------------------------------------------
+// -- for instruments --------------------------------------------------------------------------------------------------
 
 // As `tw_product_units`, for translated code.
 uint32_t tw_columns_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,

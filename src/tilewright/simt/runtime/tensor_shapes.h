@@ -52,7 +52,8 @@ static inline uint32_t tw_product_line_bytes(uint32_t does)
     return does & TW_TENSOR_SPARSE ? 2 * TW_DEPTH_BYTES : TW_DEPTH_BYTES;
 }
 
-// Columns of tensor memory with metadata of one product: a bit for each k, or two of tf32, of whose lines two share a cell.
+// Columns of tensor memory with metadata of one product: a bit for each k, or two of tf32, of whose lines two share a
+// cell.
 static inline uint32_t tw_product_metadata(uint32_t kind)
 {
     return kind == TW_KIND_F16 || kind == TW_KIND_TF32 ? 1 : 2;
@@ -74,16 +75,17 @@ static inline uint32_t tw_product_parts(uint32_t rows, uint32_t does)
 
 // Where a unit of 16 bytes is of a matrix whose lines are side by side. Apart, for processors would share its parts
 // with what is around it in different ways.
-static __attribute__((noinline)) uint32_t tw_product_unit_across(const struct tw_matrix *m, uint32_t unit, uint32_t lines)
+static __attribute__((noinline)) uint32_t tw_product_unit_across(const struct tw_matrix *m, uint32_t unit,
+                                                                 uint32_t lines)
 {
     const uint32_t each = TW_UNIT_BYTES * 8 / m->bits, beside = (lines + each - 1) / each;  // units of a step
     return tw_matrix_swizzled(m, tw_matrix_across(m, unit % (beside | !beside) * each, unit / (beside | !beside)));
 }
 
-// Where 32 units of 16 bytes are that a thread's product reads of shared memory: the `part`-th ones, those of A first. The
-// set of lanes that have one: none after the last.
-static inline uint32_t tw_product_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part, uint32_t kind,
-                                        uint32_t does, uint64_t *offsets)
+// Where 32 units of 16 bytes are that a thread's product reads of shared memory: the `part`-th ones, those of A first.
+// The set of lanes that have one: none after the last.
+static inline uint32_t tw_product_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part,
+                                        uint32_t kind, uint32_t does, uint64_t *offsets)
 {
     const uint32_t instruction = (uint32_t)operands->instruction[lane], bits = tw_product_bits(kind);
     const uint32_t rows = does & TW_TENSOR_A_HELD ? 0 : tw_product_rows(instruction) >> ((does & TW_TENSOR_PAIR) != 0);

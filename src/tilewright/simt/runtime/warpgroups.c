@@ -53,7 +53,8 @@ static void load_unit(struct matrix *m, uint32_t offset, void *unit)
     __builtin_memset(unit, 0, TW_UNIT_BYTES);
 }
 
-// A register of a fragment: lane l has chunk l % 4 of line l / 4. Four chunks are a unit along k; across, eight lines are.
+// A register of a fragment: lane l has chunk l % 4 of line l / 4. Four chunks are a unit along k; across, eight lines
+// are.
 static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
 {
     uint16_t steps[2 * TW_UNIT_CHUNKS][TW_ATOM_LINES] __attribute__((aligned(64)));
@@ -120,14 +121,15 @@ static void multiply(const struct tw_context *context, uint32_t *results, const 
     } else if (flags & TW_WGMMA_BITS) {
         tw_mma_bits(context, results, sources, 2 * TW_ATOM_LINES, STEP_BYTES * 8, 1);
     } else if (whole) {
-        tw_mma_integer(context, results, sources, 2 * TW_ATOM_LINES, STEP_BYTES, 8, a_format | b_format << 1 | saturates << 2);
+        tw_mma_integer(context, results, sources, 2 * TW_ATOM_LINES, STEP_BYTES, 8,
+                       a_format | b_format << 1 | saturates << 2);
     } else {
         tw_mma_by_rules(rules, results, sources, a_format, b_format, STEP_BYTES * 8 / bits, half);
     }
 }
 
-// `results` hold D as it was. `held` is A's registers, or null if a descriptor says where A is; `metadata` is null if A is
-// not sparse.
+// `results` hold D as it was. `held` is A's registers, or null if a descriptor says where A is; `metadata` is null if A
+// is not sparse.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
               uint32_t a_format, uint32_t b_format, uint32_t flags, const uint32_t *metadata, uint32_t selector)
@@ -147,7 +149,8 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     }
     for (uint32_t i = 0; i < A_REGISTERS; i++) {
         if (!held)
-            fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * TW_ATOM_LINES, i / 2 * TW_UNIT_CHUNKS, a_flips);
+            fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * TW_ATOM_LINES, i / 2 * TW_UNIT_CHUNKS,
+                 a_flips);
         for (uint32_t lane = 0; held && lane < TW_LANES; lane++)
             sources[i * TW_LANES + lane] = held[i * TW_LANES + lane] ^ a_flips;
     }

@@ -85,7 +85,8 @@ int main() {
     for (int mode = 0; mode < 4; mode++)
         for (int linear = 0; linear < 2; linear++)
             for (int normalized = 0; normalized < 2; normalized++) {
-                plane<<<1, 32>>>(texture(flat, mode, linear, normalized), device, normalized ? 1 : W, normalized ? 1 : H);
+                plane<<<1, 32>>>(texture(flat, mode, linear, normalized), device, normalized ? 1 : W,
+                                 normalized ? 1 : H);
                 show("plane");
             }
     box<<<1, 32>>>(texture(array(numbers, {W, H, D}, 0), cudaAddressModeClamp, true, false), device), show("box");
