@@ -28,6 +28,8 @@ from tilewright.problem.kind import Kind
 from tilewright.programs import Program
 
 Array = npt.NDArray[Any]
+#: Rows of boxes begin at multiples of this.
+_BOX_STEP = 16
 #: Dtypes with the same bits of sums modulo 2^32.
 _WORDS = frozenset(("int32", "uint32"))
 
@@ -112,6 +114,8 @@ def forget() -> None:
 def multiply(made: Launches, ready: Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
     """One launch of the kernel, with its arguments besides the operands."""
     record = ready.record
+    if record.operands == "boxes":
+        a, b, c = (_in_steps(x) for x in (a, b, c))
     shape = record.launch_rule(len(c), c.shape[1], a.shape[1])
     arguments = list(record.arguments(a, b, c, more))
     if record.operands.endswith("work"):
@@ -134,11 +138,11 @@ def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Arra
     if same:
         x = x.view(wanted)
         first = _plain(x[(0,) * (x.ndim - 2)]) if x.size else x
-        steps = not boxes or all(stride % 16 == 0 for stride in x.strides[:-2])
+        steps = not boxes or all(stride % _BOX_STEP == 0 for stride in x.strides[:-2])
         if x.size == 0 or (ready.record.takes_in_place(first, turned) and steps and x.flags.aligned):
             return x
     view = x.swapaxes(-1, -2) if turned else x
-    room = made.room(view.shape, wanted, 16 if boxes else 1)
+    room = made.room(view.shape, wanted, _BOX_STEP if boxes else 1)
     made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
     return room.swapaxes(-1, -2) if turned else room
 
@@ -179,6 +183,16 @@ def _plain(matrix: Array) -> Array:
     It is marked writable, as launches require, although only C is written.
     """
     return pointer(int(matrix.ctypes.data), matrix.shape, _plain_strides(matrix), matrix.dtype)
+
+
+def _in_steps(matrix: Array) -> Array:
+    """A matrix for boxes, whose rows must begin at multiples of 16 bytes: a single one, or column, as if others did."""
+    (rows, columns), (down, right), size = matrix.shape, matrix.strides, matrix.itemsize
+    if rows == 1 and right == size:
+        down = -(-columns * size // _BOX_STEP) * _BOX_STEP
+    elif columns == 1 and down == size:
+        right = -(-rows * size // _BOX_STEP) * _BOX_STEP
+    return pointer(int(matrix.ctypes.data), matrix.shape, (down, right), matrix.dtype)
 
 
 def _plain_strides(matrices: Array) -> tuple[int, int]:

@@ -284,3 +284,16 @@ def test_a_call_that_differs_in_one_part_has_launches_of_its_own(gpu: Any, chang
 
 def dict_of(more: Any) -> dict[Any, Any]:
     return more if isinstance(more, dict) else dict(enumerate(more))
+
+
+@pytest.mark.parametrize("shapes", [
+    ((41,), (41, 7)), ((37, 41), (41,)), ((1, 41), (41, 1)), ((2, 1, 41), (41, 24)), ((9, 1), (1, 9)), ((1,), (1, 40)),
+], ids=str)  # fmt: skip
+def test_boxes_of_a_single_row_or_column(shapes: tuple[Any, Any]) -> None:
+    a, b = (drawn(shape, "float16", seed) for seed, shape in enumerate(shapes))
+    expected = np.asarray(tw.matmul(a, b))  # sums of eighths that a half holds: exact in every order
+    with tw.simulated_gpu("h100"):
+        for x, y in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
+            for _ in range(2):
+                found = tw.matmul(cuda.to_device(x), cuda.to_device(y), order="fast").copy_to_host()
+                assert np.array_equal(found, expected), "but for the sign of a zero"
