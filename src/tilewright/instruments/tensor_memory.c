@@ -174,7 +174,7 @@ void tw_tensor_memory_copy(TW_WHERE, uint32_t mask, const uint32_t *addresses, c
         me.block->issued[me.warp]++;
         for (uint32_t line = 0; line < lines; line++)
             for (uint32_t unit = 0; unit < bytes / TW_UNIT_BYTES; unit++) {
-                const uint64_t at = tw_matrix_swizzled(&m, tw_matrix_along(&m, line, unit * TW_UNIT_CHUNKS));
+                const uint64_t at = tw_matrix_swizzled(&m, tw_matrix_k_major(&m, line, unit * TW_UNIT_CHUNKS));
                 read_units(&me, 1, &at, TW_BY_COPY);
             }
         write_cells(&me, (1u << TW_TENSOR_HALVES) - 1, addresses[lane] & 0xffff, bytes / 4, TW_BY_COPY);

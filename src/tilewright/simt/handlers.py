@@ -67,8 +67,8 @@ class EventKind(enum.Enum):
     #: Copies of boxes by lanes: `ptr %maps`, 32 pointers to tensor maps, `ptr %corners`, 32 i32 coordinates of each
     #: axis, and `i32 %rank`. The event BULK follows, for the shared memory of the copy.
     TENSOR = "tensor"
-    #: A product reads a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %across`, 1 for a
-    #: transposed matrix, `i32 %lines`, and `i32 %of_warp`, 1 if each warp reads 16 of the lines. The event ACCESS
+    #: A product reads a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %mn_major`, 1 for
+    #: an MN-major matrix, `i32 %lines`, and `i32 %of_warp`, 1 if each warp reads 16 of the lines. The event ACCESS
     #: follows, for the bytes.
     DESCRIPTOR = "descriptor"
     #: Tensor memory is allocated, or a warp waits for its moves there; the opcode says which. Called before the change.
@@ -111,7 +111,7 @@ _PARAMETERS = {
     EventKind.MBARRIER: "i32 %mask, ptr %places, ptr %operands",
     EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
     EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
-    EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %across, i32 %lines, i32 %of_warp",
+    EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %mn_major, i32 %lines, i32 %of_warp",
     EventKind.TENSOR_MEMORY: "i32 %mask",
     EventKind.TENSOR_MOVE: "i32 %mask, i32 %address, i32 %columns, i32 %shape, i32 %apart, i32 %does",
     EventKind.TENSOR_COPY: "i32 %mask, ptr %addresses, ptr %matrices, i32 %lines, i32 %bytes",

@@ -52,10 +52,10 @@ static uint32_t wrong_at(const struct tw_matrix *m, uint32_t layout, uint32_t of
 static bool overlaps(const struct tw_matrix *m, uint32_t lines)
 {
     const int64_t atom = m->units * TW_UNIT_BYTES * TW_ATOM_LINES;
-    const uint32_t wide = m->across ? m->units * TW_ATOM_LINES : TW_ATOM_LINES;
-    const bool swaps = m->across && m->units > 1;
+    const uint32_t wide = m->mn_major ? m->units * TW_ATOM_LINES : TW_ATOM_LINES;
+    const bool swaps = m->mn_major && m->units > 1;
     const int64_t by_line = swaps ? m->leading : m->stride, by_step = swaps ? m->stride : m->leading;
-    const int64_t rows = (lines + wide - 1) / wide, steps = m->across || m->units == 1 ? 2 : 1;
+    const int64_t rows = (lines + wide - 1) / wide, steps = m->mn_major || m->units == 1 ? 2 : 1;
     for (int64_t line = 0; line < rows; line++) {
         for (int64_t step = 1 - steps; step < steps; step++) {
             const int64_t apart = line * by_line + step * by_step;
@@ -86,13 +86,13 @@ static void record_finding(TW_WHERE, uint32_t mask, uint64_t at, const struct tw
 }
 
 // A warp has read a descriptor; some of the lines of A are the warp's.
-void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t bits, uint32_t across, uint32_t lines,
-                          uint32_t of_warp)
+void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t bits, uint32_t mn_major,
+                          uint32_t lines, uint32_t of_warp)
 {
     const struct tw_shadow_launch *of = launch;
-    const struct tw_matrix m = tw_matrix_of(descriptor, bits, across != 0);
+    const struct tw_matrix m = tw_matrix_of(descriptor, bits, mn_major != 0);
     const uint32_t most = of_warp ? TW_LANES / 2 : lines, first = of_warp ? warp->index % 4 * most : 0;
-    const uint32_t step = across ? TW_ATOM_LINES : 1, wide = across ? TW_LANES / 2 : 2;
+    const uint32_t step = mn_major ? TW_ATOM_LINES : 1, wide = mn_major ? TW_LANES / 2 : 2;
     if (!mask)
         return;
     if (overlaps(&m, lines))
@@ -100,7 +100,7 @@ void tw_shadow_descriptor(TW_WHERE, uint32_t mask, uint64_t descriptor, uint32_t
     for (uint32_t line = first; of->layouts_at && line < first + most; line += step) {
         for (uint32_t k = 0; k < wide; k++) {
             const uint32_t offset =
-                across ? tw_matrix_across(&m, line, k) : tw_matrix_along(&m, line, k * TW_UNIT_CHUNKS);
+                mn_major ? tw_matrix_mn_major(&m, line, k) : tw_matrix_k_major(&m, line, k * TW_UNIT_CHUNKS);
             const uint32_t at = tw_matrix_swizzled(&m, offset);
             const uint32_t layout = layouts_of(launch, block)[at / TW_LAYOUT_OF_BYTES];
             const uint32_t how = layout & IS_KNOWN ? wrong_at(&m, layout, offset) : 0;

@@ -57,7 +57,7 @@ _DESCRIPTORS: Final = {
     _WRONG["format"]: "the instruction descriptor must name types that the .kind supports (got {got:#x})",
     _WRONG["shape"]: "the instruction descriptor must name a shape that the .kind supports (got {got:#x})",
     _WRONG["sparsity"]: "bit 2 of the instruction descriptor must be 1 with .sp and 0 without it (got {got:#x})",
-    _WRONG["across"]: "an MN-major matrix must have elements of 8 bits or more (got instruction descriptor {got:#x})",
+    _WRONG["mn_major"]: "an MN-major matrix must have elements of 8 bits or more (got instruction descriptor {got:#x})",
     _WRONG["held"]: (
         "A in tensor memory must be dense and K-major, of 8 bits or more (got instruction descriptor {got:#x})"
     ),

@@ -2,8 +2,8 @@
 //
 // A lane holds elements that are side by side along k in one register of 32 bits: a chunk. In A, lane l has chunk l % 4
 // of row l / 4; register 1 is eight rows below register 0, registers 2 and 3 four chunks to the right. In B, lane l has
-// chunk l % 4 of column l / 4, and register 1 is four chunks below. In C and D, lane l has columns 2 (l % 4) and one
-// more of row l / 4, and then of the row eight below. With 8 rows, each further register of A is four chunks to the
+// chunk l % 4 of column l / 4, and register 1 is four chunks below. In C and D, lane l has columns 2 (l % 4) and 2 (l %
+// 4) + 1 of row l / 4, and then of the row eight below. With 8 rows, each further register of A is four chunks to the
 // right. A float64 is a chunk of its own. Source: PTX ISA, 9.7.14.5, figures of the fragments.
 
 #ifndef TILEWRIGHT_SIMT_FRAGMENTS_H

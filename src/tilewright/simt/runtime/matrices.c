@@ -8,7 +8,7 @@
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half);
 
-// An instruction whose matrices are in memory.
+// An instruction, with its matrices in memory.
 struct product {
     const struct tw_tensor_rule *rules;
     uint32_t a_format;
@@ -41,7 +41,7 @@ static void plain_result(const struct product *p, uint32_t row, uint32_t column)
     p->d[at] = (p->d[at] & ~(mask << shift)) | result << shift;
 }
 
-// Four rows. The set of results that are left to the plain form: of even columns, and from bit 16 on of odd ones.
+// Computes four rows. Returns the results that need the plain form: bits 0 to 15 are of even columns, 16 to 31 of odd.
 TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struct step *steps, uint32_t count,
                                             uint32_t group, uint32_t rows, bool half)
 {
@@ -77,8 +77,7 @@ TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struc
     return left;
 }
 
-// Inlined once for each combination that is worth it: what is known of formats then costs nothing. `single`: a word has
-// one element.
+// Inlined for each combination below, because tests of constant formats cost nothing. `single`: a word has one element.
 TW_INLINE static inline void quick_results(const struct product *p, struct format of_a, struct format of_b, bool half,
                                            bool single)
 {
@@ -97,7 +96,7 @@ TW_INLINE static inline void quick_results(const struct product *p, struct forma
         }
 }
 
-// Whether groups of products end where the words of four chunks do.
+// Whether each group of products is a whole number of steps of four chunks.
 static bool is_quick(const struct product *p)
 {
     const struct tw_tensor_rule *rule = p->rules + p->a_format;
@@ -106,7 +105,7 @@ static bool is_quick(const struct product *p)
 
 // -- products of 8 bits by instructions of float16: `by_halves` of the plain form, all results at once ----------------
 
-// Two neighbours of the four elements in each word as float16, which all of them are.
+// The lower two of the four elements in each word as float16, which is exact.
 static words in_halves(words bits, struct format format)
 {
     const words first = bits & 0xff, second = bits >> 8 & 0xff, nan = (words){0} + 0x7fff;
@@ -186,7 +185,7 @@ void tw_mma_float(const struct tw_context *context, uint32_t *results, const uin
     tw_mma_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, half);
 }
 
-// Elements of 8, 6 and 4 bits, of A or B at least one of 6 or 4.
+// Elements of 8, 6 and 4 bits; those of A or of B have 6 or 4.
 void tw_mma_small(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                   uint32_t b_format, uint32_t k, uint32_t half)
 {
@@ -198,14 +197,14 @@ void tw_mma_small(const struct tw_context *context, uint32_t *results, const uin
 
 enum { QUAD_ROWS = 8, QUAD_K = 4 };
 
-// Element k of a line of a group's A or B, half a word. `along`: a lane holds what is side by side along k.
+// Element k, half a word, of a row of a group's A or a column of its B. `along`: a lane holds neighbours along k.
 static uint32_t quad_element(const uint32_t *registers, uint32_t group, uint32_t line, uint32_t k, bool along)
 {
     const uint32_t lane = group * 4 + line / 4 * 16 + (along ? line % 4 : k), i = along ? k : line % 4;
     return registers[i / 2 * TW_LANES + lane] >> (i % 2 * 16) & 0xffff;
 }
 
-// The word of an element of C or D and, of float16, which half.
+// The word of an element of C or D, and its lowest bit there.
 static uint32_t quad_word(uint32_t group, uint32_t row, uint32_t column, bool half, uint32_t *shift)
 {
     const uint32_t first = group * 4 + row / 4 * 16;
@@ -216,7 +215,7 @@ static uint32_t quad_word(uint32_t group, uint32_t row, uint32_t column, bool ha
     return i * TW_LANES + first + (row & 1) + (column & 2);
 }
 
-// Bits of `layouts`: A is by rows, B by columns. `d_half`, `c_half`: they are float16.
+// Bits of `layouts`: A is row-major, B is column-major. `d_half`, `c_half`: D or C is float16.
 void tw_mma_quads(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t layouts,
                   uint32_t d_half, uint32_t c_half)
 {

@@ -33,7 +33,7 @@ static inline words accumulated(words c, words sum, bool saturate)
         odd += x * four_from(&of_b[step][1], place);                                                                   \
     }
 
-// Elements of 8 or 4 bits, four rows at a time. `k` products fit 32 bits with ease.
+// Elements of 8 or 4 bits, four rows at a time. The sum of `k` products fits 32 bits.
 void tw_mma_integer(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
                     uint32_t k, uint32_t bits, uint32_t flags)
 {
@@ -62,7 +62,7 @@ void tw_mma_integer(const struct tw_context *context, uint32_t *results, const u
     }
 }
 
-// Single bits: how many are alike in both of a row and a column (`and`), or differ.
+// Single bits: adds how many are set in both row and column (`both`: .and.popc), or in one of them (.xor.popc).
 void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
                  uint32_t k, uint32_t both)
 {
@@ -89,8 +89,8 @@ void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint
 #define ROUND_AS(mode) fesetround((const int[]){FE_TOWARDZERO, FE_TONEAREST, FE_UPWARD, FE_DOWNWARD}[mode])
 #endif
 
-// float64: fused multiply-adds in ascending k, from C on, rounded as C's number of the mode says (FLT_ROUNDS). The
-// host's mode is switched meanwhile; nothing of the caller, which takes it for the nearest, may be mixed with this.
+// float64: fused multiply-adds from C on, k ascending, rounded by `mode` (its number in FLT_ROUNDS). Not inlined: it
+// switches the host's mode, and the code of callers counts on rounding to nearest.
 __attribute__((noinline)) void tw_mma_double(const struct tw_context *context, double *results, const double *sources,
                                              uint32_t rows, uint32_t k, uint32_t mode)
 {

@@ -1,11 +1,10 @@
-// Products by a warp of matrices whose elements have scales, a block of a row or column each, in float32:
-// D = (A scale_A) (B scale_B) + C.
+// Products by a warp with block scaling, in float32: D = (A scale_A) (B scale_B) + C.
 //
 // Scales are bytes. Those of row r of A are in lane 4 (r % 8) + r / 8, or two lanes further; those of a column of B in
 // one of its four lanes. Source: PTX ISA, 9.7.14.3 (selectors); NVIDIA/cutlass, mma_traits_sm120.hpp (SFALayout,
-// SFBLayout). How products are added: microsoft/MMA-Sim (2026), its MMABlockScale. Of 8 bits a product is aligned by
-// the exponents of its factors and of their scales. Of 4 bits 16 products are added exactly, and aligned by the scales'
-// alone.
+// SFBLayout). How products are added: microsoft/MMA-Sim (2026), MMABlockScale. A product of 8-bit elements is aligned
+// by the exponents of its factors and scales; 16 products of 4-bit elements are added exactly, and aligned by the
+// scales'.
 
 #include "instrument.h"
 #include "products.h"
@@ -20,7 +19,7 @@ enum {
     BLOCKS_MOST = 4,
 };
 
-// The scales of a matrix: words of lanes, and what is chosen of them.
+// The scales of a matrix, a word of each lane, and the selected byte and lane.
 struct scales {
     const uint32_t *words;
     uint32_t byte;
@@ -38,10 +37,10 @@ struct scaled {
     uint32_t count;   // products of a result
     uint32_t blocks;  // of a row or column
     bool sparse;
-    bool fractions;   // scales are E4M3 without a sign, else powers of two
+    bool fractions;   // scales are UE4M3, else UE8M0
 };
 
-// Selectors follow a matrix's scales, two of 16 bits; all lanes have the same.
+// After a matrix's scales come its selectors, byte and lane, of 16 bits; all lanes have the same.
 static struct scales scales_at(const uint32_t *words)
 {
     uint16_t byte, lane;
@@ -59,13 +58,13 @@ static struct number scale_of(const struct scaled *s, const struct scales *of, u
     return (struct number){1, exponent, exponent, bits == 0xff ? NOT_A_NUMBER : 0};
 }
 
-// An element as its format has it in a byte: of 4 bits it is in the middle of one.
+// An element as its format has it in a byte; one of 4 bits is in bits 2 to 5.
 static uint32_t element_of(const uint32_t *words, uint32_t i, uint32_t bits)
 {
     return part_of(*words, i % (32 / bits), bits) << (bits == 4 ? 2 : 0);
 }
 
-// Products of 4 bits, in quarters: the exponent that their sum is aligned by is that of their scales.
+// The exact sum of products of 4-bit elements, in quarters. Only the exponents of their scales align it.
 static struct number together(const struct number *products)
 {
     struct number sum = {0, 0, QUARTERS, 0};
@@ -93,8 +92,7 @@ static uint32_t scaled_result(const struct scaled *s, const struct number *produ
     return encoded(sum_of(terms, number, s->rule), format, (uint32_t)s->rule->kept, false);
 }
 
-// Sources are A, B, C, of a sparse A the metadata and the selector, and then of A and of B the scales, the number of
-// their first byte, and of their lane.
+// Sources are A, B, C, the metadata and selector if A is sparse, and then the scales and selectors of A and of B.
 void tw_mma_scaled(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                    uint32_t b_format, uint32_t k, uint32_t bits, uint32_t blocks, uint32_t fractions, uint32_t sparse)
 {

@@ -1,4 +1,4 @@
-// Products by a warp of a sparse matrix A: of each row half of the elements are there (`sparsity.h`).
+// Products by a warp whose A is sparse: half of each row's elements are stored (`sparsity.h`).
 
 #include "instrument.h"
 #include "products.h"
@@ -10,7 +10,7 @@ enum { SPARSE_ROWS = 16 };
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
-// What an instruction says, and where its matrices are.
+// An instruction, with its matrices in memory.
 struct sparse {
     const uint32_t *a;
     const uint32_t *b;
@@ -52,7 +52,7 @@ static void sparse_result(const struct tw_tensor_rule *rules, const struct spars
     results[at] = (results[at] & ~(mask << shift)) | d << shift;
 }
 
-// `k` is that of A with its zeros. Sources are A, B, C, the metadata, and the selector in each lane.
+// `k` counts the zeros of A. Sources are A, B, C, the metadata, and the selector in each lane.
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
 {
@@ -74,7 +74,7 @@ void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const ui
     tw_mma_sparse_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, bits, flags);
 }
 
-// Elements of 8, 6 and 4 bits, of A or B at least one of 6 or 4.
+// Elements of 8, 6 and 4 bits; those of A or of B have 6 or 4.
 void tw_mma_sparse_small(const struct tw_context *context, uint32_t *results, const uint32_t *sources,
                          uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
 {

@@ -123,8 +123,8 @@ enum {
     TW_WGMMA_HALF = 2,       // C and D are float16
     TW_WGMMA_NEGATES_A = 4,
     TW_WGMMA_NEGATES_B = 8,
-    TW_WGMMA_ACROSS_A = 16,  // elements side by side belong to different rows
-    TW_WGMMA_ACROSS_B = 32,  // to different columns
+    TW_WGMMA_MN_MAJOR_A = 16,  // elements side by side belong to different rows
+    TW_WGMMA_MN_MAJOR_B = 32,  // to different columns
     TW_WGMMA_INTEGERS = 64,  // of 8 bits
     TW_WGMMA_BITS = 128,
     TW_WGMMA_SATURATES = 256,
@@ -165,7 +165,7 @@ enum {
     TW_WRONG_FORMAT = 2,
     TW_WRONG_SHAPE = 3,
     TW_WRONG_SPARSITY = 4,
-    TW_WRONG_ACROSS = 5,
+    TW_WRONG_MN_MAJOR = 5,
     TW_WRONG_HELD = 6,
     TW_WRONG_SCALES = 7,
     TW_WRONG_MODE = 8,

@@ -1,9 +1,9 @@
 // The elements of a sparse matrix A of a warp's product that are stored: half of each row, which metadata select.
 //
 // Four bits select two elements of a chunk of four, two bits each. For tf32 a chunk is two elements, of which one is
-// stored, as if it were two halves; for 4 bits a chunk is eight elements, in pairs. A is laid out as a matrix of half
-// the columns does. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; where the figures show it alone, the layout of metadata
-// is as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
+// stored, as if it were two halves; for 4 bits a chunk is eight elements, in pairs. The stored elements have the layout
+// of a matrix with half the columns. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; the layout of metadata, which it shows
+// in figures only, is as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
 
 #ifndef TILEWRIGHT_SIMT_SPARSITY_H
 #define TILEWRIGHT_SIMT_SPARSITY_H

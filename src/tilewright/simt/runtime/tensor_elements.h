@@ -43,7 +43,7 @@ static inline bool element_of(uint32_t kind, uint32_t number, struct element *fo
     }
 }
 
-// Elements of 6 or 4 bits become bytes: the lower bits of one, or those amid it.
+// Widens elements of 6 or 4 bits to bytes: bits 0 to 5, or 2 to 5.
 static inline void widen(uint8_t *line, uint32_t bits)
 {
     uint8_t found[TW_DEPTH_BYTES] __attribute__((aligned(64)));

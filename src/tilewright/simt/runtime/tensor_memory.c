@@ -1,8 +1,7 @@
-// Tensor memory: its columns come and go, registers of a warp move there and back, and so do lines of shared memory.
+// Tensor memory: allocation of columns, moves of a warp's registers to it and from it, and copies from shared memory.
 //
-// Whether an access is in what the block has allocated is always looked at. The machine moves what is asked for at
-// once. Source: PTX ISA, 9.7.16.7 (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3
-// (shapes).
+// Each access must be inside allocated columns. Moves and copies complete at once. Source: PTX ISA, 9.7.16.7
+// (allocation), 9.7.16.8 (tcgen05.ld, tcgen05.st), 9.7.16.9 (tcgen05.cp), 9.7.16.2.3 (shapes).
 
 #include "tensor_memory.h"
 
@@ -18,7 +17,7 @@ static uint32_t units_taken(const struct tw_slot *slot)
     return tw_lane_count(slot->tensor_taken);
 }
 
-// A block asks for columns: the lowest that are side by side. The address is left in shared memory.
+// Allocates the lowest adjacent columns that are free, and stores their address in shared memory. True on a fault.
 bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                      uint32_t mask, uint32_t columns, uint64_t place)
 {
@@ -46,7 +45,7 @@ bool tw_columns_alloc(struct tw_context *context, struct tw_slot *slot, const st
     return true;
 }
 
-// How many units the allocation has that begins with one.
+// The number of units of the allocation that begins with unit `first`.
 static uint32_t units_from(const struct tw_slot *slot, uint32_t first)
 {
     uint32_t units = 1;
@@ -76,7 +75,7 @@ void tw_columns_close(struct tw_slot *slot)
     slot->tensor_closed = 1;
 }
 
-// Where register `r` of a lane is, counted from the first lane and column of a move, in columns as wide as a register.
+// The place of a lane's register `r`, relative to a move's first lane and column. Columns are as wide as a register.
 static void place_of(uint32_t shape, uint32_t apart, uint32_t r, uint32_t lane, uint32_t *row, uint32_t *column)
 {
     const uint32_t quad = lane / 4;
@@ -98,14 +97,12 @@ static void place_of(uint32_t shape, uint32_t apart, uint32_t r, uint32_t lane, 
     }
 }
 
-// The columns that a move takes, as wide as a register: those of the second half are `apart` of the first.
+// The number of columns of a move, as wide as a register; for .16x32bx2, of each of its halves.
 static uint32_t columns_of(uint32_t shape, uint32_t count)
 {
     switch (shape) {
     case TW_MOVES_16X64:
-        return count * 2;
     case TW_MOVES_16X128:
-        return count * 2;
     case TW_MOVES_16X256:
         return count * 2;
     default:
@@ -113,7 +110,7 @@ static uint32_t columns_of(uint32_t shape, uint32_t count)
     }
 }
 
-// The first lane that a warp names: an address without one, or with that of the warp, means the warp's own.
+// The first lane of a warp's move. In an address, lanes 0 to 31 mean the warp's own. False if the lane is not allowed.
 static bool first_lane_of(const struct tw_warp *warp, uint32_t address, uint32_t shape, uint32_t *first)
 {
     const uint32_t own = warp->index % 4 * WARP_LANES, lane = tw_tensor_lane(address), within = lane % WARP_LANES;
@@ -122,7 +119,7 @@ static bool first_lane_of(const struct tw_warp *warp, uint32_t address, uint32_t
            (within == 0 || (within == ROWS_OF_16 && shape != TW_MOVES_32X32));
 }
 
-// Registers of a warp, 32 elements each, move to tensor memory or come from there.
+// tcgen05.ld or tcgen05.st of a warp; `registers` have 32 elements each. True on a fault.
 bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                      uint32_t mask, uint32_t address, uint32_t *registers, uint32_t count, uint32_t shape,
                      uint32_t apart, uint32_t does)
@@ -165,8 +162,8 @@ bool tw_columns_move(struct tw_context *context, struct tw_slot *slot, const str
     return false;
 }
 
-// Lines of shared memory go to lanes of tensor memory: so many of them, of so many bytes, to each of `copies` groups of
-// lanes. Line l goes to lane l of the first group; `groups` has the first lanes, a byte each: 128 lines take all four.
+// Copies lines of shared memory, of `bytes` bytes each, to lanes of tensor memory, as often as they fit its 128 lanes.
+// True on a fault.
 static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp,
                        uint32_t site, uint32_t lane, uint32_t address, uint64_t descriptor, uint32_t lines,
                        uint32_t bytes, uint32_t spread)
@@ -184,7 +181,7 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
     }
     for (uint32_t line = 0; line < lines; line++) {
         for (uint32_t unit = 0; unit < bytes / TW_UNIT_BYTES; unit++) {
-            const uint32_t at = tw_matrix_swizzled(&m, tw_matrix_along(&m, line, unit * TW_UNIT_CHUNKS));
+            const uint32_t at = tw_matrix_swizzled(&m, tw_matrix_k_major(&m, line, unit * TW_UNIT_CHUNKS));
             if ((uint64_t)at + TW_UNIT_BYTES > context->shared_bytes) {
                 uint64_t places[TW_LANES];
                 places[lane] = at;
@@ -192,7 +189,7 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
                 return true;
             }
             for (uint32_t copy = 0; copy < TW_TENSOR_LANES / lines; copy++) {
-                // `spread`: which group of 32 lanes the first lines of a copy take, and the next ones after them
+                // `spread`: for each 32 lines in turn, the number of the 32 lanes that they go to, four bits each
                 const uint32_t group = spread >> (copy * (lines / WARP_LANES) + line / WARP_LANES) * 4 & 15;
                 char *cell = tw_tensor_cell(slot, group * WARP_LANES + line % WARP_LANES, column + unit * 4);
                 __builtin_memcpy(cell, slot->shared + at, TW_UNIT_BYTES);
@@ -202,7 +199,7 @@ static bool copy_lines(struct tw_context *context, const struct tw_slot *slot, c
     return false;
 }
 
-// Threads copy, one after the other. Of a pair each block's lines go to its own tensor memory. Source: PTX ISA,
+// tcgen05.cp, one thread after the other. In a pair each block's lines go to its own tensor memory. Source: PTX ISA,
 // 9.7.16.9; deepseek-ai/DeepGEMM, whose scales of a pair are in the shared memory of the block that multiplies by them.
 bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp, uint32_t site,
                      uint32_t mask, const uint32_t *addresses, const uint64_t *descriptors, uint32_t lines,
@@ -221,7 +218,7 @@ bool tw_columns_copy(struct tw_context *context, struct tw_slot *slot, const str
     return false;
 }
 
-// A block ends: it must have freed its columns.
+// A block must have freed its columns when it ends. True, with a fault, if it has not.
 bool tw_columns_left(struct tw_context *context, const struct tw_slot *slot)
 {
     if (!slot->tensor || !slot->tensor_taken)

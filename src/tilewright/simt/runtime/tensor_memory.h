@@ -16,20 +16,20 @@ static inline uint32_t tw_tensor_column(uint32_t address)
     return address & 0xffff;
 }
 
-// Where a cell is; the caller knows that it is there.
+// The address of a cell, which the caller has found to be allocated.
 static inline char *tw_tensor_cell(const struct tw_slot *slot, uint32_t lane, uint32_t column)
 {
     return slot->tensor + (lane * TW_TENSOR_COLUMNS + column) * sizeof(uint32_t);
 }
 
-// The set of the units that so many columns from one on take.
+// The units, one bit each, of `columns` columns from `column` on.
 static inline uint32_t tw_tensor_units(uint32_t column, uint32_t columns)
 {
     const uint32_t first = column / TW_TENSOR_UNIT, last = (column + columns - 1) / TW_TENSOR_UNIT;
     return ((2u << (last - first)) - 1) << first;
 }
 
-// Whether so many columns from one on are allocated. No sum of the two wraps.
+// Whether `columns` columns from `column` on are allocated. Their sum may exceed 32 bits.
 static inline bool tw_tensor_is_there(const struct tw_slot *slot, uint32_t column, uint32_t columns)
 {
     if (!slot->tensor || !columns || column >= TW_TENSOR_COLUMNS || columns > TW_TENSOR_COLUMNS - column)
@@ -38,7 +38,7 @@ static inline bool tw_tensor_is_there(const struct tw_slot *slot, uint32_t colum
     return (slot->tensor_taken & units) == units;
 }
 
-// The first of a pair of blocks, by one of them; the other follows it. Null where the cluster has no pairs: a fault.
+// The first block of a block's pair; the other follows it. Null, with a fault, if the cluster has no pairs.
 static inline struct tw_slot *tw_tensor_pair(struct tw_context *context, struct tw_slot *slot,
                                              const struct tw_warp *warp, uint32_t site, uint32_t mask)
 {

@@ -1,7 +1,7 @@
-// Products with the result in tensor memory: a thread issues one of up to 256 rows and columns, which is computed as
-// `mma` products of 16 rows and 8 columns. A is in shared or in tensor memory, B in shared memory, D in tensor memory.
-// Each block of a pair has half of the rows of A and half of the columns of B, and all columns of its rows of D. A
-// sparse A has half of the elements of each row, and its metadata are in tensor memory.
+// tcgen05.mma: a thread issues a product of up to 256 rows and columns, which is computed as `mma` products of 16 rows
+// and 8 columns. A is in shared or tensor memory, B in shared memory, D in tensor memory. Each block of a pair has half
+// of the rows of A and half of the columns of B, and all columns of its rows of D. A sparse A has half of the elements
+// of each row, and its metadata are in tensor memory.
 //
 // Source: PTX ISA, 9.7.16.4 (descriptors), 9.7.16.10 (tcgen05.mma); layouts of tensor memory as in NVIDIA/cutlass,
 // mma_traits_sm100.hpp (tmem_frg); of metadata, mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws).
@@ -42,7 +42,7 @@ struct product {
     uint32_t m, n;
     bool half;      // D is float16
     bool saturates;
-    bool a_across, b_across, a_negates, b_negates;
+    bool a_mn_major, b_mn_major, a_negates, b_negates;
     struct element a, b;
     uint32_t a_byte, b_byte;  // the first byte of a word of scales that is used
     bool fractions;           // scales are E4M3
@@ -78,8 +78,7 @@ static bool is_padded(const struct product *p, const struct element *e)
     return e->bits < 8 && (p->kind == TW_KIND_F8F6F4 || p->kind == TW_KIND_MXF8F6F4);
 }
 
-// A sparse A of 64 rows is allowed only with `.ws`: for others no source says where the metadata are. No source says
-// where a sparse A in tensor memory is.
+// No source says where a sparse A in tensor memory is, nor where the metadata of 64 rows are without `.ws`.
 static bool is_shape(const struct product *p)
 {
     const uint32_t m = p->m, n = p->n;
@@ -100,7 +99,7 @@ static bool read_instruction(struct product *p, uint32_t bits)
     const uint32_t of_d = bits >> 4 & 3;
     p->n = tw_product_columns(bits), p->m = tw_product_rows(bits);
     p->a_negates = bits >> 13 & 1, p->b_negates = bits >> 14 & 1;
-    p->a_across = tw_product_across(bits, false), p->b_across = tw_product_across(bits, true);
+    p->a_mn_major = tw_product_is_mn_major(bits, false), p->b_mn_major = tw_product_is_mn_major(bits, true);
     if (!element_of(p->kind, bits >> 7 & 7, &p->a) ||
         !element_of(p->kind, bits >> 10 & (p->kind >= TW_KIND_MXF4 ? 3 : 7), &p->b))
         return wrong(p, bits, TW_WRONG_FORMAT);
@@ -129,9 +128,9 @@ static bool read_instruction(struct product *p, uint32_t bits)
         if (whole && (p->a_negates || p->b_negates))
             return wrong(p, bits, TW_WRONG_FORMAT);
     }
-    if ((p->a_across && p->a.bits < 8) || (p->b_across && p->b.bits < 8))
-        return wrong(p, bits, TW_WRONG_ACROSS);
-    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_across || is_sparse(p)))
+    if ((p->a_mn_major && p->a.bits < 8) || (p->b_mn_major && p->b.bits < 8))
+        return wrong(p, bits, TW_WRONG_MN_MAJOR);
+    if (p->does & TW_TENSOR_A_HELD && (p->a.bits < 8 || p->a_mn_major || is_sparse(p)))
         return wrong(p, bits, TW_WRONG_HELD);
     return !is_shape(p) && wrong(p, bits, TW_WRONG_SHAPE);
 }
@@ -150,9 +149,10 @@ static void finish_line(const struct product *p, const struct element *e, bool n
 static bool read_line(const struct product *p, const struct tw_matrix *m, const struct tw_slot *slot, uint32_t line,
                       uint32_t bytes, uint8_t *to)
 {
-    const uint32_t each = m->across ? m->bits / 8 : TW_UNIT_BYTES;
+    const uint32_t each = m->mn_major ? m->bits / 8 : TW_UNIT_BYTES;
     for (uint32_t k = 0; k < bytes / each; k++) {
-        const uint32_t place = m->across ? tw_matrix_across(m, line, k) : tw_matrix_along(m, line, k * TW_UNIT_CHUNKS);
+        const uint32_t place =
+            m->mn_major ? tw_matrix_mn_major(m, line, k) : tw_matrix_k_major(m, line, k * TW_UNIT_CHUNKS);
         const uint32_t at = tw_matrix_swizzled(m, place);
         if ((uint64_t)at + each > p->context->shared_bytes) {
             uint64_t places[TW_LANES];
@@ -165,16 +165,16 @@ static bool read_line(const struct product *p, const struct tw_matrix *m, const 
     return false;
 }
 
-static bool read_lines(const struct product *p, const struct element *e, uint64_t descriptor, bool across, bool negates,
-                       const struct tw_slot *slot, uint32_t count, uint32_t bytes, uint8_t *to)
+static bool read_lines(const struct product *p, const struct element *e, uint64_t descriptor, bool mn_major,
+                       bool negates, const struct tw_slot *slot, uint32_t count, uint32_t bytes, uint8_t *to)
 {
     const uint32_t mode = (uint32_t)(descriptor >> 61), upper = (uint32_t)(descriptor >> 32);
-    const struct tw_matrix m = tw_matrix_of_sm100(descriptor, e->bits < 8 ? 8 : e->bits, across);
+    const struct tw_matrix m = tw_matrix_of_sm100(descriptor, e->bits < 8 ? 8 : e->bits, mn_major);
     if ((descriptor >> 46 & 7) != 1)
         return wrong(p, upper, TW_WRONG_VERSION);
     if (descriptor >> 52 & 1)
         return wrong(p, upper, TW_WRONG_MODE);
-    if (mode == 3 || mode == 5 || mode == 7 || (mode == 1 && !across))
+    if (mode == 3 || mode == 5 || mode == 7 || (mode == 1 && !mn_major))
         return wrong(p, upper, TW_WRONG_SWIZZLE);
     for (uint32_t line = 0; line < count; line++, to += bytes) {
         if (read_line(p, &m, slot, line, bytes, to))
@@ -271,8 +271,7 @@ static void store_tile(const struct product *p, uint32_t number, uint32_t row, u
     }
 }
 
-// The metadata of 16 rows as `mma.sp` takes them with selector 0. With `.ws` further parts of the lanes have copies,
-// which are not read.
+// The metadata of 16 rows as `mma.sp` takes them with selector 0. With `.ws` other lanes have copies; none is read.
 static void load_metadata(const struct product *p, const struct tw_slot *slot, uint32_t row, uint32_t *metadata)
 {
     const uint32_t columns = tw_product_metadata(p->kind);
@@ -284,8 +283,7 @@ static void load_metadata(const struct product *p, const struct tw_slot *slot, u
                              tw_tensor_cell(slot, row + r, column + c), sizeof *metadata);
 }
 
-// The word of scales of a row of A or a column of B. Each quarter of the lanes has a copy: that of the computed rows is
-// read.
+// The word of scales of a row of A or a column of B. Each 32 lanes have a copy; that of the computed rows is read.
 static uint32_t scales_of(const struct tw_slot *slot, uint64_t address, uint32_t line, uint32_t quarter)
 {
     uint32_t found;
@@ -409,11 +407,11 @@ static bool run(struct product *p)
         const struct tw_slot *slot = p->blocks[i];
         uint8_t *of_a = p->a_lines[i][0], *of_b = p->b_lines + i * columns * of_line;
         if (!columns_are_there(p, slot) ||
-            read_lines(p, &p->b, b, p->b_across, p->b_negates, slot, columns, of_line, of_b))
+            read_lines(p, &p->b, b, p->b_mn_major, p->b_negates, slot, columns, of_line, of_b))
             return true;
         if (p->does & TW_TENSOR_A_HELD
                 ? read_held(p, slot, rows, of_a)
-                : read_lines(p, &p->a, a, p->a_across, p->a_negates, slot, rows, LINE_BYTES, of_a))
+                : read_lines(p, &p->a, a, p->a_mn_major, p->a_negates, slot, rows, LINE_BYTES, of_a))
             return true;
     }
     for (uint32_t i = 0; i < blocks; i++)

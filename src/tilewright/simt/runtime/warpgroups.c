@@ -32,10 +32,10 @@ struct matrix {
 };
 
 static struct matrix matrix_at(const struct tw_context *context, const char *shared, uint64_t descriptor, uint32_t bits,
-                               bool across)
+                               bool mn_major)
 {
     return (struct matrix){
-        .at = tw_matrix_of(descriptor, bits, across),
+        .at = tw_matrix_of(descriptor, bits, mn_major),
         .shared = shared,
         .limit = context->shared_bytes,
     };
@@ -53,18 +53,18 @@ static void load_unit(struct matrix *m, uint32_t offset, void *unit)
     __builtin_memset(unit, 0, TW_UNIT_BYTES);
 }
 
-// A register of a fragment: lane l has chunk l % 4 of line l / 4. Four chunks are a unit along k; across, eight lines
-// are.
+// A register of a fragment: lane l has chunk l % 4 of line l / 4. A unit is four chunks of a K-major line, or a step of
+// k of eight lines of an MN-major matrix.
 static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
 {
     uint16_t steps[2 * TW_UNIT_CHUNKS][TW_ATOM_LINES] __attribute__((aligned(64)));
-    for (uint32_t i = 0; i < TW_ATOM_LINES && !m->at.across; i++)
-        load_unit(m, tw_matrix_along(&m->at, line + i, chunk), lanes + i * TW_UNIT_CHUNKS);
-    for (uint32_t k = 0; k < 2 * TW_UNIT_CHUNKS && m->at.across; k++)
-        load_unit(m, tw_matrix_across(&m->at, line, 2 * chunk + k), steps[k]);
+    for (uint32_t i = 0; i < TW_ATOM_LINES && !m->at.mn_major; i++)
+        load_unit(m, tw_matrix_k_major(&m->at, line + i, chunk), lanes + i * TW_UNIT_CHUNKS);
+    for (uint32_t k = 0; k < 2 * TW_UNIT_CHUNKS && m->at.mn_major; k++)
+        load_unit(m, tw_matrix_mn_major(&m->at, line, 2 * chunk + k), steps[k]);
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
         const uint32_t first = lane % TW_UNIT_CHUNKS * 2, its = lane / TW_UNIT_CHUNKS;
-        const uint32_t word = m->at.across ? steps[first][its] | (uint32_t)steps[first + 1][its] << 16 : lanes[lane];
+        const uint32_t word = m->at.mn_major ? steps[first][its] | (uint32_t)steps[first + 1][its] << 16 : lanes[lane];
         lanes[lane] = word ^ flips;
     }
 }
@@ -92,15 +92,15 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
 // For instruments, the places of the 32 units of 16 bytes that hold 16 lines of a matrix: eight of each atom.
 // The lines of A are those of the warp; `step` counts 32 bytes along k.
 void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
-                    uint32_t across, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
+                    uint32_t mn_major, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
 {
-    const struct tw_matrix m = tw_matrix_of(descriptor, bits, across != 0);
+    const struct tw_matrix m = tw_matrix_of(descriptor, bits, mn_major != 0);
     (void)context;
     const uint32_t first = of_warp ? warp->index % 4 * 2 * TW_ATOM_LINES : line;
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
         const uint32_t outer = lane / 16, inner = lane % 16;
-        const uint32_t at = m.across ? tw_matrix_across(&m, first + outer * TW_ATOM_LINES, step * 16 + inner)
-                                     : tw_matrix_along(&m, first + inner, (2 * step + outer) * TW_UNIT_CHUNKS);
+        const uint32_t at = m.mn_major ? tw_matrix_mn_major(&m, first + outer * TW_ATOM_LINES, step * 16 + inner)
+                                     : tw_matrix_k_major(&m, first + inner, (2 * step + outer) * TW_UNIT_CHUNKS);
         offsets[lane] = tw_matrix_swizzled(&m, at);
     }
 }
@@ -128,16 +128,15 @@ static void multiply(const struct tw_context *context, uint32_t *results, const 
     }
 }
 
-// `results` hold D as it was. `held` is A's registers, or null if a descriptor says where A is; `metadata` is null if A
-// is not sparse.
+// `results` hold D as it was. `held` is A's registers, null if A has a descriptor. `metadata` is null if A is dense.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
               uint32_t a_format, uint32_t b_format, uint32_t flags, const uint32_t *metadata, uint32_t selector)
 {
     const uint32_t each = flags & TW_WGMMA_HALF ? 2 : 4, whole = flags & (TW_WGMMA_INTEGERS | TW_WGMMA_BITS);
     const uint32_t bits = whole ? 8 : bits_of(a_format);
-    struct matrix a = matrix_at(context, shared, a_descriptor, bits, flags & TW_WGMMA_ACROSS_A);
-    struct matrix b = matrix_at(context, shared, b_descriptor, bits, flags & TW_WGMMA_ACROSS_B);
+    struct matrix a = matrix_at(context, shared, a_descriptor, bits, flags & TW_WGMMA_MN_MAJOR_A);
+    struct matrix b = matrix_at(context, shared, b_descriptor, bits, flags & TW_WGMMA_MN_MAJOR_B);
     const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.at.bits) : 0;
     const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.at.bits) : 0;
     const uint32_t of_b = metadata ? 2 * B_REGISTERS : B_REGISTERS;

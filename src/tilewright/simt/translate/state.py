@@ -106,7 +106,7 @@ TEXTURE_NUMBERS: Final = {
 }
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: Bits of a product of a warpgroup, by their names in `records.h`.
-_DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"
+_DOES: Final = "keeps half negates_a negates_b mn_major_a mn_major_b integers bits saturates"
 WGMMA: Final = {name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"] for name in _DOES.split()}
 
 #: Shapes of moves between registers and tensor memory by their names, and bits of a move.
@@ -127,7 +127,7 @@ TENSOR_DESCRIPTOR, TENSOR_PEER, TENSOR_BYTES = (
     *_numbers("TENSOR_DESCRIPTOR", "TENSOR_PEER"),
     4 * _RECORDS.numbers["TW_TENSOR_LANES"] * _RECORDS.numbers["TW_TENSOR_COLUMNS"],
 )
-_WRONG: Final = "version swizzle format shape sparsity across held scales mode metadata zeros"
+_WRONG: Final = "version swizzle format shape sparsity mn_major held scales mode metadata zeros"
 WRONG: Final = {name: _RECORDS.numbers[f"TW_WRONG_{name.upper()}"] for name in _WRONG.split()}
 
 #: Bits of a product of a sparse matrix.

@@ -69,17 +69,17 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def _notify(
-    emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines: int, *, of_warp: bool, step: int = 0
+    emitter: Emitter, op: Op, descriptor: Value, mn_major: list[Any], lines: int, *, of_warp: bool, step: int = 0
 ) -> None:
     """Notify instruments of 32 bytes along k of a matrix, 16 lines at a time, as if each lane read 16 of them."""
     code, outer = emitter.code, emitter.mask
-    is_across = bool(across) and across[0].value == 1
-    rest = 0x0000FFFF if is_across else 0x00FF00FF  # units of eight lines
-    facts = (_bits(op), int(is_across), _WARPS * lines if of_warp else lines, int(of_warp))
+    is_mn_major = bool(mn_major) and mn_major[0].value == 1
+    rest = 0x0000FFFF if is_mn_major else 0x00FF00FF  # units of eight lines
+    facts = (_bits(op), int(is_mn_major), _WARPS * lines if of_warp else lines, int(of_warp))
     if step == 0:
         emitter.event(EventKind.DESCRIPTOR, op.instruction, outer, descriptor, *(code.const("i32", x) for x in facts))
     for line in range(0, lines, 2 * _ATOM_LINES):
-        shape = tuple(f"i32 {number}" for number in (_bits(op), int(is_across), line, int(of_warp), step))
+        shape = tuple(f"i32 {number}" for number in (_bits(op), int(is_mn_major), line, int(of_warp), step))
         code.invoke("tw_wgmma_units", "void", "ptr %context", "ptr %warp", descriptor, *shape, "ptr %addresses")
         offsets = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
         if line + _ATOM_LINES == lines:
@@ -116,9 +116,9 @@ def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
 def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int:
     """The operands that are negated, and those that are transposed."""
     numbers = [x.value if isinstance(x, tree.Immediate) else None for x in signs] or [1, 1]
-    across = numbers[2:]
-    matrices = (1 + a_in_memory) * bool(across)
-    if not set(numbers[:2]) <= {1, -1} or not set(across) <= {0, 1} or len(across) != matrices:
+    mn_major = numbers[2:]
+    matrices = (1 + a_in_memory) * bool(mn_major)
+    if not set(numbers[:2]) <= {1, -1} or not set(mn_major) <= {0, 1} or len(mn_major) != matrices:
         rule = "a literal 1 or -1 for each factor, and 0 or 1 for each matrix of 16-bit elements in shared memory"
         raise _refused(emitter, op, rule, f"got {', '.join(map(operand_text, signs))}")
     chosen = {
@@ -128,8 +128,8 @@ def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int
         "saturates": op.form.has("satfinite"),
         "negates_a": numbers[0] == -1,
         "negates_b": numbers[1] == -1,
-        "across_a": matrices == 2 and across[0] == 1,
-        "across_b": bool(across) and across[-1] == 1,
+        "mn_major_a": matrices == 2 and mn_major[0] == 1,
+        "mn_major_b": bool(mn_major) and mn_major[-1] == 1,
     }
     return sum(WGMMA[name] for name, is_chosen in chosen.items() if is_chosen)
 
