@@ -33,7 +33,7 @@ PLACES = {
     ),
     "table": (lambda t, n: int(ORDER[t]) * n, "mul.lo.u32 %o, %order, {n};"),
 }
-#: How many bytes a thread reads of so many, and the operand that says so; %size is the thread's own number.
+#: The bytes of a copy that a thread reads, and the src-size operand; %size differs by thread.
 READ = {
     "": (lambda t, n: n, ""),
     "none": (lambda t, n: 0, ", 0"),
@@ -118,7 +118,7 @@ def run(made: Program, given: np.ndarray, **how) -> np.ndarray:
 
 
 def expected(given: np.ndarray, source: str, target: str, n: int, size: str = "", run: str = "", fill: int = 0):
-    """What shared memory holds in the end, byte by byte."""
+    """The bytes of shared memory after the copies."""
     memory = [fill] * SHARED
     for t in range(THREADS):
         if RUN[run][0](t):
@@ -193,8 +193,8 @@ def test_a_policy_changes_nothing(operands):
     np.testing.assert_array_equal(run(Program.from_ptx(text), given), run(program(*case), given))
 
 
-def test_bytes_that_are_not_read_may_lie_anywhere():
-    """A program points anywhere where it reads nothing, and up to the end of an array where it reads a part."""
+def test_bytes_that_are_not_read_may_have_any_address():
+    """A source may have any address if nothing is read, and may end with its array if a part is read."""
     given = bytes_given()[:80]
     text = program("neighbours", "neighbours", 16, "own").ptx.replace("min.u32 %size, 16, %size;", """
         mul.lo.u32 %size, %t, 16; add.u32 %size, %size, 16; sub.u32 %size, 76, %size; max.s32 %size, %size, 0;

@@ -27,7 +27,7 @@ from tilewright.simt.isa.absent import ABSENT, why_absent
 from tilewright.simt.translate.graph import make_op
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
-#: Opcodes that these have not, which later ones are asked about.
+#: Opcodes that these targets lack; newer targets are asked.
 NEWER = ("cp", "ldmatrix", "stmatrix", "movmatrix", "wmma")
 TYPES = (
     "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred u16x2 s16x2 tf32 u4 s4 "
@@ -60,7 +60,7 @@ needs_assembler = pytest.mark.skipif(not vendor.present(), reason="not run: the 
 
 
 def seeds(rows: Sequence[isa.Row], forms_a_row: int) -> list[Form]:
-    """So many forms of each row."""
+    """`forms_a_row` forms of each row."""
     found = []
     for row in rows:
         names = list(itertools.islice(names_of(row, 200), 200))

@@ -98,7 +98,7 @@ def test_forms_agree_with_exact_arithmetic(opcode: str) -> None:
     assert not wrong, "\n".join(wrong[:20])
 
 
-def test_plain_forms_are_one_operation() -> None:
+def test_forms_without_modifiers_are_one_operation() -> None:
     from harness import function_text
 
     for name, operation in {

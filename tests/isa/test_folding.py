@@ -24,13 +24,13 @@ MODULES = ("integer", "integer_bits", "integer_carry", "logic", "compare", "extr
 KINDS = ("lane", "carry")
 #: Folded on the bits, NaN or not: a NaN without a payload in the upper bits becomes an infinity.
 _LOSES_NANS = "cvt.rna.tf32", "cvt.rna.satfinite.tf32"
-#: Forms of one text: both compilers take more time than in proportion to it.
+#: Forms of one text: compile time grows faster than the text.
 _TOGETHER = 24
 _FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "tf32": (8, 23), "f64": (11, 52)}
 
 
 def chosen(module: str, most: int) -> list[Form]:
-    """So many forms of every row."""
+    """At most `most` forms of every row."""
     rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows
     by_row: dict[int, list[Form]] = {}
     for form in forms_of(rows):
@@ -41,7 +41,7 @@ def chosen(module: str, most: int) -> list[Form]:
 
 
 def same(ptx_type: str, here: int, there: int) -> bool:
-    """Whether two patterns are one value; all NaNs are one, and of 8 bits in a wider register the low ones count."""
+    """Whether two bit patterns are equal. All NaNs are equal; of an 8-bit type only the low bits count."""
     if ptx_type in ("s8", "u8"):
         there &= 0xFF
     if here == there:

@@ -28,13 +28,13 @@ PLACED = {"cvta", "isspacep"}
 
 
 def lane_forms(module: str):
-    """The forms of a module whose meaning concerns each lane for itself."""
+    """The forms of a module that each lane executes by itself."""
     rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows
     return [form for form in forms_of(rows) if form.row.kind not in PLACED]
 
 
 def tried(form) -> bool:
-    """All forms; of the thousands of comparisons, whose parts have code of their own, half but by `make volume`."""
+    """All forms, but half of the thousands of comparisons; `make volume` tries all of them."""
     return levels.WHOLE or form.row.opcode not in {"set", "setp"} or zlib.crc32(form.name.encode()) % 16 < 8
 
 
@@ -43,7 +43,7 @@ def oracle_for(module: str, opcode: str):
 
 
 def shapes_for(form) -> tuple[str, ...]:
-    """Every shape; for the thousands of comparisons one each, by the name, since their forms share their code."""
+    """Every shape, but one for each of the thousands of comparisons, which share their code."""
     every = (*SHAPES, LITERAL)
     if form.row.opcode not in {"set", "setp"}:
         return every

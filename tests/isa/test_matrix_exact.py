@@ -19,7 +19,7 @@ INTEGERS = [
 
 
 def drawn(rng: np.random.Generator, type_: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Integers of a type, its ends among them."""
+    """Random integers of a type, its least and greatest among them."""
     bits = int(type_[1:])
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
     found = rng.integers(low, high, shape, endpoint=True)
@@ -88,7 +88,7 @@ def rounded(exact: Fraction, mode: str) -> float:
 
 
 def doubles(rng: np.random.Generator, shape: tuple[int, ...], *, special: bool) -> np.ndarray:
-    """float64 of like size, or of any."""
+    """Random float64, with exponents near each other or any."""
     if not special:
         return rng.standard_normal(shape) * 2.0 ** rng.integers(-4, 4, shape)
     found = rng.integers(0, 2**64, shape, dtype=np.uint64, endpoint=False).view(np.float64)

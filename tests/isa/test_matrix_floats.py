@@ -55,7 +55,7 @@ def patterns(name: str, count: int, rng: random.Random, style: str) -> list[int]
         bits |= rng.getrandbits(1) << (width - 1)
         if name == "tf32":
             bits = bits << 13 | rng.getrandbits(13)
-        elif finite:  # what stands around the element in its byte does not count
+        elif finite:  # the other bits of its byte are ignored
             bits = (bits | rng.getrandbits(8) << width) & 0xFF
             bits = (bits << 2 | rng.getrandbits(2)) & 0xFF if name == "e2m1" else bits
         found.append(bits)
@@ -144,7 +144,7 @@ def test_small_floats_have_one_rule_on_every_gpu_and_those_of_8_bits_their_own()
         assert wrong(("m16n8k16", "e4m3", "e5m2", "f32"), capability, 1, "wide", KIND) == []
 
 
-def test_small_floats_stand_where_the_manual_has_them():
+def test_small_floats_are_where_the_manual_has_them():
     sixes, ones = np.full((1, 16, 32), 0x1C, np.uint64), np.full((1, 32, 8), 0x08, np.uint64)  # 6 of e2m1, 1 of e2m3
     c = np.zeros((1, 16, 8), np.uint64)
     operands = [spread(sixes, "m16n8k32", "a", 8), spread(ones, "m16n8k32", "b", 8), spread(c, "m16n8k32", "c", 32)]
@@ -196,7 +196,7 @@ def quad_gathered(registers: np.ndarray, bits: int) -> np.ndarray:
     return found
 
 
-#: Where elements lie changes no sum: all kinds of values in one layout, one of them in each other.
+#: Layouts change no sum: all kinds of values in one layout, one kind in each other layout.
 LAID_OUT = [
     pytest.param(
         layouts, style, id=f"{'-'.join(layouts)}-{style}", marks=[] if i in (0, j + 1) else [pytest.mark.volume]

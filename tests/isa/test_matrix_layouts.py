@@ -60,13 +60,13 @@ QUADS = {
 
 
 def offsets(extents: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """Where a layout sends 0, 1, 2 ...: the first extent runs fastest."""
+    """The offsets of a layout's elements 0, 1, 2 ...; the first extent varies fastest."""
     digits = itertools.product(*(range(extent) for extent in reversed(extents)))
     return [sum(d * s for d, s in zip(reversed(each), strides, strict=True)) for each in digits]
 
 
 @pytest.mark.parametrize("key", LAYOUTS, ids=lambda key: "-".join(map(str, key)))
-def test_fragments_lie_as_cutlass_has_them(key):
+def test_fragments_are_those_of_cutlass(key):
     shape, bits, matrix = key
     lanes, extents, strides = LAYOUTS[key]
     lines = 8 if matrix == "b" or shape.startswith("m8") else 16
@@ -77,7 +77,7 @@ def test_fragments_lie_as_cutlass_has_them(key):
 
 
 @pytest.mark.parametrize("key", QUADS, ids=lambda key: "-".join(map(str, key)))
-def test_groups_of_eight_lanes_lie_as_cutlass_has_them(key):
+def test_fragments_of_eight_lanes_are_those_of_cutlass(key):
     matrix, layout, bits = key
     lanes, lane_strides, extents, strides = QUADS[key]
     at = quad_places(matrix, layout, bits)

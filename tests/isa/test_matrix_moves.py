@@ -89,8 +89,8 @@ def list_of(count: int) -> str:
     return "{" + ", ".join(f"%r{i}" for i in range(count)) + "}"
 
 
-#: Where rows are is the address's affair and not the instruction's: every place in one spelling of the space, each
-#: other spelling at two places of which one is no pattern; all of them by `make volume`.
+#: Addresses do not depend on the spelling of the space: every place with one spelling, two places with each other
+#: spelling; `make volume` tries all of them.
 SPOTS = [
     pytest.param(place, space, marks=[] if space == ".shared" or place in ("pitch", "table") else [pytest.mark.volume])
     for space in (".shared", ".shared::cta", "") for place in PLACES
@@ -145,14 +145,14 @@ def test_movmatrix_of_a_literal():
     np.testing.assert_array_equal(after[:, 2].reshape(8, 8), np.tile([[1], [2]], (4, 8)))
 
 
-def test_a_guard_keeps_what_lanes_had():
+def test_a_false_guard_keeps_registers():
     move = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%row];"
     _, before, _, after = run(text(move, "neighbours", "@!%odd"))
     np.testing.assert_array_equal(after[1::2], before[1::2])
     assert (after[::8, 0] != before[::8, 0]).any()  # rows 0, 2, 4 and 6 had addresses
 
 
-def test_lanes_whose_rows_are_not_asked_for_may_point_anywhere():
+def test_addresses_of_unused_lanes_may_be_anything():
     wild = "setp.ge.u32 %p, %t, 16; @%p mov.u64 %row, 0x7ffffff0;"
     move = "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r0, %r1}, [%row];"
     expected = run(text(move, "pitch"))[3]
@@ -164,14 +164,14 @@ def test_lanes_whose_rows_are_not_asked_for_may_point_anywhere():
 @pytest.mark.parametrize(
     "move", ["ldmatrix {}.shared.b16 {{%r0}}, [%row+8];", "stmatrix {}.shared.b16 [%row+4], {{%r0}};"]
 )
-def test_a_row_must_lie_at_a_multiple_of_16(move):
+def test_rows_must_be_aligned_to_16_bytes(move):
     name, _, rest = move.partition(" ")
     with pytest.raises(tw.KernelError, match=r"misaligned shared (load|store) of 16 bytes.*multiple of 16"):
         run(text(f"{name}.sync.aligned.m8n8.x1{rest.format('')}", "pitch"))
 
 
 def wavefronts(place: str) -> int:
-    """Of each eight rows as many as there are different ones in the same four banks."""
+    """For each eight rows, the most different rows that share four banks."""
     of_rows = [PLACES[place][0](lane) // 16 for lane in range(32)]
     return sum(max(Counter(row % 8 for row in set(of_rows[i : i + 8])).values()) for i in range(0, 32, 8))
 
@@ -198,7 +198,7 @@ def checked(ptx: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"])
-def test_check_takes_a_row_for_an_access_of_the_lane_that_has_its_address(barrier):
+def test_check_attributes_a_row_to_the_lane_with_its_address(barrier):
     row = "mul.lo.u32 %a, %t, 16; mov.u32 %o, s; add.u32 %o, %o, %a; st.shared.v4.u32 [%o], {%r0, %r1, %r2, %r3};"
     own = f"{row} ldmatrix.sync.aligned.m8n8.x4.shared.b16 {list_of(4)}, [%row];"
     assert checked(text(own, "neighbours")) == []
@@ -206,7 +206,7 @@ def test_check_takes_a_row_for_an_access_of_the_lane_that_has_its_address(barrie
     assert checked(text(other, "swizzled")) == ([] if barrier else [("TW304", "st")])
 
 
-def test_check_finds_rows_that_nobody_has_written():
+def test_check_finds_rows_that_were_never_written():
     move = f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {list_of(4)}, [%row];"
     whole = text(move, "neighbours")
     part = whole.replace("st.shared.u32 [%o], %v;", "setp.lt.u32 %p, %t, 31; @%p st.shared.u32 [%o], %v;", 1)
@@ -271,7 +271,7 @@ def test_bytes_of_sums_are_stored_transposed(place):
     ],
 )
 def test_check_wants_all_lanes(guard, before, found):
-    """All of them or none, and none that has ended."""
+    """All lanes or none must execute, and none may have exited."""
     ptx = text("movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;", "same", f"{before} {guard}")
     codes = checked(ptx.replace("bar.sync 0;\nst.global.v4", "st.global.v4"))
     assert (("TW414", "movmatrix") in codes) == found

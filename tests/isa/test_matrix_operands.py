@@ -1,4 +1,4 @@
-"""Instructions whose operands are lists of registers: what is checked of them, what lanes write, which GPU decides."""
+"""Instructions whose operands are lists of registers: their checks, what lanes write, and the GPU's rules."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_registers_of_a_list_are_read_and_written():
     assert (ran(f"{_MMA} {_C}, {_A}, {_B}, {_C};") == 23).all()
 
 
-def test_literals_and_unwanted_results():
+def test_literals_and_discarded_results():
     assert (ran(f"{_MMA} {{%f0,_,_,_}}, {_A}, {_B}, {{0f3F800000,0f00000000,%f2,%f3}};") == 17).all()
 
 
 @pytest.mark.parametrize("guard", ["@%p1 ", "@!%p1 "])
-def test_a_guard_keeps_what_a_lane_had(guard):
+def test_a_false_guard_keeps_a_lanes_registers(guard):
     body = f"""setp.lt.u32 %p1, %r0, 8;
 {guard}{_MMA} {_C}, {_A}, {_B}, {_C};"""
     executes = (np.arange(32) < 8) == (guard == "@%p1 ")
@@ -58,7 +58,7 @@ def test_a_uniform_guard_decides_for_all():
     assert (ran(body) == 7).all()
 
 
-def test_a_loop_hands_its_accumulators_on():
+def test_a_loop_accumulates():
     body = f"""mov.u32 %r2, 0;
 again: {_MMA} {_C}, {_A}, {_B}, {_C};
 add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5; @%p1 bra again;"""

@@ -1,4 +1,4 @@
-"""Products with scales, and sparse ones of 6 and 4 bits: where lanes hold what is CUTLASS's, sums are those of MMA-Sim.
+"""Products with scales, and sparse ones of 6 and 4 bits: fragments are CUTLASS's, sums those of MMA-Sim.
 
 Source: NVIDIA/cutlass, cute/atom/mma_traits_sm120.hpp and mma_traits_sm120_sparse.hpp; microsoft/MMA-Sim (2026),
 arithmetic/fdpa.py: `st_fdpa` with F = 25, and `gst_fdpa` with G = 16 and F = 35. Every term here is a double without
@@ -52,7 +52,7 @@ FORMS = [
 
 
 def scale(bits: int, type_: str) -> tuple[float, int]:
-    """The number that a scale stands for, and the exponent that it counts by."""
+    """The value of a scale, and the exponent by which it aligns products."""
     if type_ == "ue4m3":
         value = value_of(bits & 0x7F, "e4m3")
         return value, exponent_of(value, "e4m3") if math.isfinite(value) else 0
@@ -80,7 +80,7 @@ def summed(
 
 
 def scales_of(words: np.ndarray, threads: Modes, selector: int, byte: int, blocks: int, lines: int) -> np.ndarray:
-    """The bytes (lines, blocks) that selectors choose of the words of lanes."""
+    """The bytes (lines, blocks) that selectors take from the lanes' words."""
     found = np.zeros((lines, blocks), int)
     for lane, line in enumerate(offsets(threads)):
         if (lane // 2 % 2 if lines == 16 else lane % 4) == selector:
@@ -180,7 +180,7 @@ def test_sparse_products_of_small_floats(of_a, of_b, of_c, rounds):
 
 
 @pytest.mark.parametrize("ids", ["{1, 0}, {6}, {{0, 0}}", "{0, 2}, {6}, {{0, 0}}", "{0, 0}, {6}, {{0, 4}}"])
-def test_selectors_that_choose_nothing(ids):
+def test_invalid_selectors(ids):
     words = [np.zeros((1, count, 32), np.uint32) for count in (4, 2, 4, 1, 1)]
     order = "{0}, {1}, {2}, {3}, {4}, {" + ids.replace("{6}", "{5}").replace("}, {5}", "}}, {5}", 1)
     with pytest.raises(PtxError, match="chooses scales by a byte"):

@@ -1,4 +1,4 @@
-"""Products of sparse matrices: what lanes hold is made from whole matrices as the manual describes it."""
+"""Products of sparse matrices: fragments are made from whole matrices as the manual describes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from test_matrix_floats import GPUS, matrices
 
 from tilewright.simt import isa
 
-#: Shape, types of A, B, C; the manual's chunk (elements, those that are there), and how many lanes a selector names.
+#: Shape, types of A, B, C; the manual's chunk (elements, stored elements), and how many lanes a selector names.
 FORMS = [
     *(("m16n8k16", t, t, c, (4, 2), 1) for t, c in (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"))),
     *(("m16n8k32", t, t, c, (4, 2), 2) for t, c in (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"))),
@@ -44,7 +44,7 @@ BITS = {
     "s32": 32,
 }
 IDS = ["-".join(map(str, form[:4])) for form in FORMS]
-#: The dense shape whose A lies as that of a sparse one, by bits of an element.
+#: The dense shape whose A has the layout of a sparse A, by bits of an element.
 DENSE = {
     ("m16n8k16", 16): "m16n8k8",
     ("m16n8k32", 16): "m16n8k16",
@@ -58,7 +58,7 @@ DENSE = {
 
 
 def chosen(rng: random.Random, chunk: tuple[int, int], rows: int, k: int) -> np.ndarray:
-    """Which k are there: (rows, k of those), in ascending order; of 4 bits they come in pairs."""
+    """The k of stored elements, (rows, stored k), ascending; in pairs for 4 bits."""
     size, there = chunk
     unit = 2 if size == 8 else 1
     found = []
@@ -86,7 +86,7 @@ def indices(places: np.ndarray, chunk: tuple[int, int]) -> np.ndarray:
 
 
 def metadata(bits: np.ndarray, lanes: int, selector: int, wide: bool) -> np.ndarray:
-    """The metadata register of each lane; those of other lanes hold anything."""
+    """The metadata register of each lane; unselected lanes have random bits."""
     registers = np.random.default_rng(0).integers(0, 2**32, 32, dtype=np.uint64)
 
     def word(nibbles: np.ndarray) -> int:
@@ -120,7 +120,7 @@ def b_registers(b: np.ndarray, bits: int) -> np.ndarray:
 
 
 def product(form, a, b, c, places, selector, gpu=None, prefix="mma.sp", finite=""):
-    """D of the simulated GPU, as bit patterns; A has the elements that are there."""
+    """D of the simulated GPU, as bit patterns; A has its stored elements."""
     shape, of_a, of_b, of_c, chunk, lanes = form
     nibbles = indices(places, chunk)
     e = metadata(nibbles, lanes, selector, BITS[of_a] >= 16)[None, None]
@@ -162,7 +162,7 @@ def test_integers(form, finite, rounds):
 @pytest.mark.parametrize("capability", ["8.0", "8.9", "9.0", "12.0"])
 @pytest.mark.parametrize("form", [f for f in FORMS if f[3] != "s32"], ids=[i for i in IDS if not i.endswith("s32")])
 @pytest.mark.parametrize("rounds", [4, pytest.param(264, marks=pytest.mark.volume)])
-def test_floats_are_sums_of_the_products_that_are_there(form, capability, rounds):
+def test_floats_are_sums_of_the_products_of_stored_elements(form, capability, rounds):
     shape, of_a, of_b, of_c, chunk, lanes = form
     if of_a in ("e4m3", "e5m2") and capability == "8.0":
         assert isa.table().find(f"mma.sp.sync.aligned.{shape}.row.col.{of_c}.{of_a}.{of_b}.{of_c}")  # as 8.9 has it

@@ -16,9 +16,9 @@ from tilewright.programs import Program
 from tilewright.simt import launch
 
 LANES = 32
-#: What a lane that does not take part, or an operation without a result, leaves.
+#: The result of a lane that does not execute, or of an operation without one.
 UNSET = 77
-#: Added to a phase that is asked for when all lanes have arrived.
+#: Added to the number of a phase that is tested after all lanes have arrived.
 PHASE = 1 << 30
 
 Step = Callable[[Mbarrier], int]
@@ -41,14 +41,14 @@ ret;
 
 
 def run(body: str, threads: int, registers: str = "", rows: int = 1, blocks: int = 1, **options) -> np.ndarray:
-    """What the threads leave in `out`, a row of so many 64-bit elements each."""
+    """`out` after the launch: `rows` 64-bit elements of each thread."""
     out = np.zeros((rows, threads), np.int64)
     launch(kernel(body, registers), blocks, threads, (out,), **options)
     return out
 
 
 def transaction(rng: random.Random, place: str, space: str) -> tuple[str, Step]:
-    """Bytes that are expected, or have come."""
+    """An expect_tx or a complete_tx."""
     name, amount = rng.choice(["expect_tx", "complete_tx"]), rng.choice([0, 16, 16, 4096, MOST])
     order = rng.choice(["", ".relaxed.cta", ".relaxed.cluster"])
 
@@ -89,7 +89,7 @@ def phase_test(rng: random.Random, place: str, space: str) -> tuple[str, Step]:
 
 
 def sequence(seed: int, length: int) -> tuple[str, list[list[int]]]:
-    """Operations that the manual defines, each by the lanes below some number; and what the lanes see of each."""
+    """Operations that the manual defines, each by the lanes below some number, and their results in each lane."""
     rng = random.Random(seed)
     objects = [Mbarrier.init(rng.choice([1, 2, 3, 32, MOST])) for _ in range(4)]
     lines = [f"@%first mbarrier.init.shared.b64 [%bar+{8 * i}], {m.pending_arrivals};" for i, m in enumerate(objects)]
@@ -136,12 +136,12 @@ cvt.u64.u32 %l2, %r1; st.global.u64 [%out], %l2;
 """
 
 
-def test_warps_go_from_phase_to_phase_together() -> None:
+def test_warps_stay_in_the_same_phase() -> None:
     assert run(_ROUNDS, 96, blocks=3)[0].tolist() == [200] * 96
 
 
 def test_waiting_costs_a_few_instructions_a_turn() -> None:
-    """Warp 0 works for long while warp 1 waits: without giving way it would try a thousand times a turn."""
+    """Warp 0 works long while warp 1 waits. If warp 1 did not yield, it would try a thousand times a turn."""
     body = """
 @%first mbarrier.init.shared.b64 [%bar], 1;
 bar.sync 0;
@@ -156,7 +156,7 @@ wait: mbarrier.try_wait.parity.shared.b64 %p1, [%bar], 0;
     assert 300_000 < result.warp_instructions < 301_000
 
 
-def test_lanes_of_a_warp_wait_for_others_of_it() -> None:
+def test_lanes_wait_for_other_lanes_of_their_warp() -> None:
     """Four groups, each of which arrives for the next one and waits for the one before."""
     body = """
 @%first mbarrier.init.shared.b64 [%bar], 8; @%first mbarrier.init.shared.b64 [%bar+8], 8;
@@ -270,6 +270,6 @@ def test_warps_that_wait_at_different_barriers_are_a_deadlock() -> None:
         run(body, 64)
 
 
-def test_an_address_of_another_block_is_none() -> None:
+def test_an_address_of_another_block_is_a_fault() -> None:
     with pytest.raises(KernelError, match="out of bounds"):
         run("mapa.shared::cluster.u32 %r1, %bar, 1; ld.shared::cluster.u32 %r2, [%r1];", 1)

@@ -8,7 +8,7 @@ import vendor
 from tilewright.simt import isa
 
 SPACES = ("global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry")
-#: Names with a place for the space, and their operands.
+#: Names with a place for the state space, and their operands.
 TEMPLATES = {
     **{
         f"ld{order}.{{}}.u32": "%w32_1, [%w64_1]"
@@ -60,7 +60,7 @@ def test_the_assembler_takes_the_same_spaces(tmp_path):
      "ldu.shared.u32", "atom.local.add.u32", "atom.const.exch.b32", "red.param.add.u32", "ld.shared.nc.f32",
      "ld.relaxed.u32", "st.global.nc.u32", "prefetch.shared.L1"],
 )  # fmt: skip
-def test_no_form(name):
+def test_refused_space(name):
     assert isa.table().find(name) is None
 
 
@@ -70,5 +70,5 @@ def test_no_form(name):
      "ld.global.nc.L1::no_allocate.L2::256B.v4.f32", "ld.global.ca.nc.u8", "st.global.cs.v2.b64", "ld.relaxed.sys.u32",
      "atom.shared::cluster.add.u32", "red.add.f32"],
 )  # fmt: skip
-def test_a_form(name):
+def test_accepted_space(name):
     assert isa.table().find(name) is not None

@@ -1,4 +1,4 @@
-"""What is suggested for a form that no row has."""
+"""Forms that are suggested for one that no row has."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _REGISTERS = (
 
 
 def ran(body: str, before: str = "", after: str = "", words: int = 1) -> np.ndarray:
-    """What each thread left in %r1 (and %r2, %r3 ...): words by threads."""
+    """%r1 (and %r2, %r3 ...) of each thread at the end: (words, threads)."""
     stores = " ".join(f"st.global.b32 [%d1+{4 * i * _THREADS}], %r{i + 1};" for i in range(words))
     text = f"""
 .version 8.7
@@ -187,7 +187,7 @@ def test_reserved_shared_memory_begins_with_zeros(name):
     assert not ran(body + "bar.sync 0; ld.shared.u32 %r2, [%r9]; sub.u32 %r2, %r2, 7; add.u32 %r1, %r1, %r2;").any()
 
 
-def test_reserved_shared_memory_is_apart_from_variables():
+def test_reserved_shared_memory_does_not_overlap_variables():
     body = "mov.u32 %r1, held; mov.u32 %r2, %reserved_smem_offset_begin; mov.u32 %r3, %reserved_smem_offset_end;"
     held, begin, end = ran(body, ".shared .b32 held[64];", words=3)[:, 0]
     assert end - begin == 1024

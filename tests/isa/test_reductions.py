@@ -58,7 +58,7 @@ over: ret;
 
 
 def operands(type_: str, count: int = 512) -> tuple[np.ndarray, np.ndarray]:
-    """Random bits, and some that meet: equal ones, subnormals, opposite signs, infinities, NaNs."""
+    """Random bits, and pairs that are equal, subnormal, of opposite signs, infinite or NaN."""
     rng, dtype = np.random.default_rng(len(type_)), np.dtype(DTYPES[type_])
     x, y = (np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy() for _ in range(2))
     x[:8], y[:4] = y[:8], 0
@@ -76,7 +76,7 @@ def flushed(x: float) -> Fraction:
 
 
 def rounded(exact: Fraction, dtype: np.dtype) -> float:
-    """The nearest number of a format, ties to even; by comparing with the numbers around a first guess."""
+    """The nearest number of a format, ties to even, found among the neighbours of a first guess."""
     if not exact:
         return 0.0
     largest = Fraction(float(ml_dtypes.finfo(dtype).max))
@@ -153,7 +153,7 @@ def test_shared_memory_is_combined_with_shared(name):
     agree(name, before, other, after)
 
 
-def test_blocks_may_combine_one_place_at_once():
+def test_blocks_may_reduce_into_one_address_at_once():
     """And none may store it meanwhile."""
     before, other = operands("u32")
     after, reduce = before.copy(), text("add.u32", before.nbytes, to_global=True)
@@ -165,7 +165,7 @@ def test_blocks_may_combine_one_place_at_once():
     assert {one.code for one in found} == {"TW303"}
 
 
-def test_what_is_not_fenced_and_what_changes_too_early_is_found():
+def test_missing_fences_and_early_writes_are_found():
     before, other = operands("u32")
     whole = text("add.u32", before.nbytes, to_global=True)
     for gone, code in (("fence.proxy.async.shared::cta;", "TW412"), ("cp.async.bulk.wait_group 0;", "TW306")):

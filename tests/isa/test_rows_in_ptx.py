@@ -34,7 +34,7 @@ def chosen(module: str, placed: str):
 
 
 def case_for(form, rng: random.Random) -> Case:
-    """Operands of every kind: each lane its own, one a warp, literals."""
+    """Operands of every kind: one of each lane, one of the warp, literals."""
     types = signature(form)
     columns = sample(types.source_types, rng, 32 * len(MASKS))
     uniform, literals = set(), {}

@@ -1,4 +1,4 @@
-"""Stores and reductions that an mbarrier counts, those that nobody waits for, and filling in bulk, against NumPy."""
+"""Stores and reductions that an mbarrier counts, those without a wait, and filling in bulk, against NumPy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ret;
 
 
 def run(body: str, expected: int, x: np.ndarray, **options: Any) -> np.ndarray:
-    """What lies in the blocks' memory at last: as `x`, 16 bytes a thread."""
+    """The blocks' memory at the end: as `x`, 16 bytes a thread."""
     out = np.zeros_like(x)
     launch(kernel(body, expected), x.nbytes // (16 * THREADS), THREADS, (out.reshape(-1), x.reshape(-1)), **options)
     return out
@@ -86,7 +86,7 @@ def test_counted_stores(instruction: str, cluster: int | None) -> None:
     assert np.array_equal(run(instruction + WAIT, bytes_, x, cluster=cluster), wanted)
 
 
-def test_lanes_that_do_not_run_store_nothing_and_one_that_does_is_waited_for() -> None:
+def test_only_executing_lanes_store_and_are_waited_for() -> None:
     body = f"setp.eq.u32 %p2, %r0, 7; @%p2 st.async.shared::cluster.{COUNTED}.b32 [%to], 5, [%there];"
     body += f"@!%p2 st.async.shared::cluster.{COUNTED}.b32 [%to], %r6, [%there];"
     x = given(1)
@@ -141,7 +141,7 @@ def test_reductions(op: str, type_: str, counted: bool) -> None:
             assert int(place) == total % (1 << bits)
 
 
-def test_stores_that_nobody_waits_for() -> None:
+def test_stores_without_a_wait() -> None:
     body = """mov.b16 %h0, 0x1234; cvt.u8.u16 %b0, %h0;
 st.async.release.sys.global.b8 [%x], %b0; st.async.mmio.release.sys.u16 [%x+2], %h0;
 st.async.release.gpu.global.f32 [%x+4], %r8; st.async.release.gpu.b64 [%x+8], %l5;"""

@@ -1,4 +1,4 @@
-"""What the table says of itself: its kinds, shapes and units are those that rows have and that someone handles."""
+"""The table is consistent: its kinds, shapes and units are those that rows use and the translator handles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes of tensors that tensor maps describe: what lands in shared memory, and what comes back, against NumPy."""
+"""Boxes of tensors that tensor maps describe: loads to shared memory and stores from it, against NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_box_is_loaded(case):
 
 
 def test_the_address_of_a_parameter_survives_32_bits():
-    """Triton holds it so until cvta."""
+    """Triton keeps it in 32 bits until cvta."""
     array, out = np.arange(256, dtype=np.float32), np.zeros(SHARED_BYTES, np.uint8)
     text = load_text(1, (8,), 64).replace("mov.b64 %m, map;", "mov.b32 %t, map; cvt.u64.u32 %m, %t;")
     launch(Program.from_ptx(text), 1, 64, (TensorMap(array, (16,)), out))
@@ -33,7 +33,7 @@ def test_the_address_of_a_parameter_survives_32_bits():
 
 
 @pytest.mark.parametrize("mask", [0, 0b11, 0b1010])
-def test_a_box_comes_to_blocks_of_a_cluster(mask):
+def test_a_box_is_loaded_by_blocks_of_a_cluster(mask):
     """Each block loads its own; or the first one loads for all blocks that a mask names, and each counts its bytes."""
     array, size = np.arange(64, dtype=np.float32).reshape(2, 32), 128
     out = np.zeros((4, SHARED_BYTES), np.uint8)
@@ -86,7 +86,7 @@ def test_a_box_is_stored(case):
     assert np.array_equal(array, wanted)
 
 
-def test_what_is_no_tensor_map_is_a_fault():
+def test_other_bytes_than_a_tensor_map_are_a_fault():
     program = Program.from_ptx(load_text(2, (0, 0), 512))
     for other in (bytes(128), TensorMap(np.zeros(64, np.float32), (8,))):
         with pytest.raises(KernelError, match="the tensor map must be one of as many dimensions"):
@@ -108,7 +108,7 @@ def test_a_box_that_does_not_fit_shared_memory_is_a_fault():
                (TensorMap(array, (256, 256)), np.zeros(SHARED_BYTES, np.uint8)))  # fmt: skip
 
 
-def test_a_box_that_lies_at_no_multiple_of_128_bytes_is_a_fault():
+def test_a_box_not_aligned_to_128_bytes_is_a_fault():
     text = load_text(1, (0,), 32).replace("[%s], [%m", "[%s+16], [%m")
     with pytest.raises(KernelError, match=r"misaligned shared store .* at address 0x10 .* a multiple of 128"):
         launch(
@@ -123,7 +123,7 @@ def test_a_map_of_an_array_on_the_device():
     assert np.array_equal(out[:64].view(np.float32), np.arange(8, 24, dtype=np.float32))
 
 
-def test_coordinates_are_as_many_as_the_name_says():
+def test_the_number_of_coordinates_is_that_of_the_name():
     with pytest.raises(PtxError, match=r"takes 3 coordinates in braces .* \(got 2\)"):
         launch(Program.from_ptx(load_text(2, (0, 0), 512, dim="3")), 1, 64,
                (TensorMap(np.zeros((64, 64), np.float32), (8, 16)), np.zeros(SHARED_BYTES, np.uint8)))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Events of a box have its bytes in global memory, no more and no less; against NumPy and by findings."""
+"""Events of a box have exactly its bytes of global memory: against NumPy and by findings."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class Case:
     b: np.ndarray
     types: tuple[str, str] = ("f16", "f16")
     mode: str = "none"
-    across: tuple[bool, bool] = (False, False)
-    instruction: int = 0  #: Bits of the instruction descriptor besides shape, types and `across`.
+    mn_major: tuple[bool, bool] = (False, False)
+    instruction: int = 0  #: Bits of the instruction descriptor besides shape, types and `mn_major`.
     name: str = ""  #: Of the instruction, behind the kind.
     operands: str = ""  #: Behind `adds`, or before it with a comma at the end.
     before: str = ""
@@ -53,23 +53,23 @@ class Case:
     def descriptor(self) -> int:
         m, n = len(self.a), len(self.b)
         a, b = (NUMBERS[t] for t in self.types)
-        bits = self.d_type << 4 | a << 7 | b << 10 | self.across[0] << 15 | self.across[1] << 16
+        bits = self.d_type << 4 | a << 7 | b << 10 | self.mn_major[0] << 15 | self.mn_major[1] << 16
         return (bits | n >> 3 << 17 | m >> 4 << 24 | self.instruction) ^ self.changes.get("instruction", 0)
 
 
-def put(shared: np.ndarray, start: int, lines: np.ndarray, mode: str, *, across: bool) -> int:
+def put(shared: np.ndarray, start: int, lines: np.ndarray, mode: str, *, mn_major: bool) -> int:
     """Leave a matrix (lines, bytes along k) in shared memory; its descriptor without the address of `shared`."""
     number, bits, base, units = MODES[mode]
     count, size = lines.shape[1] * lines.dtype.itemsize, lines.dtype.itemsize
     t, deep = 16 // size, 4 if mode == "128/32" else 8
     atom = units * 16 * deep
-    steps = lines.shape[1] // deep if across else max(count // (16 * units), 1)
-    if across:
+    steps = lines.shape[1] // deep if mn_major else max(count // (16 * units), 1)
+    if mn_major:
         leading, stride = (steps * atom, atom) if units > 1 else (atom, steps * atom)
     else:
         leading, stride = (128, steps * 128) if units == 1 else (0, atom)
     for (line, k), value in np.ndenumerate(lines):
-        if across:
+        if mn_major:
             by_line, by_step = (stride, leading) if units == 1 else (leading, stride)
             at = line % (t * units) * size + line // (t * units) * by_line + k % deep * units * 16 + k // deep * by_step
         else:
@@ -85,8 +85,8 @@ def put(shared: np.ndarray, start: int, lines: np.ndarray, mode: str, *, across:
 def multiply(case: Case, tensor: np.ndarray) -> np.ndarray:
     """Tensor memory behind the product."""
     shared = np.zeros(SHARED_BYTES, np.uint8)
-    a = 0 if case.held else put(shared, 0, case.a, case.mode, across=case.across[0])
-    b = put(shared, B_START, case.b, case.mode, across=case.across[1])
+    a = 0 if case.held else put(shared, 0, case.a, case.mode, mn_major=case.mn_major[0])
+    b = put(shared, B_START, case.b, case.mode, mn_major=case.mn_major[1])
     a, b = a ^ case.changes.get("a", 0), b ^ case.changes.get("b", 0)
     words = np.array([a, b, case.descriptor()], np.uint64)
     left = "[%move+384]" if case.held else "%l0"
@@ -138,7 +138,7 @@ KIND = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "e4m3": "f8f6f4", "e5m2": "
 
 
 @pytest.mark.parametrize(
-    ("type_", "mode", "across", "m", "n"),
+    ("type_", "mode", "mn_major", "m", "n"),
     [
         ("f16", "none", (False, False), 128, 32),
         ("f16", "32", (False, True), 64, 16),
@@ -154,17 +154,17 @@ KIND = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "e4m3": "f8f6f4", "e5m2": "
         ("tf32", "128", (True, True), 64, 32),
     ],
 )
-def test_layouts(type_: str, mode: str, across: tuple[bool, bool], m: int, n: int) -> None:
-    """Every swizzle, along k and across; nothing but D changes."""
+def test_layouts(type_: str, mode: str, mn_major: tuple[bool, bool], m: int, n: int) -> None:
+    """Every swizzle, K-major and MN-major; nothing but D changes."""
     rng = np.random.default_rng(m + n)
     a, b = small(rng, (m, K[type_]), type_), small(rng, (n, K[type_]), type_)
-    if across[0] or across[1]:  # an atom's line is full where it lies across
+    if mn_major[0] or mn_major[1]:  # an MN-major atom's rows are full
         wide = MODES[mode][3] * 16 // a.dtype.itemsize
-        assert not (across[0] and m % wide) and not (across[1] and n % wide), "choose whole atoms"
+        assert not (mn_major[0] and m % wide) and not (mn_major[1] and n % wide), "choose whole atoms"
     tensor = noise(4)
     tensor[:, DEFAULT_D : DEFAULT_D + n] = rng.integers(-9, 9, (128, n)).astype(np.float32).view(np.uint32)
     c = of_d(tensor, m, n).view(np.float32)
-    found = multiply(Case(KIND[type_], a, b, (type_, type_), mode, across), tensor)
+    found = multiply(Case(KIND[type_], a, b, (type_, type_), mode, mn_major), tensor)
     truth = values(a, type_) @ values(b, type_).T + c
     after = tensor.copy()
     after[lanes_of(m)[:, None], np.arange(DEFAULT_D, DEFAULT_D + n)] = truth.astype(np.float32).view(np.uint32)

@@ -1,4 +1,4 @@
-"""Products in tensor memory whose A is sparse: where metadata lie is worked out from CUTLASS's layouts.
+"""Products in tensor memory whose A is sparse: the places of metadata follow from CUTLASS's layouts.
 
 Source: NVIDIA/cutlass, cute/atom/mma_traits_sm100_frag.hpp (`tmem_e_frg`, `tmem_e_frg_ws`) and mma_traits_sm100.hpp, in
 which the lowest bit of a column becomes the selector of the instruction descriptor (`sparse_id2_`).
@@ -19,16 +19,16 @@ from test_tensor_products import DEFAULT_D, KIND, RULES, Case, K, multiply, of_d
 
 from tilewright.errors import KernelError
 
-#: Where metadata lie, and the bit of the instruction descriptor that says so.
+#: The place of metadata, and the bit of the instruction descriptor that says so.
 METADATA, SPARSE = 400, 1 << 2
 #: Modes of a layout's rows and of its k, and bits of a unit: a position is a lane and 128 times a unit.
 Atom = tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], int]
-#: Elements of a chunk, and how many of them are there.
+#: Elements of a chunk, and how many of them are stored.
 CHUNK = {"tf32": (2, 1)}
 
 
 def atom(type_: str, m: int) -> Atom:
-    """`tmem_atom` for so many rows: of fewer than 128 they lie again in the lanes behind them."""
+    """`tmem_atom` for so many rows: fewer than 128 are repeated in the lanes after them."""
     again = [(128 // m, m)] if m < 128 else []
     if type_ in ("f16", "bf16"):
         return [(8, 1), (2, 2048), (m // 16, 16), *again], [(16, 128), (2, 8)], 1
@@ -38,7 +38,7 @@ def atom(type_: str, m: int) -> Atom:
 
 
 def put_metadata(tensor: np.ndarray, type_: str, there: np.ndarray, column: int = METADATA) -> None:
-    """Leave four bits of each chunk where CUTLASS has them."""
+    """Store four bits of each chunk where CUTLASS has them."""
     chunk = CHUNK.get(type_, (4, 2))
     rows, along, bits = atom(type_, len(there))
     nibbles = indices(there, chunk)
@@ -51,7 +51,7 @@ def put_metadata(tensor: np.ndarray, type_: str, there: np.ndarray, column: int 
 
 
 def case_of(type_: str, a: np.ndarray, b: np.ndarray, *, selector: int = 0, name: str = "sp.", **more: object) -> Case:
-    """A sparse product: what lies in shared memory is put there by `multiply`, metadata are in tensor memory."""
+    """A sparse product: `multiply` fills shared memory, metadata are in tensor memory."""
     given = {"types": (type_, type_), "instruction": SPARSE | selector, "metadata": f", [%move+{METADATA}]", **more}
     return Case(KIND.get(type_, "i8"), a, b, name=name, **given)  # type: ignore[arg-type]
 
@@ -63,12 +63,12 @@ def expanded(a: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, type_: str, m: int) -> np.ndarray:
-    """Which k of each row are there."""
+    """The k of each row's stored elements."""
     return chosen(random.Random(int(rng.integers(99))), CHUNK.get(type_, (4, 2)), m, 2 * K.get(type_, 32))
 
 
 @pytest.mark.parametrize(
-    ("type_", "mode", "across", "n", "selector"),
+    ("type_", "mode", "mn_major", "n", "selector"),
     [
         ("f16", "none", (False, False), 16, 0),
         ("f16", "64", (False, False), 8, 1),
@@ -79,14 +79,14 @@ def places(rng: np.random.Generator, type_: str, m: int) -> np.ndarray:
         ("e5m2", "64", (False, False), 24, 0),
     ],
 )
-def test_layouts(type_: str, mode: str, across: tuple[bool, bool], n: int, selector: int) -> None:
+def test_layouts(type_: str, mode: str, mn_major: tuple[bool, bool], n: int, selector: int) -> None:
     """Metadata of each type, and both selectors of those that have two; nothing but D changes."""
     rng = np.random.default_rng(n)
     a, b, there = small(rng, (128, K[type_]), type_), small(rng, (n, 2 * K[type_]), type_), places(rng, type_, 128)
     tensor = noise(n)
     tensor[:, DEFAULT_D : DEFAULT_D + n] = rng.integers(-9, 9, (128, n)).astype(np.float32).view(np.uint32)
     put_metadata(tensor, type_, there, METADATA + selector)
-    found = multiply(case_of(type_, a, b, selector=selector, mode=mode, across=across), tensor)
+    found = multiply(case_of(type_, a, b, selector=selector, mode=mode, mn_major=mn_major), tensor)
     truth = expanded(values(a, type_), there) @ values(b, type_).T + of_d(tensor, 128, n).view(np.float32)
     after = tensor.copy()
     after[:, DEFAULT_D : DEFAULT_D + n] = truth.astype(np.float32).view(np.uint32)
@@ -112,7 +112,7 @@ def test_stationary_products(type_: str, m: int, parts: int) -> None:
 @pytest.mark.parametrize(
     ("type_", "half"), [("f16", 0), ("f16", 1), ("bf16", 0), ("tf32", 0), ("e4m3", 0), ("e5m2", 0)]
 )
-def test_bits_are_those_of_the_products_that_are_there(type_: str, half: int, rounds: int) -> None:
+def test_bits_are_those_of_the_products_of_stored_elements(type_: str, half: int, rounds: int) -> None:
     """Random bits, infinities and NaNs among them, on some of the results."""
     of_d_type, mask = ("f16", 0xFFFF) if half else ("f32", 0xFFFFFFFF)
     for number in range(rounds):

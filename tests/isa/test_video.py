@@ -77,7 +77,7 @@ def together(rng: random.Random, opcode: str, count: int) -> str:
 
 
 def lines(seed: int, each: int) -> list[str]:
-    """So many of every opcode."""
+    """`each` instructions of every opcode."""
     rng = random.Random(seed)
     found = [scalar(rng, opcode) for opcode in _SCALAR for _ in range(each)]
     found += [multiply_add(rng) for _ in range(2 * each)]
@@ -121,7 +121,7 @@ def text_of(instructions: list[str], target: str) -> str:
 
 
 def here(instructions: list[str], given: list[tuple[int, int, int]], *, apart: bool = False) -> list[int]:
-    """What the simulated GPU computes; with `apart` each lane has numbers of its own, lane 0 those that are given."""
+    """What the simulated GPU computes; with `apart` each lane has other operands, lane 0 the given ones."""
     text = text_of(instructions, "sm_75")
     stride = 16 * len(given)
     if apart:

@@ -14,7 +14,7 @@ from tilewright.simt.isa import shuffle, warp
 
 FULL = 0xFFFFFFFF
 GROUPS = 48
-#: Literal operands of shuffles as compilers write them, and some nobody writes.
+#: Literal operands of shuffles as compilers write them, and unusual ones.
 SHUFFLES = [(1, 0x1F), (16, 0x1F), (0, 0), (1, 0), (31, 0x1F), (5, 0x181F), (3, 0x1C03), (33, 0x1F), (7, 0x0A15)]
 
 

@@ -1,4 +1,4 @@
-"""Products of a warpgroup: where descriptors find matrices, and what comes out, against NumPy and the published models.
+"""Products of a warpgroup: layouts of matrix descriptors, and results, against NumPy and the published models.
 
 Where an element lies is worked out from the canonical layouts as CUTLASS writes them, shape and stride, and from its
 `Swizzle<bits, 4, 3>`. Source: CUTLASS, cute/arch/mma_sm90_desc.hpp.
@@ -22,24 +22,24 @@ from tilewright.programs.assembler import find_assembler
 from tilewright.simt import launch
 
 SHARED_BYTES, B_START = 40960, 16384
-#: Swizzle: units of 16 bytes in an atom's line, and the number of the mode.
+#: Swizzle: units of 16 bytes in an atom's row, and the number of the mode.
 MODES = {"none": (1, 0), "32": (2, 3), "64": (4, 2), "128": (8, 1)}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
 
 
-def strides(units: int, *, across: bool, steps: int = 2) -> tuple[int, int]:
-    """Leading and stride byte offsets of a matrix whose atoms follow each other: so many along k, without swizzles."""
+def strides(units: int, *, mn_major: bool, steps: int = 2) -> tuple[int, int]:
+    """Leading and stride byte offsets of a matrix with adjacent atoms, `steps` of them along k without a swizzle."""
     atom = 128 * units
-    if across:
+    if mn_major:
         return (steps * atom, atom) if units > 1 else (atom, steps * atom)
     return (atom, steps * atom) if units == 1 else (16, atom)
 
 
-def offset(line: int, element: int, units: int, size: int, *, across: bool, steps: int = 2) -> int:
+def offset(line: int, element: int, units: int, size: int, *, mn_major: bool, steps: int = 2) -> int:
     """Byte of an element: `element` counts along k."""
     t = 16 // size
-    leading, stride = (x // size for x in strides(units, across=across, steps=steps))
-    if not across:
+    leading, stride = (x // size for x in strides(units, mn_major=mn_major, steps=steps))
+    if not mn_major:
         along = element % t + element // t * leading if units == 1 else element
         place = line % 8 * units * t + line // 8 * stride + along
     else:
@@ -51,14 +51,14 @@ def offset(line: int, element: int, units: int, size: int, *, across: bool, step
     return place ^ ((place & mask) >> 3)
 
 
-def put(shared: np.ndarray, start: int, lines: np.ndarray, units: int, *, across: bool = False, skip: int = 0) -> int:
-    """Leave a matrix (lines, k) of bit patterns in shared memory; its descriptor, from `skip` elements of k on."""
+def put(shared: np.ndarray, start: int, lines: np.ndarray, units: int, *, mn_major: bool = False, skip: int = 0) -> int:
+    """Store a matrix (lines, k) of patterns in shared memory; gives its descriptor, from `skip` elements of k on."""
     size = lines.dtype.itemsize
     steps = lines.shape[1] * size // 16
     for (line, element), value in np.ndenumerate(lines):
-        at = start + offset(line, element + skip, units, size, across=across, steps=steps)
+        at = start + offset(line, element + skip, units, size, mn_major=mn_major, steps=steps)
         shared[at : at + size] = np.frombuffer(value.tobytes(), np.uint8)
-    leading, stride = strides(units, across=across, steps=steps)
+    leading, stride = strides(units, mn_major=mn_major, steps=steps)
     mode = next(number for of, number in MODES.values() if of == units)
     return (start + skip * size) >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | mode << 62
 
@@ -137,18 +137,18 @@ def integers(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     return rng.integers(-8, 9, shape).astype(np.float16)
 
 
-@pytest.mark.parametrize("b_across", [False, True], ids=["b-along", "b-across"])
-@pytest.mark.parametrize("a_across", [False, True], ids=["a-along", "a-across"])
+@pytest.mark.parametrize("b_mn_major", [False, True], ids=["b-k-major", "b-mn-major"])
+@pytest.mark.parametrize("a_mn_major", [False, True], ids=["a-k-major", "a-mn-major"])
 @pytest.mark.parametrize("mode", MODES)
-def test_descriptors_find_every_layout(mode, a_across, b_across):
+def test_descriptors_find_every_layout(mode, a_mn_major, b_mn_major):
     units = MODES[mode][0]
     rng = np.random.default_rng(units)
     a, b = integers(rng, (64, 16)), integers(rng, (16, 72))
     shared = np.zeros(SHARED_BYTES, np.uint8)
-    left = put(shared, 0, a.view(np.uint16), units, across=a_across)
-    right = put(shared, B_START, b.T.copy().view(np.uint16), units, across=b_across)
+    left = put(shared, 0, a.view(np.uint16), units, mn_major=a_mn_major)
+    right = put(shared, B_START, b.T.copy().view(np.uint16), units, mn_major=b_mn_major)
     name = "wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16"
-    source = text(name, 36, f"{left}", f"{right}, %no, 1, 1, {a_across:d}, {b_across:d}")
+    source = text(name, 36, f"{left}", f"{right}, %no, 1, 1, {a_mn_major:d}, {b_mn_major:d}")
     d = gathered(run(source, shared, np.zeros((128, 36), np.uint32), 36), 72, 32).view(np.float32)
     assert np.array_equal(d, a.astype(np.float32) @ b.astype(np.float32))
 
@@ -224,7 +224,7 @@ def integers_are_exact(of_a: str, of_b: str, rng: np.random.Generator, *, satura
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=pytest.mark.volume)])
-def test_bits_that_both_have_are_counted(rounds):
+def test_bits_set_in_both_are_counted(rounds):
     rng = np.random.default_rng(9)
     for _ in range(rounds):
         a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (8, 32)))
@@ -238,7 +238,7 @@ def test_bits_that_both_have_are_counted(rounds):
 
 @pytest.mark.parametrize("keeps", ["%yes", "%no"])
 @pytest.mark.parametrize("signs", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
-def test_a_from_registers_signs_and_what_was_there(signs, keeps):
+def test_a_in_registers_signs_and_accumulation(signs, keeps):
     rng = np.random.default_rng(5)
     a, b, c = integers(rng, (64, 16)), integers(rng, (16, 8)), integers(rng, (64, 8)).astype(np.float32)
     shared = np.zeros(SHARED_BYTES, np.uint8)
@@ -280,7 +280,7 @@ def test_a_matrix_outside_shared_memory_is_a_fault():
         ("{%a0, %a1}", "0, %no, 1, 1, 0", r"operand a .* must be 4 registers in braces \(got 2"),
     ],
 )
-def test_what_a_product_does_not_take(a, rest, message):
+def test_refused_operands(a, rest, message):
     source = text("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", 4, a, rest)
     with pytest.raises(PtxError, match=message):
         run(source, np.zeros(SHARED_BYTES, np.uint8), np.zeros((128, 6), np.uint32), 4)

@@ -1,4 +1,4 @@
-"""Products of a warpgroup whose A is sparse: which elements are there is worked out from CUTLASS's layouts.
+"""Products of a warpgroup whose A is sparse: the places of metadata follow from CUTLASS's layouts.
 
 Source: NVIDIA/cutlass, cute/atom/mma_traits_sm90_gmma_sparse.hpp (`ELayout_64x64`, `ELayout_64x32`, `ELayout_64x16`).
 """
@@ -33,7 +33,7 @@ CHUNK = {8: (4, 2), 16: (4, 2), 32: (2, 1)}
 
 
 def metadata(nibbles: np.ndarray, bits: int, selector: int) -> np.ndarray:
-    """The register of each thread; of those that the selector does not take it holds anything."""
+    """The register of each thread; those not selected are random."""
     threads, elements = map(offsets, LAYOUTS[bits])
     chunk, _ = CHUNK[bits]
     registers = np.random.default_rng(selector).integers(0, 2**32, 128, dtype=np.uint64)
@@ -54,20 +54,20 @@ def held(a: np.ndarray) -> np.ndarray:
     return words[thread // 32 * 16 + thread % 32 // 4 + i % 2 * 8, thread % 4 + i // 2 * 4]
 
 
-def product(types, a, b, c, there, *, selector=0, units=(4, 4), across=(False, False), in_registers=False, words="",
+def product(types, a, b, c, there, *, selector=0, units=(4, 4), mn_major=(False, False), in_registers=False, words="",
             signs=(1, 1)):  # fmt: skip
-    """D as bit patterns: `there` says which k each element of A has."""
+    """D as bit patterns: `there` has the k of each element of A."""
     of_a, of_b, of_c = types
     bits, columns, wide = a.dtype.itemsize * 8, b.shape[1], 16 if of_c == "f16" else 32
     shared = np.zeros(SHARED_BYTES, np.uint8)
-    left = put(shared, 0, a, units[0], across=across[0])
-    right = put(shared, B_START, b.T.copy(), units[1], across=across[1])
+    left = put(shared, 0, a, units[0], mn_major=mn_major[0])
+    right = put(shared, B_START, b.T.copy(), units[1], mn_major=mn_major[1])
     given = spread(c, wide)
     rows = [given, held(a)] if in_registers else [given]
     registers = np.concatenate([*rows, metadata(indices(there, CHUNK[bits]), bits, selector)[:, None]], axis=1)
     name = f"wgmma.mma_async.sp.sync.aligned.m64n{columns}k{512 // bits}{words}.{of_c}.{of_a}.{of_b}"
     literals = f", {signs[0]}, {signs[1]}" * (of_c != "s32")
-    turned = across[1:] if in_registers else across
+    turned = mn_major[1:] if in_registers else mn_major
     literals += "".join(f", {x:d}" for x in turned) * (bits == 16)
     factor = "{%a0, %a1, %a2, %a3}" if in_registers else f"{left}"
     rest = f"{right}, %a{4 * in_registers}, {selector}, %yes{literals}"
@@ -86,18 +86,18 @@ def dense(a: np.ndarray, there: np.ndarray, k: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("mode", "in_registers", "across"),
+    ("mode", "in_registers", "mn_major"),
     [("none", False, (False, False)), ("64", True, (False, True)), ("128", False, (True, False)),
      ("128", False, (False, True)), ("none", False, (True, True))],
 )  # fmt: skip
-def test_layouts_and_selectors(mode, in_registers, across):
+def test_layouts_and_selectors(mode, in_registers, mn_major):
     units, rng = MODES[mode][0], np.random.default_rng(len(mode))
     a, b, c = small(rng, (64, 16)), small(rng, (32, 24)), small(rng, (64, 24)).astype(np.float32)
     for selector, sign in (0, 1), (1, -1):
         there = chosen(random.Random(selector), CHUNK[16], 64, 32)
         d = product(
             ("f16", "f16", "f32"), a.view(np.uint16), b.view(np.uint16), c.view(np.uint32), there, selector=selector,
-            units=(units, units), across=across, in_registers=in_registers, signs=(1, sign),
+            units=(units, units), mn_major=mn_major, in_registers=in_registers, signs=(1, sign),
         )  # fmt: skip
         wanted = dense(a, there, 32).astype(np.float32) @ b.astype(np.float32)
         assert np.array_equal(d.view(np.float32), sign * wanted + c)
@@ -105,7 +105,7 @@ def test_layouts_and_selectors(mode, in_registers, across):
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(100, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("types", FORMS, ids="-".join)
-def test_sums_are_those_of_the_products_that_are_there(types, rounds):
+def test_sums_are_those_of_the_products_of_stored_elements(types, rounds):
     of_a, of_b, of_c = types
     bits, wide, columns = BITS[of_a], 16 if of_c == "f16" else 32, 8
     k, rng = 512 // bits, random.Random(f"sparse {types}")
@@ -200,8 +200,8 @@ def refused_here(line: str) -> bool:
     return False
 
 
-def test_the_widest_has_room_for_its_metadata():
-    """They were written behind the room for registers, over the host's stack."""
+def test_metadata_of_the_widest_fit_their_array():
+    """They once overran the array of registers on the host's stack."""
     widest = [line for line in lines() if "n256k32.f32.f16.f16" in line and ".sp.sync" in line]
     assert [refused_here(line) for line in widest[:2]] == [False, False]
 

@@ -77,7 +77,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, int], type_: str) -> np.
 
 
 def stored(matrix: np.ndarray, type_: str, layout: str, pitch: int) -> np.ndarray:
-    """A matrix in memory, its lines so many elements apart, with something between them."""
+    """A matrix in memory, its lines `pitch` elements apart, with other values between them."""
     lines = matrix if layout == "row" else matrix.T
     memory = np.full((lines.shape[0], pitch), 1, np.int64)
     memory[:, : lines.shape[1]] = lines

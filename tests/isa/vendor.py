@@ -1,4 +1,4 @@
-"""What the vendor's assembler says of single instructions, many in one file."""
+"""Whether the vendor's assembler accepts instructions, many in one file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REGISTERS = ".reg .pred %p<9>; " + " ".join(f".reg .b{bits} %w{bits}_<9>;" for 
 
 
 def register(bits: int, number: int) -> str:
-    """A declared register of a width."""
+    """The name of a declared register of a width."""
     return f"%p{number}" if bits == 1 else f"%w{bits}_{number}"
 
 
