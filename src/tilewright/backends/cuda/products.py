@@ -143,7 +143,8 @@ def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Arra
             return x
     view = x.swapaxes(-1, -2) if turned else x
     room = made.room(view.shape, wanted, _BOX_STEP if boxes else 1)
-    made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
+    if x.size:
+        made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
     return room.swapaxes(-1, -2) if turned else room
 
 

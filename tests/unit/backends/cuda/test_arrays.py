@@ -93,6 +93,16 @@ def test_a_product_without_steps_is_zero_and_one_without_results_is_none(gpu: An
     assert gpu.launches == launches
 
 
+@pytest.mark.parametrize("kind", ["float16", "int8", "bool", "float64"])
+@pytest.mark.parametrize("asked", [{}, {"epilogue": lambda total: total + 3}, {"dtype": "float32"}], ids=str)
+def test_dtypes_that_are_converted_have_products_without_steps(gpu: Any, kind: str, asked: Any) -> None:
+    asked = {} if kind == "bool" and "epilogue" in asked else asked
+    a, b = np.zeros((4, 0), kind), np.zeros((0, 3), kind)
+    asked = {} if kind == "float64" and "dtype" in asked else asked
+    for order in ("canonical", "fast"):
+        assert same_bits(launched(gpu, a, b, order=order, **asked), np.asarray(tw.matmul(a, b, **asked)))
+
+
 def test_one_launch_a_matrix_and_no_memory_besides_the_result(gpu: Any) -> None:
     a, b, out = (cuda.to_device(drawn(*shape)) for shape in ((3, 20, 30), (30, 9), (3, 20, 9)))
     tw.matmul(a, b, out)
