@@ -73,7 +73,7 @@ class Row:
 
 
 def dlpack_device(value: Any) -> int | None:
-    """DLPack's number of the kind of device on which an array says that it lies."""
+    """DLPack's device type of an array; None if the array does not tell."""
     ask = getattr(value, "__dlpack_device__", None)
     try:
         return None if ask is None else int(ask()[0])

@@ -61,5 +61,5 @@ class TensorWork(Instrument):
 
 
 def _row(site: Site, times: int, area: int, shapes: int, squares: int) -> TensorWorkRow:
-    is_one = times * squares == shapes**2
+    is_one = times * squares == shapes**2  # only if all shapes are equal (Cauchy-Schwarz)
     return TensorWorkRow(site, times, area, divmod(shapes // times, _ROWS) if is_one else None)

@@ -65,7 +65,7 @@ def resident_bytes(status: str = "/proc/self/status") -> int:
 
 
 def left_bytes() -> int | None:
-    """As `available_bytes`, but what this process has is taken off the limit of its control group."""
+    """As `available_bytes`, but of a control group's limit only what this process does not use yet."""
     found = available_bytes()
     return None if found is None else max(0, min([found, *(limit - resident_bytes() for limit in _limits())]))
 
@@ -107,7 +107,7 @@ class MemoryGuard:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:
-    """A new array for a product; `ndims` are the operands' numbers of dimensions.
+    """A new array for a product; `a_ndim` and `b_ndim` are the operands' numbers of dimensions.
 
     Raises
     ------

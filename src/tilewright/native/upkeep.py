@@ -22,8 +22,8 @@ from tilewright.native import private
 #: library that CUDA programs run with, and what a tuner found.
 #: PoCL has a folder of its own, and manages its files itself.
 TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS = private.ROOMS
-#: How full the cache is left, so that not every write removes an entry.
-_LEAVE = 0.9
+#: The part of the cache that removal keeps, so that not every write removes an entry.
+_KEPT_FRACTION = 0.9
 #: A use is recorded on disk only if the last record is older, so most reads write nothing.
 _NOTE_SECONDS = 3600
 #: A temporary file older than this belongs to a process that ended; no write takes that long.
@@ -91,7 +91,7 @@ def tidy(root: Path, most_bytes: int) -> int:
     if total <= most_bytes:
         return removed
     for entry in kept:
-        if total <= most_bytes * _LEAVE:
+        if total <= most_bytes * _KEPT_FRACTION:
             break
         total -= entry.bytes
         removed += _remove(entry)

@@ -274,7 +274,7 @@ def _part(one: Instruction, block_warps: int) -> int:
 
 def _never(one: Instruction, sites: Mapping[int, Requests]) -> bool:
     """Whether the predicate is always false: the assembler's own, or no lane requested anything."""
-    return one.guard == "@!PT" or bool(one.guard and one.ptx_line in sites and not sites[one.ptx_line].asked)
+    return one.guard == "@!PT" or bool(one.guard and one.ptx_line in sites and not sites[one.ptx_line].requests)
 
 
 def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:

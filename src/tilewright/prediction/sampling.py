@@ -249,12 +249,12 @@ def _merged(parts: Sequence[tuple[Workload, float]]) -> Workload:
 
 def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
     """An average of one instruction as warps execute it; each request has the weight of how often it was made."""
-    asked = sum(weight * site.asked for site, weight in sites)
+    requests = sum(weight * site.requests for site, weight in sites)
 
     def mean(name: str) -> float:
-        if not asked:
+        if not requests:
             return float(getattr(sites[0][0], name))
-        return sum(weight * site.asked * float(getattr(site, name)) for site, weight in sites) / asked
+        return sum(weight * site.requests * float(getattr(site, name)) for site, weight in sites) / requests
 
     return Requests(
         executed=sum(weight * site.executed for site, weight in sites),
@@ -264,7 +264,7 @@ def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
         lines=mean("lines"),
         ideal_sectors=mean("ideal_sectors"),
         l2_sectors=mean("l2_sectors"),
-        asked=asked,
+        requests=requests,
         loads=any(site.loads for site, _ in sites),
         ptx=sites[0][0].ptx,
     )

@@ -26,7 +26,7 @@ class Requests:
     ideal_sectors: float = 0.0  #: The fewest sectors that hold the used bytes.
     l2_sectors: float = 0.0  #: Sectors that missed in the first level.
     dram_sectors: float = 0.0  #: Sectors that missed in the second level too, or that it does not keep.
-    asked: float = 0.0  #: How often a warp executes it with an active lane.
+    requests: float = 0.0  #: How often a warp executes it with an active lane.
     loads: bool = False  #: Whether it reads global or local memory.
     ptx: str = ""  #: The opcode, without modifiers.
 
@@ -112,7 +112,7 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
     found = Requests(executed)
     if shared is not None:
         wavefronts, ideal = shared.wavefronts_per_request, shared.ideal_per_request
-        found = Requests(executed, wavefronts, ideal, asked=shared.requests / warps)
+        found = Requests(executed, wavefronts, ideal, requests=shared.requests / warps)
     if access is None:
         return found
     each, served = access.requests, access.served
@@ -124,7 +124,7 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
         ideal_sectors=access.ideal_per_request,
         l2_sectors=served.l2_sectors / each,
         dram_sectors=(served.dram_sectors + stores * written * served.l2_sectors) / each,
-        asked=each / warps,
+        requests=each / warps,
         loads=access in (counts.global_loads, counts.local_loads),
     )
 

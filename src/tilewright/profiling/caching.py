@@ -54,15 +54,15 @@ def served(
     Parameters
     ----------
     found : CoalescingResult
-            With the kept requests.
+        With the kept requests.
     gpu : Gpu
     grid, block : (int, int, int)
     shared_bytes : int
-            Of a block, static and dynamic.
+        Of a block, static and dynamic.
     resident_blocks : int
-            Blocks that a multiprocessor holds at once.
+        Blocks that a multiprocessor holds at once.
     part : Part, optional
-            The clusters that ran, if not all; one multiprocessor runs their blocks in turn.
+        The clusters that ran, if not all; one multiprocessor runs their blocks in turn.
     cluster : (int, int, int), optional
         Blocks of a cluster along each axis.
     """

@@ -43,7 +43,7 @@ __device__ void meet() {
     asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }
 """
-#: Each block of two fetches pieces of which both take all: halves by multicast, or all by itself.
+#: Both blocks need all pieces: each copies half of a piece by multicast, or all of it by itself.
 SHARED = (
     HEAD
     + r"""
@@ -103,7 +103,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) turns(float *to, int times)
 }
 """
 )
-#: The block of rank 1 works for long, and the other one for a short time.
+#: The block of rank 1 works longer than the other one.
 UNEQUAL = (
     HEAD
     + r"""
@@ -135,7 +135,7 @@ def fetched(pieces: int, size: int, *, multicast: bool, blocks: int = 2) -> Pred
 
 
 @pytest.mark.parametrize(("multicast", "share"), [(True, 0.5), (False, 1.0)])
-def test_the_second_level_gives_a_multicast_copy_once(multicast: bool, share: float) -> None:
+def test_a_multicast_copy_reads_the_second_level_once(multicast: bool, share: float) -> None:
     found = fetched(8, 16384, multicast=multicast)
     busy = {one.name: one.fraction for one in found.busy}["second level"] * found.clocks
     stored = 64 * 4 / 32  # sectors of a block's sums
@@ -157,7 +157,7 @@ def test_what_warps_of_a_cluster_did_names_the_block_to_which_copies_go() -> Non
         ] * 2
 
 
-def test_turns_of_two_blocks_take_the_way_there_and_back() -> None:
+def test_turns_of_two_blocks_take_a_round_trip() -> None:
     def round_trip(far: int) -> float:
         took = [
             tw.predict(program(TURNS, "turns", FAR=far), 2, 64, (np.zeros(128, np.float32), np.int32(n)), gpu="h100")
@@ -168,7 +168,7 @@ def test_turns_of_two_blocks_take_the_way_there_and_back() -> None:
     assert round_trip(1) - round_trip(0) == pytest.approx(180 - 24, rel=0.15)
 
 
-def test_at_the_barrier_of_the_cluster_blocks_wait_for_each_other() -> None:
+def test_blocks_wait_for_each_other_at_the_clusters_barrier() -> None:
     def took(times: int, meets: int) -> float:
         unequal, to = program(UNEQUAL, "unequal", MEETS=meets), np.zeros(64, np.float32)
         return tw.predict(unequal, 2, 32, (to, np.int32(times)), gpu="h100").clocks
@@ -177,7 +177,7 @@ def test_at_the_barrier_of_the_cluster_blocks_wait_for_each_other() -> None:
     assert together == pytest.approx(2 * apart, rel=0.05)  # one after the other, instead of side by side
 
 
-def test_clusters_of_one_block_are_none() -> None:
+def test_clusters_of_one_block_are_not_modelled() -> None:
     kernel, to = program(TURNS.replace("__cluster_dims__(2, 1, 1)", ""), "turns", FAR=0), np.zeros(256, np.float32)
     one, none = (tw.predict(kernel, 4, 64, (to, np.int32(4)), gpu="h100", cluster=size) for size in (1, None))
     assert one == none
@@ -190,7 +190,7 @@ def test_a_cluster_that_the_launch_names_is_one_too() -> None:
     assert named.clocks == pytest.approx(required.clocks, rel=0.1)  # machine code differs by some instructions
 
 
-def test_a_product_in_clusters_asks_the_second_level_for_its_rows_and_half_its_columns() -> None:
+def test_a_block_of_a_cluster_requests_its_rows_and_half_its_columns() -> None:
     """A block of `hopper_multicast` has one tile of 128 x 256 here, and copies 128 of the columns for both."""
     found = predict_product(
         catalogue.find("hopper_multicast"), Product(1024, 1024, 1024, "bfloat16"), H100, changes=False

@@ -1,4 +1,4 @@
-"""How often machine code runs, from counts of PTX; and least squares in numbers that are not negative."""
+"""How often machine code runs, from counts of PTX; and nonnegative least squares."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NESTED = (
 def path(
     code: tuple[Instruction, ...], executed: dict[int, float], most: int = 10_000, other: frozenset[int] = frozenset()
 ) -> list[int]:
-    """The path by counts of lines, on which stands what each machine instruction is one of; not so on `other`."""
+    """The path by counts of PTX lines, to which the machine instructions belong, except those of `other`."""
     ways = flow.graph(code)
     rows = {one.ptx_line: opcodes.row(one.name).of for one in code if one.ptx_line in executed}
     ptx = {line: "div" if line in other else min(names) for line, names in rows.items() if names}
@@ -43,7 +43,7 @@ def test_loops_turn_as_often_as_counted() -> None:
     assert found == [*[0, *[1, 2] * 3, 3, 4] * 4, 5, 6]
 
 
-def test_turns_that_are_no_whole_number_are_dealt_out() -> None:
+def test_fractional_turns_are_distributed() -> None:
     found = path(NESTED, {1: 4, 2: 10, 3: 1, 12: 10, 13: 4, 14: 4})
     assert found.count(1) == 10
     assert found.count(0) == 4
@@ -65,7 +65,7 @@ def test_a_branch_takes_both_ways_in_proportion() -> None:
     assert found[-1] == 7
 
 
-def test_of_loops_that_are_alike_the_unrolled_one_runs() -> None:
+def test_of_equal_loops_the_unrolled_one_runs() -> None:
     """The assembler keeps both: four products a turn, and one a turn for what is left."""
     code = (
         one("BRA", 9, guard="@P0", target=6),
@@ -86,7 +86,7 @@ def test_a_loop_that_counts_alone_would_not_reach_is_entered() -> None:
     assert path(code, {2: 16, 3: 16}).count(1) == 16
 
 
-def test_a_loop_is_entered_each_time_that_a_warp_comes_by_and_not_turned_more_often() -> None:
+def test_a_loop_is_entered_each_time_and_not_repeated_more_often() -> None:
     """A loop that turned in place would agree with the counts as well."""
     code = (
         one("MOV", 2),
@@ -104,7 +104,7 @@ def test_a_loop_is_entered_each_time_that_a_warp_comes_by_and_not_turned_more_of
 
 
 def test_instructions_moved_ahead_of_their_branch_do_not_block_the_path() -> None:
-    """Lines 7 to 9 never ran; their instructions stand behind the branch, and also in the block that all pass."""
+    """Lines 7 to 9 never ran; their instructions are after the branch, and in the block that all warps execute."""
     moved = [one("MOV", line) for line in (7, 8, 9)]
     code = (
         one("MOV", 2),
@@ -123,7 +123,7 @@ def test_instructions_moved_ahead_of_their_branch_do_not_block_the_path() -> Non
     assert (found.count(0), found.count(2), found.count(7), found.count(10)) == (40, 40, 0, 40)
 
 
-def test_of_a_loop_unrolled_by_two_and_its_remainder_the_unrolled_one_runs_alone() -> None:
+def test_a_loop_unrolled_by_two_runs_without_its_remainder_loop() -> None:
     """Both agree with the counts in any mixture: the one of fewer instructions is taken, not their mean."""
     code = (
         one("BRA", 9, guard="@P0", target=4),
@@ -160,7 +160,7 @@ def test_a_path_without_end_is_refused() -> None:
 
 
 def test_a_call_returns_to_where_it_came_from() -> None:
-    """A division's slow way stands behind the kernel, and is called from two places."""
+    """A division's slow path is code after the kernel, called from two places."""
     code = (
         one("LDG", 1),
         one("CALL", target=5),

@@ -1,4 +1,4 @@
-"""Linear programs: against every basic solution, and what no x obeys."""
+"""Linear programs: against every basic solution, and infeasible ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("highspy", reason="the gpu extra brings the solver")
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_least_is_that_of_the_best_basic_solution(seed: int) -> None:
-    """Oracle: a linear program that has a least one has it where all numbers but as many as equations are 0."""
+    """Oracle: a bounded linear program has its least value at a basic solution."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(-3, 4, (3, 6)).astype(float)
     sums, costs = rows @ rng.integers(0, 5, 6), rng.integers(1, 9, 6).astype(float)
@@ -33,7 +33,7 @@ def test_the_least_is_that_of_the_best_basic_solution(seed: int) -> None:
     assert costs @ found == pytest.approx(best)
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_an_infeasible_program_is_refused() -> None:
     with pytest.raises(CompileError, match="must end"):
         least([1.0], [({0: 1.0}, -1.0)], Deadline())
 

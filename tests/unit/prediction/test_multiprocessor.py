@@ -36,7 +36,7 @@ def one(
 
 
 def clocks(code: Sequence[Instruction], warps: int = 1, site: Requests | None = None, blocks: int = 1) -> int:
-    """How long one block (or some, one after the other) of so many warps takes, each once through the code."""
+    """Clocks of `blocks` blocks in turn, of `warps` warps each; each warp runs the code once."""
     work = Workload(blocks, warps, 1, MappingProxyType({1: site or Requests(1.0)}))
     full = [*code, one("EXIT")]
     trace = np.arange(len(full), dtype=np.uint32)
@@ -45,7 +45,7 @@ def clocks(code: Sequence[Instruction], warps: int = 1, site: Requests | None = 
     ).clocks
 
 
-#: Table 1: clocks after its first at which the last of so many partitions issues its n-th load.
+#: Table 1: clocks from the first load to the n-th of the last partition.
 LOADS = {
     1: {5: 4, 6: 11, 7: 15, 8: 19, 9: 23},
     2: {5: 4, 6: 13, 7: 17, 8: 21, 9: 25},
@@ -63,7 +63,7 @@ def test_memory_instructions_issue_as_measured(partitions: int) -> None:
 
 @pytest.mark.parametrize(("x", "y", "bubbles"), [(19, 21, 0), (18, 21, 1), (18, 20, 2)])
 def test_register_ports_hold_back_as_measured(x: int, y: int, bubbles: int) -> None:
-    """Listing 1: two multiply-adds between two looks at the clock, which take 5, 6 or 7 clocks."""
+    """Listing 1: two multiply-adds between two reads of the clock take 5, 6 or 7 clocks."""
     first, second = one("FFMA", "R11", "R10", "R12", "R14"), one("FFMA", "R13", "R16", f"R{x}", f"R{y}")
     free = clocks([one("NOP"), one("NOP"), one("NOP"), one("NOP")])
     assert clocks([one("NOP"), first, second, one("NOP")]) - free == bubbles
@@ -78,7 +78,7 @@ def test_kept_operands_need_no_port() -> None:
 @pytest.mark.parametrize(
     ("opcode", "latency"), [("LDG.E", 32), ("LDG.E.64", 34), ("LDG.E.128", 38), ("LDS", 24), ("LDS.128", 26)]
 )
-def test_a_result_is_there_as_soon_as_measured(opcode: str, latency: int) -> None:
+def test_results_have_the_measured_latency(opcode: str, latency: int) -> None:
     """Table 2: from a load that the first level or shared memory serves to the first that reads its result."""
     load, reader = one(opcode, "R8", "[R2]", sets=0, stall=2, line=1), one("MOV", "R9", "R8", waits=1)
     assert clocks([load, reader], site=Requests(1.0, wavefronts=1.0, sectors=4.0, lines=1.0)) - 2 == latency
@@ -128,13 +128,13 @@ def test_a_barrier_of_some_warps_waits_for_these_alone() -> None:
     assert whole > some + 150
 
 
-def test_blocks_take_the_places_of_those_that_ended() -> None:
+def test_blocks_start_when_others_end() -> None:
     code = [one("FFMA", "R1", "R1", "R1", "R1", stall=4)] * 100
     assert clocks(code, 4, blocks=5) == pytest.approx(5 * clocks(code, 4), rel=0.1)
 
 
-def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
-    """A warp may end by an exit under a predicate, or in the middle of code: nothing behind the path is read."""
+def test_code_after_the_end_of_a_path_is_not_read() -> None:
+    """A warp may end by an exit under a predicate, or in the middle of code."""
     work = Workload(3, 2, 1, MappingProxyType({}))
     for last in (one("EXIT"), one("FFMA", "R1", "R2", "R3", "R5"), one("BAR.SYNC", "0x0"), one("LDG.E", "R1", "[R2]")):
         trace = np.zeros(1, np.uint32)

@@ -38,7 +38,7 @@ def launched(name: str, size: int, gpu: machine.Gpu) -> tw.prediction.record.Pre
 
 
 @pytest.mark.parametrize("name", ["results_8", "shared_memory_32"])
-def test_a_scaled_product_takes_what_the_launch_itself_is_predicted(name: str) -> None:
+def test_a_scaled_prediction_is_that_of_the_launch(name: str) -> None:
     dtype = catalogue.find(name).dtypes[0]
     scaled = products.predict_product(catalogue.find(name), Product(768, 768, 768, dtype), A6000)
     whole = launched(name, 768, A6000)
@@ -99,7 +99,7 @@ def test_warps_that_end_at_the_guard_do_not_hide_the_one_that_works(name: str) -
     assert twice.seconds - found.launch_seconds == pytest.approx(2 * (found.seconds - found.launch_seconds), rel=0.05)
 
 
-def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_product_is_predicted_from_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of 2048 has a tenth of the instructions of the full one, and is off by less than 2 %."""
     record, product = catalogue.find("thread_tile_2d"), Product(2048, 2048, 2048)
     issued: list[int] = []
@@ -135,7 +135,7 @@ def test_changes_are_left_out_by_default() -> None:
     assert plain == replace(asked, changes=())
 
 
-def test_a_specimen_that_turns_by_the_grid_takes_longer_on_a_larger_one() -> None:
+def test_a_specimen_whose_loop_counts_the_grid_takes_longer_on_a_larger_one() -> None:
     times = [
         products.predict_product(catalogue.find("tiled_published"), Product(size, size, size), A6000).seconds
         for size in (512, 1024)
@@ -146,7 +146,7 @@ def test_a_specimen_that_turns_by_the_grid_takes_longer_on_a_larger_one() -> Non
 
 
 def test_a_one_dimensional_thread_tile_on_a_v100_turns_512_times() -> None:
-    """Its remainder loop once took the place of the unrolled one, and the time was that of nothing."""
+    """Its remainder loop was once taken for the unrolled one, and the predicted time was almost 0."""
     cube = Product(4096, 4096, 4096)
     found = products.predict_product(catalogue.find("thread_tile_1d"), cube, V100)
     assert cube.operations / found.seconds < 15e12
@@ -175,7 +175,7 @@ def test_the_published_curve_of_results_a_thread() -> None:
     assert max(found, key=lambda count: found[count]) in (8, 16)
 
 
-def test_bank_conflicts_and_scattered_accesses_are_named_with_what_they_cost() -> None:
+def test_bank_conflicts_and_uncoalesced_accesses_are_named_with_their_cost() -> None:
     from numba import cuda, float32
 
     @cuda.jit
@@ -229,7 +229,7 @@ def test_a_lower_clock_takes_longer() -> None:
 
 
 @pytest.mark.parametrize("key", machine.names())
-def test_every_gpu_has_the_numbers(key: str) -> None:
+def test_every_gpu_has_the_figures_of_the_model(key: str) -> None:
     assert products.predict_product(catalogue.find("results_8"), Product(64, 64, 64), machine.gpu(key)).seconds > 2e-6
 
 

@@ -31,14 +31,14 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_counts_of_some_blocks_are_those_of_all(name: str) -> None:
+def test_counts_of_a_sample_are_those_of_all_blocks(name: str) -> None:
     whole, some = both(name, KERNELS[name])
     for quantity, bound in (("executed", 1e-3), ("wavefronts", 1e-3), ("sectors", 0.01), ("l2", 0.1), ("dram", 0.1)):
         assert total(some, quantity) == pytest.approx(total(whole, quantity), rel=bound), quantity
 
 
 def both(name: str, shape: tuple[int, int, int]) -> tuple[Workload, Workload]:
-    """The work of a product, as all blocks tell and as some do."""
+    """The work of a product, counted in all blocks and in a sample."""
     record, (m, n, k) = catalogue.find(name), shape
     dtype = record.dtypes[0]
     a, b, c = (np.ones(extents, dtype) for extents in ((m, k), (k, n), (m, n)))
@@ -56,7 +56,7 @@ def both(name: str, shape: tuple[int, int, int]) -> tuple[Workload, Workload]:
 def total(work: Workload, quantity: str) -> float:
     fields = {"l2": "l2_sectors", "dram": "dram_sectors"}
     each = (
-        site.executed if quantity == "executed" else site.asked * getattr(site, fields.get(quantity, quantity))
+        site.executed if quantity == "executed" else site.requests * getattr(site, fields.get(quantity, quantity))
         for site in work.sites.values()
     )
     return work.blocks * work.block_warps * sum(each)
@@ -143,7 +143,7 @@ def test_few_blocks_run_whole() -> None:
     assert sampled(add, 511, 32, x, x.copy()) is None
 
 
-def test_memory_gives_what_no_neighbour_has_read() -> None:
+def test_memory_serves_sectors_that_no_neighbour_has_read() -> None:
     x = np.ones(4096 * 256 - 100, np.float32)  # 4 MB, and as much is written: more than the second level has
     found = sampled(add, 4096, 256, x, x.copy())
     assert found is not None
@@ -182,13 +182,13 @@ def test_a_union_follows_from_neighbours(steps: tuple[int, int, int]) -> None:
     assert found.union(grid) == len(set().union(*has.values()))
 
 
-def test_what_is_stored_takes_room_in_the_second_level() -> None:
+def test_stores_take_room_in_the_second_level() -> None:
     product, results = Footprint.of_panels(shared=100, own=100), Footprint((200, 200, 200, 200, 0, 0, 0, 0))
     assert product.read((8, 8, 1), 8, 2000) == 1600
     assert product.read((8, 8, 1), 8, 2000, results) == 7200
 
 
-def test_requests_are_found_and_numbered_anew() -> None:
+def test_requests_are_found_and_renumbered() -> None:
     random = np.random.default_rng(7)
     lengths = random.integers(1, 256, 400)
     blocks, warps = 5 + 3 * random.integers(0, 9, 400), random.integers(0, 4, 400)

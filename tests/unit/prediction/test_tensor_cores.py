@@ -46,7 +46,7 @@ def simulated(
 
 
 def chain(length: int, cc: tuple[int, int]) -> tuple[Instruction, ...]:
-    """Products of which each adds to the one before, as the vendor's assembler places them. `UIADD3` on `URZ` waits."""
+    """Products that add to each other in a chain, as the vendor's assembler places them. `UIADD3` on `URZ` waits."""
     d, a = ("{%f0,%f1,%f2,%f3}", "{%r0,%r1,%r2,%r3}")
     product = f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {a}, {{%r0,%r1}}, {d};"
     stores = "\n".join(f"st.global.f32 [%rd1+{4 * n}], %f{n};" for n in range(4))
@@ -67,7 +67,7 @@ ret;
 
 
 @pytest.mark.parametrize(("gpu", "measured"), [("a100", 24.7), ("rtx5090", 35.0)])
-def test_a_product_waits_for_the_one_before_as_measured(gpu: str, measured: float) -> None:
+def test_dependent_products_have_the_measured_latency(gpu: str, measured: float) -> None:
     cc = machine.gpu(gpu).compute_capability
     took = [simulated([i for i in chain(n, cc) if i.name in ("HMMA", "UIADD3", "NOP")], gpu).clocks for n in (32, 96)]
     assert (took[1] - took[0]) / 64 == pytest.approx(measured, rel=0.1)
@@ -81,7 +81,7 @@ def test_a_product_waits_for_the_one_before_as_measured(gpu: str, measured: floa
         ("h100", "HMMA.16816.F32.BF16", 0.629 * 2048),
     ],
 )  # fmt: skip
-def test_eight_warps_reach_the_rate_that_was_measured(gpu: str, opcode: str, measured: float) -> None:
+def test_eight_warps_reach_the_measured_rate(gpu: str, opcode: str, measured: float) -> None:
     """Multiply-adds a clock of a multiprocessor."""
     found = simulated([one(opcode, "R4", "R8", "R10", "R4")] * 200, gpu, warps=8)
     assert 8 * 200 * pipes.multiply_adds(opcode) / found.clocks == pytest.approx(measured, rel=0.07)
@@ -136,7 +136,7 @@ def test_a_copy_is_written_to_shared_memory() -> None:
     assert through > 20 * (32 + 3)  # the first level reads what it has
 
 
-def test_loads_that_never_run_take_no_memory() -> None:
+def test_loads_that_never_run_cost_no_traffic() -> None:
     """The vendor's assembler puts loads under a false predicate before copies."""
     assert simulated([one("LDS", "RZ", "[RZ]", guard="@!PT", line=1)] * 20).worked[2] == 0
 

@@ -75,7 +75,7 @@ def clocks(
         (256, 128, 2, False, 64.7), (256, 256, 2, False, 128.7), (256, 64, 2, True, 32.5),
     ],
 )  # fmt: skip
-def test_products_one_behind_the_other_take_what_they_took(
+def test_a_chain_of_products_takes_the_measured_clocks(
     rows: int, columns: int, blocks: int, held: bool, measured: float
 ) -> None:
     """Fewer than 128 columns wait for shared memory if A is there; 64 rows of one block use half of the cores."""
@@ -91,7 +91,7 @@ def test_products_one_behind_the_other_take_what_they_took(
         (256, 256, 2, False, 293), (256, 128, 2, True, 197),
     ],
 )  # fmt: skip
-def test_a_wait_for_one_product_takes_what_it_took(
+def test_a_wait_for_one_product_takes_the_measured_clocks(
     rows: int, columns: int, blocks: int, held: bool, measured: int
 ) -> None:
     assert clocks(1, rows, columns, blocks=blocks, held=held) == pytest.approx(
@@ -114,7 +114,7 @@ def test_a_pair_occupies_both_tensor_cores_and_a_block_its_own() -> None:
     assert simulated(alone, operations, 2).worked[5] == 64
 
 
-def test_a_commit_arrives_only_when_what_is_before_it_is_complete() -> None:
+def test_a_commit_arrives_when_all_before_it_is_complete() -> None:
     wait = [one("SYNCS", sets=0), one("NOP", waits=1)]
     product = one("UTCHMMA", "gdesc[UR4]")
     multiplies, commits = (Op.MULTIPLY, 1, 256 | 128 << 16, 256, 0), (Op.COMMIT, 0, 1, 1, 0)
@@ -151,7 +151,7 @@ def test_an_instruction_of_unknown_rate_is_refused() -> None:
 
 @pytest.mark.parametrize(("rows", "of_a", "columns"), [(256, 128, 32), (128, 64, 16)])
 def test_what_a_pair_multiplies_is_recorded_as_each_blocks_part(rows: int, of_a: int, columns: int) -> None:
-    """Of 32 columns of B each block has 16. Of 128 rows D lies in half of the columns: PTX ISA, layout B."""
+    """Of 32 columns of B each block has 16. Of 128 rows D is in half of the columns: PTX ISA, layout B."""
     from tests.isa import test_tensor_pairs as pairs
 
     given, out = np.zeros(8192, np.uint16), np.zeros(8192, np.float32)
@@ -221,7 +221,7 @@ extern "C" __global__ void chain(float *out, int products)
 """
 
 
-def test_a_long_chain_takes_its_operations_at_the_sheets_rate_and_the_tensor_cores_are_its_limit() -> None:
+def test_a_long_chain_runs_at_the_data_sheets_rate_and_tensor_cores_bound_it() -> None:
     program = Program.from_cuda(CHAIN, "chain", (10, 0), ["--gpu-architecture=compute_100a"])
     out, products = np.zeros(128, np.float32), 400
     tw.simt.launch(program, 1, 128, (out, np.int32(products)), gpu="b200")
@@ -232,7 +232,7 @@ def test_a_long_chain_takes_its_operations_at_the_sheets_rate_and_the_tensor_cor
     assert found.limiter == "tensor cores"
 
 
-def test_a_product_takes_what_the_published_kernel_that_it_is_built_like_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_takes_the_time_of_the_published_kernel_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "benchmarks")
     blackwell = importlib.import_module("blackwell")
     found = blackwell.predicted(4096, 7)

@@ -88,7 +88,7 @@ def simulated(code: Sequence[Instruction], warps: int = 4) -> multiprocessor.Sim
 
 
 def products(columns: int, number: int = 64, *, a: str = "gdesc[UR4]") -> list[Instruction]:
-    """So many of a warpgroup, in one group, and the wait for it."""
+    """`number` products of a warpgroup, in one group, and the wait for it."""
     opcode = f"HGMMA.64x{columns}x16.F32.BF16"
     each = [one(opcode, "R24", a, "R24")] * (number - 1)
     return [*each, one(opcode, "R24", a, "R24", "gsb0"), one("WARPGROUP.DEPBAR.LE", "gsb0", "0x0")]
@@ -102,7 +102,7 @@ def share_of_peak(columns: int, warps: int = 4, *, a: str = "gdesc[UR4]") -> flo
 
 @pytest.mark.parametrize("warps", [4, 8])
 @pytest.mark.parametrize("columns", [64, 128, 256])
-def test_products_one_behind_the_other_reach_the_peak(columns: int, warps: int) -> None:
+def test_a_chain_of_products_reaches_the_peak(columns: int, warps: int) -> None:
     assert 0.95 < share_of_peak(columns, warps) <= 1.0
 
 
@@ -111,7 +111,7 @@ def test_products_of_few_columns_wait_for_shared_memory_unless_a_is_in_registers
     assert share_of_peak(32, a="R8") > 0.95
 
 
-def test_a_product_of_256_columns_takes_128_clocks_and_its_way_back() -> None:
+def test_a_product_of_256_columns_takes_128_clocks_and_its_latency() -> None:
     took = [simulated(products(256, number)).clocks for number in (1, 2)]
     assert took[1] - took[0] == 128
     assert 128 < took[0] < 128 + 64
@@ -142,7 +142,7 @@ def test_a_lone_bulk_copy_takes_a_loads_latency_and_its_bytes_share_of_the_rate(
     assert took[16384] - took[1024] == pytest.approx((16384 - 1024) / rate, rel=0.1)
 
 
-def test_more_stages_hide_the_latency_as_far_as_they_reach() -> None:
+def test_more_stages_hide_more_of_the_latency() -> None:
     each = {stages: (clocks(stages, 32) - clocks(stages, 16)) / 16 for stages in (1, 2, 4)}
     assert each[1] > 1.8 * each[2] > 1.8 * 1.7 * each[4]
     assert all(took > timing(H100).dram / stages for stages, took in each.items())
@@ -181,7 +181,7 @@ def test_roles_are_what_warps_did() -> None:
     assert {op.lanes for op in shown[1, 2, 3] if op.kind is Op.ARRIVE} == {32}
 
 
-def test_hopper_takes_what_the_rung_that_it_is_built_like_took() -> None:
+def test_hopper_takes_the_time_of_its_published_rung() -> None:
     product = Product(4096, 4096, 4096, "bfloat16")
     found = predict_product(catalogue.find("hopper"), product, H100, changes=False)
     assert product.operations / found.seconds / 1e12 == pytest.approx(704, rel=0.1)
@@ -190,7 +190,7 @@ def test_hopper_takes_what_the_rung_that_it_is_built_like_took() -> None:
 
 
 @pytest.mark.volume
-def test_stores_by_boxes_gain_what_they_gained_there() -> None:
+def test_stores_by_boxes_gain_as_much_as_published() -> None:
     """747 to 758 TFLOPS in the worklog, 1.5 %; its rung has clusters besides."""
     product = Product(4096, 4096, 4096, "bfloat16")
     seconds = [
@@ -200,8 +200,8 @@ def test_stores_by_boxes_gain_what_they_gained_there() -> None:
     assert seconds[0] / seconds[1] == pytest.approx(758 / 747, abs=0.02)
 
 
-def test_what_a_predicate_switches_off_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer of `hopper` gives a stage back behind the next one's products: in its first step it gives none."""
+def test_instructions_under_a_false_predicate_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer of `hopper` frees a stage after the next one's products: in its first step it frees none."""
     crews: list[Crew] = []
     run = multiprocessor.run
 

@@ -1,4 +1,4 @@
-"""Mapped files (`np.memmap`): the file is read instead of the map, where the array is in it in lines."""
+"""Mapped files (`np.memmap`): an array whose rows or columns are contiguous is read from the file, not the map."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tilewright.errors import ArgumentValueError
 
 
 class MapStore(MemoryStore):
-    """A map of a file in which an array is otherwise than in lines: read through the map, known by its file."""
+    """An array without contiguous rows or columns in its file: read through the map, identified by its file."""
 
     def __init__(self, array: np.memmap[Any, Any], path: Path, layout: Layout) -> None:
         super().__init__(array, str(path))
         self.path, self.layout = path, layout
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
-        """As :meth:`Store.read`; pages of the map are given back, which the process would hold to the last."""
+        """As :meth:`Store.read`; pages are given back, or the process would keep all of them."""
         for some in self._bands(rows):
             super().read(at, some, columns, into[some.start - rows.start : some.stop - rows.start])
             self._drop()
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
-        """As :meth:`Store.write`, of pages likewise."""
+        """As :meth:`Store.write`; pages are given back too."""
         for some in self._bands(rows):
             super().write(at, some, columns, values[some.start - rows.start : some.stop - rows.start])
             self._drop()
@@ -40,7 +40,7 @@ class MapStore(MemoryStore):
             yield slice(rows.start + some.start, rows.start + some.stop)
 
     def _drop(self) -> None:
-        """Of a map that is shared, what was written stays with the system."""
+        """Give pages back; what was written to a shared map stays in the system's page cache."""
         vars(self.array)["_mmap"].madvise(mmap.MADV_DONTNEED)
 
     def identity(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class MapStore(MemoryStore):
 def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
     """A mapped array, or a view of one.
 
-    What is changed in memory alone, or is in a file of which only the map is left, is an array in memory.
+    A copy-on-write map, or one whose file was replaced, is an array in memory.
 
     Raises ArgumentTypeError: it holds no numbers; ArgumentValueError: it may not be written.
     """
@@ -68,7 +68,7 @@ def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
 
 
 def _offset(value: np.memmap[Any, Any]) -> int | None:
-    """Where in its file the first element of an array is; None where it is in memory alone."""
+    """The offset of an array's first element in its file; None if the array is in memory only."""
     whole = vars(value)["_mmap"]  # None for results of arithmetic, which are memmaps too
     if whole is None or value.mode == "c" or not value.size:
         return None
@@ -78,7 +78,7 @@ def _offset(value: np.memmap[Any, Any]) -> int | None:
 
 
 def _maps(value: np.memmap[Any, Any], path: Path) -> bool:
-    """Whether the file of this name is the one that is mapped: another may have taken its place."""
+    """Whether the mapped file is still the one of this name; another may have replaced it."""
     address = value.ctypes.data
     try:
         inode = path.stat().st_ino
