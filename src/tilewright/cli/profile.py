@@ -54,9 +54,19 @@ def profile(
         if page is not None and seen.kept is not None:
             time = seen.where_known(seen.kept.profile)
             write_page(html_report.of_launch(seen.kept, machine.gpu(what.gpu), time), page, force=force)
+        if page is not None and ended.children_launched:
+            _say_what_the_page_lacks(written=seen.kept is not None)
     finally:
         _show(seen, ended, kernel, number, json=json)
     raise typer.Exit(ended.status)
+
+
+def _say_what_the_page_lacks(*, written: bool) -> None:
+    """Say that launches of other processes, which keep no lanes, are in no page."""
+    from tilewright.report import console
+
+    page = "the page shows the longest launch of the first process" if written else "no page is written"
+    console.note(f"{page}; launches of the processes that it started are only among the printed counts")
 
 
 def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:

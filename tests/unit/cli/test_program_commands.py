@@ -350,3 +350,26 @@ def test_launches_without_a_device_have_the_limit(
     name = program(f"import tilewright as tw\ntw.simt.launch(endless, 1, 1, (np.zeros(2, np.float32),){own})")
     tilewright(command, "--limit", "0.05", name)
     assert "endless: passed its limit of 0.05 seconds" in str(shown[0])
+
+
+def test_a_page_without_the_launches_of_other_processes_says_so(tmp_path: Path) -> None:
+    program, page = tmp_path / "program.py", tmp_path / "page.html"
+    kernel = (
+        "import numpy as np\nfrom numba import cuda\n"
+        "@cuda.jit\ndef one(x):\n    x[0] = 1\none[1, 1](np.zeros(1, np.float32))\n"
+    )
+    start = (
+        "import subprocess, sys\nfirst = len(sys.argv) == 1\n"
+        "first and subprocess.run([sys.executable, __file__, 'inner'], check=True)\n"
+    )
+    line = [sys.executable, "-m", "tilewright", "profile", "--force", "--html", str(page), str(program)]
+    for text, said in (
+        (start + kernel, "the page shows the longest launch of the first process"),
+        (f"{start}first and sys.exit()\n{kernel}", "no page is written"),
+        (kernel, ""),
+    ):
+        program.write_text(text)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr
+        assert ("launches of the processes that it started" in done.stderr) == bool(said)
