@@ -38,6 +38,8 @@ _CALLS = {
         (1, 2, 1024, 64, True, False, "bwd", "triton-fp16"), (1, 2, 1024, 128, False, False, "bwd", "triton-fp16"),
     ),
 }  # fmt: skip
+#: The GPU of a tutorial that needs another than the default.
+_GPUS = {"10": "b200"}
 #: Text of 06, and its replacement, which leaves its tests one configuration.
 _ONE_CONFIGURATION = ('if "PYTEST_VERSION" in os.environ:', "if True:")
 
@@ -162,10 +164,11 @@ def took(begun: tuple[float, float, float]) -> str:
 
 def run(script: Path, command: str, limit: float) -> tuple[str, str]:
     """How a script ended, and the end of what it printed."""
+    gpu = [f"--gpu={gpu}" for name, gpu in _GPUS.items() if script.name.startswith(name)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             ran = subprocess.run(
-                [sys.executable, "-m", "tilewright", command, str(script.resolve())],
+                [sys.executable, "-m", "tilewright", command, *gpu, str(script.resolve())],
                 cwd=folder, env={**os.environ, "MPLBACKEND": "agg"}, timeout=limit, check=False,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             )  # fmt: skip
