@@ -3,53 +3,12 @@
 #include "check.h"
 
 #include "simt/runtime/matrices.c"
+
 #include "simt/runtime/matrices_exact.c"
 
+#include "matrices_drawn.h"
+
 enum { WORDS = 10 * TW_LANES, ROUNDS = 80 };
-
-static uint64_t state = 1;
-
-static uint32_t drawn(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32);
-}
-
-enum { NEAR, ANY, SPECIAL, SMALL, STYLES };
-
-// A number of a format: near others, of any exponent, sometimes special, or with small products.
-static uint32_t element_drawn(uint32_t number, uint32_t style)
-{
-    const struct format format = format_of(number);
-    const uint32_t width = format.exponent_bits + format.fraction_bits, sign = drawn() & 1;
-    const uint32_t most = (1u << format.exponent_bits) - 1, fraction = drawn() & ((1u << format.fraction_bits) - 1);
-    uint32_t field = drawn() % (most + (style == SPECIAL));
-    if (style == NEAR)
-        field = most / 2 + drawn() % 4;
-    if (style == SMALL)
-        field = most / 4 + drawn() % 3;
-    if (style != NEAR && drawn() % 8 == 0)
-        field = 0;
-    const uint32_t kept = drawn() % 16 ? fraction : 0;
-    return (sign << width | field << format.fraction_bits | kept) << format.unused;
-}
-
-static void fill(uint32_t *words, uint32_t count, uint32_t format, uint32_t bits, uint32_t style)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        words[i] = 0;
-        for (uint32_t at = 0; at < 32; at += bits)
-            words[i] |= element_drawn(format, style) << at;
-    }
-}
-
-static struct tw_context context_of(struct tw_tensor_rule *rules, uint32_t k, int32_t groups, int32_t fraction,
-                                    int32_t kept)
-{
-    for (uint32_t i = 0; i < TW_RULES; i++)
-        rules[i] = (struct tw_tensor_rule){TW_FUSED, (int32_t)k / groups, fraction, -126, kept};
-    return (struct tw_context){.tensor_rules = rules};
-}
 
 static void compare(uint32_t format, uint32_t partner, uint32_t k, bool half, int32_t groups, int32_t fraction,
                     int32_t kept)
@@ -61,13 +20,25 @@ static void compare(uint32_t format, uint32_t partner, uint32_t k, bool half, in
         ALIGNED uint32_t sources[WORDS];
         ALIGNED uint32_t quick[4 * TW_LANES];
         ALIGNED uint32_t plain[4 * TW_LANES] = {0};
+        ALIGNED uint32_t left[ROW_GROUPS];
         fill(sources, a_words, format, bits, round % STYLES);
         fill(sources + a_words, b_words, partner, bits, round % STYLES);
         const uint32_t *c = sources + a_words + b_words;
         fill(sources + a_words + b_words, half ? 64 : 128, half ? TW_F16 : F32_FORMAT, half ? 16 : 32, round % STYLES);
         tw_mma_float(&context, quick, sources, format, partner, k, half);
-        const struct product p = {rules, format, partner, k, half, sources, sources + a_words, c, plain};
-        CHECK(is_quick(&p));
+        const struct fused_product p = {
+            .rules = rules,
+            .a_format = format,
+            .b_format = partner,
+            .k = k,
+            .group = (uint32_t)rules[format].group,
+            .half = half,
+            .a = sources,
+            .b = sources + a_words,
+            .c = c,
+            .d = plain,
+        };
+        CHECK(tw_mma_fused(&p, left));
         for (uint32_t at = 0; at < ROWS * COLUMNS; at++)
             plain_result(&p, at / COLUMNS, at % COLUMNS);
         CHECK(!__builtin_memcmp(quick, plain, (half ? 2u : 4u) * TW_LANES * sizeof *quick));

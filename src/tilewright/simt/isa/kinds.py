@@ -39,7 +39,8 @@ KINDS = {
     "nothing": "no effect here",
 }
 #: How many times fewer instructions a warp's turn has if it executes one of these kinds, so that limits and Ctrl-C take
-#: effect in time: an addition takes the host 3 ns, `mma` 0.4 us, and 0.14 ms if it is sparse and has scales.
+#: effect in time. A sparse `mma` with scales takes the host 6 us, and 0.15 ms where results are not finite
+#: (`benchmarks/instruction_times.py`).
 SLOWNESS = {
     "matrix": 1_000,
     "product": 1_000,

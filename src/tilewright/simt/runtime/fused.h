@@ -28,11 +28,53 @@ enum {
     LEAST_QUICK = -101,  // exponents at which scaling stays within float32
     MOST_QUICK = 126,
     NO_TERMS = -1000,
-    STEPS_MOST = 4,
+    STEPS_MOST = 8,
     ROW_GROUPS = 4,  // of four rows each
+    NONE_LEFT = 128,
+    MOST_SCALE = 100,      // a power of two that keeps elements of 8 bits within float32
+    UNUSABLE_SCALE = 5000,  // leaves its results to the plain form
 };
 
-// The brace of a record with vectors is on its own line: `native/header.py`, which has no vectors, passes it over.
+// Braces of records are on their own lines: `native/header.py`, which has no vectors, passes these over.
+
+// Powers of two by which rows of A and columns of B are scaled.
+struct fused_scales
+{
+    int32_t of_a[16];  // at most MOST_SCALE above or below 0, or UNUSABLE_SCALE
+    int32_t of_b[COLUMNS];
+};
+
+// A product of 16 rows, eight columns and k up to 64, and where its matrices are.
+struct fused_product
+{
+    const struct tw_tensor_rule *rules;
+    uint32_t a_format;
+    uint32_t b_format;
+    uint32_t k;
+    uint32_t group;  // products that are added at once
+    bool half;       // C and D are float16
+    const uint32_t *a;
+    const uint32_t *b;
+    const uint32_t *c;
+    uint32_t *d;
+    const struct fused_scales *scales;  // or null
+};
+
+// Each word of `left` gets the results of four rows that need the plain form: bits 0 to 15 are of even columns, 16 to
+// 31 of odd. False, with nothing computed, if groups of products are not whole steps or the GPU adds them otherwise.
+bool tw_mma_fused(const struct fused_product *p, uint32_t *left);
+
+// Take one result from `left`, counted row by row; NONE_LEFT if there is none.
+static inline uint32_t take_left(uint32_t *left)
+{
+    for (uint32_t rows = 0; rows < ROW_GROUPS; rows++)
+        if (left[rows]) {
+            const uint32_t bit = tw_first_lane(left[rows]), lane = bit % 16;
+            left[rows] = tw_other_lanes(left[rows]);
+            return (rows * 4 + lane / 4) * COLUMNS + lane % 4 * 2 + bit / 16;
+        }
+    return NONE_LEFT;
+}
 
 // Two elements of each lane's word, those in its low half and those in its high half: eight products of each result, or
 // four where a word has one element. Values are bits of float32; exponents are what they are aligned by, 16 bits each.
@@ -277,7 +319,7 @@ static inline void sum_steps(const struct step *steps, uint32_t count, uint32_t 
 static inline doubles scaled(doubles sum, half_integers largest, int32_t fraction)
 {
     const wide_integers exponents = __builtin_convertvector(largest, wide_integers) + (1023 - fraction);
-    return sum * (doubles)(exponents << 52);
+    return sum * (doubles)(exponents << 52 & INT64_MAX);  // with ZERO_EXPONENT the factor of 0 would be negative
 }
 
 static inline doubles cut_off(doubles x, int32_t kept)
@@ -318,10 +360,10 @@ static inline words half_bits(floats x)
     return finite | (bits >> 16 & 0x8000);
 }
 
-// The set of the lanes that the plain form has to do.
-static inline uint32_t left_over(integers largest)
+// The set of the lanes that the plain form has to do: sums with exponents that are not among the quick ones.
+static inline uint32_t left_over(integers largest, int32_t least)
 {
-    const integers far = (largest > MOST_QUICK) | ((largest < LEAST_QUICK) & (largest > NO_TERMS));
+    const integers far = (largest > MOST_QUICK) | ((largest < least) & (largest > NO_TERMS));
 #ifdef __clang__
     typedef _Bool bits __attribute__((ext_vector_type(16)));
     bits each = __builtin_convertvector(far != 0, bits);

@@ -8,22 +8,9 @@
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half);
 
-// An instruction, with its matrices in memory.
-struct product {
-    const struct tw_tensor_rule *rules;
-    uint32_t a_format;
-    uint32_t b_format;
-    uint32_t k;
-    bool half;  // C and D are float16
-    const uint32_t *a;
-    const uint32_t *b;
-    const uint32_t *c;
-    uint32_t *d;
-};
-
 enum { ROWS = 16 };
 
-static void plain_result(const struct product *p, uint32_t row, uint32_t column)
+static void plain_result(const struct fused_product *p, uint32_t row, uint32_t column)
 {
     ALIGNED struct factors f;
     f.a_format = p->a_format;
@@ -41,8 +28,32 @@ static void plain_result(const struct product *p, uint32_t row, uint32_t column)
     p->d[at] = (p->d[at] & ~(mask << shift)) | result << shift;
 }
 
+static inline void scale_part(words *low, words *high, words *exponents, integers scales)
+{
+    const floats factor = (floats)((scales + 127) << 23);
+    *low = (words)((floats)*low * factor);
+    *high = (words)((floats)*high * factor);
+    *exponents = (words)((shorts)*exponents + (shorts)(((words)scales & 0xffff) | (words)scales << 16));
+}
+
+static void scale_step(struct step *step, const struct fused_scales *scales)
+{
+    for (uint32_t rows = 0; rows < ROW_GROUPS; rows++) {
+        integers of_a = {0};
+        for (uint32_t lane = 0; lane < 16; lane++)
+            of_a[lane] = scales->of_a[rows * 4 + lane / 4];
+        scale_part(&step->a_low[rows], &step->a_high[rows], &step->a_exponents[rows], of_a);
+    }
+    for (uint32_t parity = 0; parity < 2; parity++) {
+        integers of_b = {0};
+        for (uint32_t lane = 0; lane < 16; lane++)
+            of_b[lane] = scales->of_b[lane % 4 * 2 + parity];
+        scale_part(&step->b_low[parity], &step->b_high[parity], &step->b_exponents[parity], of_b);
+    }
+}
+
 // Computes four rows. Returns the results that need the plain form: bits 0 to 15 are of even columns, 16 to 31 of odd.
-TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struct step *steps, uint32_t count,
+TW_INLINE static inline uint32_t quick_rows(const struct fused_product *p, const struct step *steps, uint32_t count,
                                             uint32_t group, uint32_t rows, bool half)
 {
     const struct tw_tensor_rule *rule = p->rules + p->a_format;
@@ -64,7 +75,7 @@ TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struc
         sum_steps(steps + from, number, rows, rule->fraction, c, sums, largest);
 #pragma GCC unroll 2
         for (uint32_t parity = 0; parity < 2; parity++) {
-            left |= left_over(largest[parity]) << parity * 16;
+            left |= left_over(largest[parity], LEAST_QUICK) << parity * 16;
             const floats value = result_of(sums[parity], largest[parity], rule, half);
             bits[parity] = half ? half_bits(value) : (words)value;
         }
@@ -78,29 +89,36 @@ TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struc
 }
 
 // Inlined for each combination below, because tests of constant formats cost nothing. `single`: a word has one element.
-TW_INLINE static inline void quick_results(const struct product *p, struct format of_a, struct format of_b, bool half,
-                                           bool single)
+TW_INLINE static inline void quick_results(const struct fused_product *p, struct format of_a, struct format of_b,
+                                           bool half, bool single, uint32_t *left)
 {
     const uint32_t bits = element_bits(p->a_format), each = bits == 8 ? 2 : 1;  // steps of four chunks
-    const uint32_t group = (uint32_t)p->rules[p->a_format].group * bits * each / (32 * CHUNKS);
+    const uint32_t group = p->group * bits * each / (32 * CHUNKS);
     const uint32_t count = p->k * bits * each / (32 * CHUNKS);
     struct step steps[STEPS_MOST];
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t *a = p->a + i / each * 2 * TW_LANES, *b = p->b + i / each * TW_LANES;
         unpack_step(&steps[i], a, b, of_a, of_b, i % each * 8, single);
+        if (p->scales)
+            scale_step(&steps[i], p->scales);
     }
     for (uint32_t rows = 0; rows < ROW_GROUPS; rows++)
-        for (uint32_t left = quick_rows(p, steps, count, group, rows, half); left; left = tw_other_lanes(left)) {
-            const uint32_t bit = tw_first_lane(left), lane = bit % 16;
-            plain_result(p, rows * 4 + lane / 4, lane % 4 * 2 + bit / 16);
-        }
+        left[rows] = quick_rows(p, steps, count, group, rows, half);
 }
 
-// Whether each group of products is a whole number of steps of four chunks.
-static bool is_quick(const struct product *p)
+bool tw_mma_fused(const struct fused_product *p, uint32_t *left)
 {
-    const struct tw_tensor_rule *rule = p->rules + p->a_format;
-    return rule->way == TW_FUSED && rule->group % (CHUNKS * 32 / (int32_t)element_bits(p->a_format)) == 0;
+    if (p->rules[p->a_format].way != TW_FUSED || p->group % (CHUNKS * 32 / element_bits(p->a_format)))
+        return false;
+    if (p->a_format == TW_F16 && !p->half)
+        quick_results(p, format_of(TW_F16), format_of(TW_F16), false, false, left);
+    else if (p->a_format == TW_TF32)
+        quick_results(p, format_of(TW_TF32), format_of(TW_TF32), false, true, left);
+    else if (p->half)
+        quick_results(p, format_of(p->a_format), format_of(p->b_format), true, false, left);
+    else
+        quick_results(p, format_of(p->a_format), format_of(p->b_format), false, false, left);
+    return true;
 }
 
 // -- products of 8 bits by instructions of float16: `by_halves` of the plain form, all results at once ----------------
@@ -137,7 +155,7 @@ static void add_all(uint32_t *results, const uint32_t *c, const uint32_t *sums, 
         results[i] = added(c[i] & 0xffff, sums[i] & 0xffff, true) | added(c[i] >> 16, sums[i] >> 16, true) << 16;
 }
 
-static void halves_results(const struct product *p)
+static void halves_results(const struct fused_product *p)
 {
     enum { A_WORDS = ROWS * 8, B_WORDS = COLUMNS * 8, C_WORDS = ROWS * COLUMNS };
     const uint32_t in_a = ROWS * p->k / 4, in_b = COLUMNS * p->k / 4;
@@ -158,25 +176,25 @@ void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, cons
 {
     const uint32_t *b = sources + ROWS * k * element_bits(a_format) / 32;
     const uint32_t *c = b + COLUMNS * k * element_bits(b_format) / 32;
-    const struct product p = {rules, a_format, b_format, k, half, sources, b, c, results};
-    if (is_quick(&p)) {
-        if (a_format == TW_F16 && !half)
-            quick_results(&p, format_of(TW_F16), format_of(TW_F16), false, false);
-        else if (a_format == TW_TF32)
-            quick_results(&p, format_of(TW_TF32), format_of(TW_TF32), false, true);
-        else if (half)
-            quick_results(&p, format_of(a_format), format_of(b_format), true, false);
-        else
-            quick_results(&p, format_of(a_format), format_of(b_format), false, false);
-        return;
-    }
-    if (p.rules[a_format].way == TW_HALVES) {
+    const struct fused_product p = {
+        .rules = rules,
+        .a_format = a_format,
+        .b_format = b_format,
+        .k = k,
+        .group = (uint32_t)rules[a_format].group,
+        .half = half,
+        .a = sources,
+        .b = b,
+        .c = c,
+        .d = results,
+    };
+    ALIGNED uint32_t left[ROW_GROUPS] = {~0u, ~0u, ~0u, ~0u};
+    if (!tw_mma_fused(&p, left) && rules[a_format].way == TW_HALVES) {
         halves_results(&p);
         return;
     }
-    for (uint32_t row = 0; row < ROWS; row++)
-        for (uint32_t column = 0; column < COLUMNS; column++)
-            plain_result(&p, row, column);
+    for (uint32_t at = take_left(left); at != NONE_LEFT; at = take_left(left))
+        plain_result(&p, at / COLUMNS, at % COLUMNS);
 }
 
 void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,

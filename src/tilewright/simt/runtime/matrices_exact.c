@@ -5,7 +5,7 @@
 #include "runtime.h"
 
 enum {
-    INTEGER_STEPS_MOST = 16,
+    INTEGER_STEPS_MOST = 32,
     SIGNED_A = 1,
     SIGNED_B = 2,
     SATURATE = 4,

@@ -1,12 +1,18 @@
 // Products by a warp whose A is sparse: half of each row's elements are stored (`sparsity.h`).
 
+#include "fused.h"
 #include "instrument.h"
 #include "products.h"
 #include "runtime.h"
 #include "sparsity.h"
 
-enum { SPARSE_ROWS = 16 };
+enum {
+    SPARSE_ROWS = 16,
+    DENSE_WORDS = (8 + 4 + 4) * TW_LANES,  // A, B and C
+};
 
+void tw_mma_integer(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
+                    uint32_t k, uint32_t bits, uint32_t flags);
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
@@ -52,6 +58,37 @@ static void sparse_result(const struct tw_tensor_rule *rules, const struct spars
     results[at] = (results[at] & ~(mask << shift)) | d << shift;
 }
 
+// Multiplies A as a dense matrix with zeros. `left` gets the results that need the plain form.
+static void dense_results(const struct tw_tensor_rule *rules, const struct sparse *s, uint32_t a_format,
+                          uint32_t b_format, uint32_t *results, uint32_t *left)
+{
+    ALIGNED uint32_t sources[DENSE_WORDS];
+    const uint32_t k = s->there.k, in_a = SPARSE_ROWS * k * s->bits / 32, in_b = in_a / 2;
+    if (!make_dense(sources, s->a, &s->there))
+        return;
+    __builtin_memcpy(sources + in_a, s->b, in_b * sizeof *sources);
+    const uint32_t in_c = (s->flags & TW_SPARSE_HALF ? 2u : 4u) * TW_LANES;
+    __builtin_memcpy(sources + in_a + in_b, s->c, in_c * sizeof *sources);
+    if (s->flags & TW_SPARSE_INTEGERS) {
+        tw_mma_integer(0, results, sources, SPARSE_ROWS, k, s->bits, s->flags & ~(uint32_t)TW_SPARSE_INTEGERS);
+        __builtin_memset(left, 0, ROW_GROUPS * sizeof *left);
+        return;
+    }
+    const struct fused_product p = {
+        .rules = rules,
+        .a_format = a_format,
+        .b_format = b_format,
+        .k = k,
+        .group = 2 * (uint32_t)rules[a_format].group,
+        .half = s->flags & TW_SPARSE_HALF,
+        .a = sources,
+        .b = sources + in_a,
+        .c = sources + in_a + in_b,
+        .d = results,
+    };
+    tw_mma_fused(&p, left);
+}
+
 // `k` counts the zeros of A. Sources are A, B, C, the metadata, and the selector in each lane.
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
@@ -59,13 +96,14 @@ void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *result
     const uint32_t *b = sources + SPARSE_ROWS * k / 2 * bits / 32, *c = b + COLUMNS * k * bits / 32;
     const uint32_t *metadata = c + (flags & TW_SPARSE_HALF ? 2u : 4u) * TW_LANES;
     const struct sparse s = {sources, b, c, {metadata, k, bits, metadata[TW_LANES]}, bits, flags};
+    ALIGNED uint32_t left[ROW_GROUPS] = {~0u, ~0u, ~0u, ~0u};
+    dense_results(rules, &s, a_format, b_format, results, left);
     ALIGNED struct factors f;
     f.a_format = a_format;
     f.b_format = b_format;
     f.count = k / 2;
-    for (uint32_t row = 0; row < SPARSE_ROWS; row++)
-        for (uint32_t column = 0; column < COLUMNS; column++)
-            sparse_result(rules, &s, &f, row, column, results);
+    for (uint32_t at = take_left(left); at != NONE_LEFT; at = take_left(left))
+        sparse_result(rules, &s, &f, at / COLUMNS, at % COLUMNS, results);
 }
 
 void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,

@@ -8,6 +8,8 @@
 #ifndef TILEWRIGHT_SIMT_SPARSITY_H
 #define TILEWRIGHT_SIMT_SPARSITY_H
 
+#include <stdbool.h>
+
 #include "fragments.h"
 
 enum { CHUNK_BITS = 4 };
@@ -44,6 +46,25 @@ static inline uint32_t place_of(const struct sparsity *s, uint32_t row, uint32_t
     default:
         return 4 * chunk + (indices >> which * 2 & 3);
     }
+}
+
+// Store A of 16 rows with its zeros, as instructions whose A is not sparse have it. False if metadata select an element
+// twice: no such A exists.
+static inline bool make_dense(uint32_t *dense, const uint32_t *a, const struct sparsity *s)
+{
+    const uint32_t each = 32 / s->bits, count = s->k / 2;
+    __builtin_memset(dense, 0, 16 * s->k / each * sizeof *dense);
+    for (uint32_t row = 0; row < 16; row++)
+        for (uint32_t i = 0, taken = 0; i < count; i++) {
+            const uint32_t k = place_of(s, row, i), lower = row / 8 * TW_LANES;
+            const uint32_t element = part_of(a[lower + word_along(row, i, each, 2)], i % each, s->bits);
+            taken = i % 4 ? taken : 0;  // four stored elements are of eight
+            if (taken >> k % 8 & 1)
+                return false;
+            taken |= 1u << k % 8;
+            dense[lower + word_along(row, k, each, 2)] |= element << k % each * s->bits;
+        }
+    return true;
 }
 
 #endif
