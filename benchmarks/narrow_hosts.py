@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable
 
-from tilewright.native import upkeep
+from tilewright.native import private
 from tilewright.native.compiler import compiler
 from tilewright.native.store import room
 from tilewright.simt.run import execution, job, kernels
@@ -31,7 +31,7 @@ def features(name: str) -> str:
 def _made(name: str) -> tuple[Callable[[], Host], Callable[[], kernels.KernelStore]]:
     if name == "own":
         return host, kernels.kernel_store
-    narrow, store = Host(features(name), folder=room(upkeep.TRANSLATIONS)), kernels.KernelStore()
+    narrow, store = Host(features(name), folder=room(private.TRANSLATIONS)), kernels.KernelStore()
     return lambda: narrow, lambda: store
 
 

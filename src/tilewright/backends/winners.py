@@ -133,7 +133,7 @@ def kept(asked: Key, root: Path | None) -> Mapping[str, Timed]:
     if root is None:
         return {}
     try:
-        return _read(_path(private.folder(root, upkeep.WINNERS, make=False), asked), asked)
+        return _read(_path(private.folder(root, private.WINNERS, make=False), asked), asked)
     except private.ExposedError as error:
         _warn_of(error)
     except OSError:
@@ -175,7 +175,7 @@ def room() -> Path:
             f"TILEWRIGHT_CACHE_DIR or "
             "TILEWRIGHT_CACHE_BYTES"
         )
-    return private.folder(settings.cache_dir, upkeep.WINNERS)
+    return private.folder(settings.cache_dir, private.WINNERS)
 
 
 @contextlib.contextmanager

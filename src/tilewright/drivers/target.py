@@ -113,10 +113,18 @@ def _of_file(path: str, main: types.ModuleType) -> types.CodeType:
     compiled_before = read.startswith(importlib.util.MAGIC_NUMBER)
     loader = SourcelessFileLoader if compiled_before else SourceFileLoader
     vars(main).update(__file__=file, __loader__=loader("__main__", file))
-    if compiled_before:
-        compiled: types.CodeType = marshal.loads(read[16:])
-        return compiled
-    return compile(read, path, "exec")
+    try:
+        if compiled_before:
+            compiled: types.CodeType = marshal.loads(read[16:])
+            return compiled
+        return compile(read, path, "exec")
+    except (EOFError, TypeError, ValueError, SyntaxError) as error:
+        if isinstance(error, SyntaxError) and b"\0" not in read:
+            raise
+        raise NoProgramError(
+            f"SCRIPT must be a Python program, a .cu file or a program for this host (got {path}: {error}); name "
+            "another file"
+        ) from None
 
 
 def _of_container(path: str, main: types.ModuleType) -> types.CodeType:

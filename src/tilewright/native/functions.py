@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
 from tilewright.native.compiler import Compiler, Effort, Source, compiler, parsed
@@ -44,7 +44,7 @@ def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> An
 def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Signatures, bytes]:
     """The signature of each function, and the machine code of all."""
     first, *others = parts = [bitcode(source) for source in sources]
-    folder = store.room(upkeep.TRANSLATIONS)
+    folder = store.room(private.TRANSLATIONS)
     key = store.digest(store.fingerprint("native"), made.identity, prefix, *(part.hex() for part in parts))
     kept = store.read(folder, key, lambda header: {name: list(types) for name, types in header.items()})
     if kept is not None:

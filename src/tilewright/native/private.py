@@ -22,8 +22,15 @@ from pathlib import Path
 
 from tilewright.native.interrupts import HeldBack
 
-#: Folders of a cache: a folder that has only these is a cache, and may be made private.
-ROOMS = ("translations", "cpu", "resources", "pocl", "programs", "winners")
+#: Folders of a cache.
+TRANSLATIONS = "translations"  #: The simulated GPU's kernels.
+CPU = "cpu"  #: The CPU engine's kernels.
+RESOURCES = "resources"  #: The output of NVRTC and of the assembler.
+POCL = "pocl"  #: PoCL manages its files itself.
+PROGRAMS = "programs"  #: The library that CUDA programs run with.
+WINNERS = "winners"  #: What a tuner found.
+#: A folder that has only these is a cache, and may be made private.
+ROOMS = (TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OWN = 0o700
 #: Linux's limit.

@@ -18,10 +18,6 @@ from pathlib import Path
 
 from tilewright.native import private
 
-#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, the output of NVRTC and of the assembler, the
-#: library that CUDA programs run with, and what a tuner found.
-#: PoCL has a folder of its own, and manages its files itself.
-TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS = private.ROOMS
 #: The part of the cache that removal keeps, so that not every write removes an entry.
 _KEPT_FRACTION = 0.9
 #: A use is recorded on disk only if the last record is older, so most reads write nothing.
@@ -60,7 +56,7 @@ def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
         return Contents("", 0, 0, unusable="this user has no home folder")
     found, unusable = entries(root), ""
     try:
-        private.folder(root, TRANSLATIONS, make=False)
+        private.folder(root, private.TRANSLATIONS, make=False)
     except private.ExposedError as error:
         unusable = str(error)
     except OSError:
@@ -70,7 +66,7 @@ def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
 
 def entries(root: Path) -> list[Entry]:
     """Everything that the cache of a root folder holds; nothing if there is none that only the user can write."""
-    return [entry for name in private.ROOMS if name != POCL for entry in _scan(root, name)]
+    return [entry for name in private.ROOMS if name != private.POCL for entry in _scan(root, name)]
 
 
 def note_use(path: Path) -> None:

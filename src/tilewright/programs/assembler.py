@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
-from tilewright.native import private, store, upkeep
+from tilewright.native import private, store
 from tilewright.native.once import bounded
 from tilewright.programs import device_runtime, listing
 from tilewright.programs.optional import vendor_program
@@ -64,7 +64,7 @@ def _asked(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[str, bytes]:
 @bounded(512)
 def _assembled(ptx: str, cc: tuple[int, int], ptxas: Path) -> tuple[str, bytes]:
     """The assembler's report of all kernels of a text, and its machine code, compressed."""
-    cache = store.room(upkeep.RESOURCES)
+    cache = store.room(private.RESOURCES)
     key = store.digest("assembled", ptx, str(cc), version(ptxas))
     kept = store.read(cache, key, lambda header: str(header["report"]))
     if kept is not None:

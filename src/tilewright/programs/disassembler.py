@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
-from tilewright.native import private, store, upkeep
+from tilewright.native import private, store
 from tilewright.native.once import bounded
 from tilewright.programs import assembler
 from tilewright.programs.optional import vendor_program
@@ -74,7 +74,7 @@ def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction
 
     """
     program = find_disassembler()
-    cache = store.room(upkeep.RESOURCES)
+    cache = store.room(private.RESOURCES)
     versions = (assembler.version(assembler.find_assembler()), assembler.version(program))
     key = store.digest("machine code", ptx, entry, str(cc), *versions)
     kept = store.read(cache, key, lambda header: str(header["entry"]))

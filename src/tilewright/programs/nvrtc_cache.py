@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 
 _INCLUDE = re.compile(r'#[ \t\f\v]*include\b[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)?')
 #: What may make PTX depend on more than the texts: other spellings of `#include`, files in other ways, and the time.
@@ -45,7 +45,7 @@ def kept(
         return make()
     own = [f"{folder} {_listing(folder)}" for folder in folders]
     key = store.digest("nvrtc", *facts, *flags, str(len(flags)), *own, *texts)
-    room = store.room(upkeep.RESOURCES)
+    room = store.room(private.RESOURCES)
     found = store.read(room, key, lambda header: str(header["entry"]))
     if found:
         return zlib.decompress(found[1]).decode(), found[0]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,32 @@ def test_a_program_that_is_no_file_is_reported(
     done = tilewright(command, name)
     assert (done.status, done.out) == (2, "")
     assert f"error: SCRIPT must be a Python program that can be read (got {name}: {said}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        (
+            "noise.py",
+            b"\0\1\2",
+            "SCRIPT must be a Python program, a .cu file or a program for this host (got noise.py: ",
+        ),
+        ("cut.pyc", MAGIC_NUMBER + bytes(20), "SCRIPT must be a Python program, a .cu file or a program for this host"),
+        (
+            "cut",
+            b"\x7fELF\2\1\1" + bytes(6),
+            "cut must be a whole program for this host (got a cut or damaged ELF file",
+        ),
+        ("damaged", b"\x7fELF" + b"\xff" * 200, "damaged must be a whole program for this host (got a cut or damaged"),
+    ],
+)
+def test_a_file_that_is_no_program_is_reported(
+    tilewright: Run, program: Any, name: str, data: bytes, said: str
+) -> None:
+    program("")
+    Path(name).write_bytes(data)
+    done = tilewright("run", name)
+    assert (done.status, done.out) == (2, "") and f"error: {said}" in done.err
 
 
 def test_a_program_comes_through_a_pipe(program: Any) -> None:

@@ -33,13 +33,13 @@ def mode(path: Path) -> int:
 
 
 def kept(root: Path) -> object:
-    folder = private.folder(root, upkeep.CPU)
+    folder = private.folder(root, private.CPU)
     return store.read(folder, KEY, dict)
 
 
 def entry(root: Path) -> Path:
     """An entry as Tilewright writes it."""
-    folder = private.folder(root, upkeep.CPU)
+    folder = private.folder(root, private.CPU)
     store.write(folder, KEY, {}, b"code")
     return folder / f"{KEY}.bin"
 
@@ -159,7 +159,7 @@ def test_links_of_the_users_own_are_followed(tmp_path: Path) -> None:
 def test_a_link_in_place_of_the_folder_itself_is_refused(tmp_path: Path) -> None:
     target = entry(tmp_path / "target").parent
     (tmp_path / "root").mkdir()
-    (tmp_path / "root" / upkeep.CPU).symlink_to(target)
+    (tmp_path / "root" / private.CPU).symlink_to(target)
     with pytest.raises(private.ExposedError, match="not a folder"):
         kept(tmp_path / "root")
     assert upkeep.clear(tmp_path / "root") == 0
@@ -241,7 +241,7 @@ def test_a_temporary_cache_replaces_it_with_one_warning(
 ) -> None:
     make(alone, monkeypatch)
     with pytest.warns(TilewrightWarning, match="temporary folder.*set TILEWRIGHT_CACHE_DIR") as shown:
-        rooms = [store.room(upkeep.CPU), store.room(upkeep.CPU), store.room(upkeep.TRANSLATIONS)]
+        rooms = [store.room(private.CPU), store.room(private.CPU), store.room(private.TRANSLATIONS)]
     assert len(shown) == 1
     first = rooms[0]
     assert first is not None and rooms[1] == first and first.parent.parent == alone
@@ -254,7 +254,7 @@ def test_without_room_for_temporary_files_nothing_is_kept(alone: Path, monkeypat
     _of_none(alone, monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(alone / "missing"))
     with pytest.warns(TilewrightWarning, match="kept in memory alone"):
-        assert store.room(upkeep.CPU) is None
+        assert store.room(private.CPU) is None
     store.write(None, KEY, {}, b"code")
     assert store.read(None, KEY, dict) is None
     assert not store.has(None, KEY)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.native import store, upkeep
+from tilewright.native import private, store, upkeep
 
 HOUR = 3600.0
 Run = Callable[..., Any]
@@ -39,7 +39,7 @@ def numbers(root: Path) -> set[int]:
 
 def test_the_least_recently_used_entry_is_removed_first(tmp_path: Path) -> None:
     for number in range(10):
-        fill(tmp_path, (upkeep.CPU, upkeep.TRANSLATIONS)[number % 2], number, 100, age_hours=10 - number)
+        fill(tmp_path, (private.CPU, private.TRANSLATIONS)[number % 2], number, 100, age_hours=10 - number)
     assert upkeep.tidy(tmp_path, 1000) == 0
     assert upkeep.tidy(tmp_path, 999) == 200  # down to nine tenths
     assert numbers(tmp_path) == set(range(2, 10))
@@ -50,16 +50,16 @@ def test_the_least_recently_used_entry_is_removed_first(tmp_path: Path) -> None:
 def test_a_used_entry_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     for number in (1, 2):
-        store.write(tmp_path / upkeep.CPU, key(number), {}, bytes(1000))
+        store.write(tmp_path / private.CPU, key(number), {}, bytes(1000))
         then = time.time() - (10 - number) * HOUR
-        os.utime(tmp_path / upkeep.CPU / f"{key(number)}.bin", (then, then))
-    assert store.read(tmp_path / upkeep.CPU, key(1), dict) is not None
+        os.utime(tmp_path / private.CPU / f"{key(number)}.bin", (then, then))
+    assert store.read(tmp_path / private.CPU, key(1), dict) is not None
     upkeep.tidy(tmp_path, 1500)
     assert numbers(tmp_path) == {1}
 
 
 def test_use_of_a_recent_entry_writes_nothing(tmp_path: Path) -> None:
-    path = fill(tmp_path, upkeep.CPU, 1, 10, age_hours=0.5)
+    path = fill(tmp_path, private.CPU, 1, 10, age_hours=0.5)
     before = path.stat().st_mtime_ns
     upkeep.note_use(path)
     assert path.stat().st_mtime_ns == before
@@ -69,8 +69,8 @@ def test_use_of_a_recent_entry_writes_nothing(tmp_path: Path) -> None:
 def test_only_the_caches_own_files_are_touched(tmp_path: Path) -> None:
     strangers = [
         tmp_path / f"{key(1)}.bin",
-        tmp_path / upkeep.CPU / "firmware.bin",
-        tmp_path / upkeep.CPU / f"{key(2)}.bin.bak",
+        tmp_path / private.CPU / "firmware.bin",
+        tmp_path / private.CPU / f"{key(2)}.bin.bak",
         tmp_path / "photos" / f"{key(3)}.bin",
     ]
     for path in strangers:
@@ -78,15 +78,15 @@ def test_only_the_caches_own_files_are_touched(tmp_path: Path) -> None:
         path.write_bytes(bytes(100))
     target = tmp_path / "elsewhere"
     target.write_bytes(bytes(100))
-    (tmp_path / upkeep.CPU / f"{key(4)}.bin").symlink_to(target)
-    fill(tmp_path, upkeep.CPU, 5, 100, age_hours=1)
+    (tmp_path / private.CPU / f"{key(4)}.bin").symlink_to(target)
+    fill(tmp_path, private.CPU, 5, 100, age_hours=1)
     assert upkeep.clear(tmp_path) == 100
     upkeep.tidy(tmp_path, 0)
     assert all(path.exists() for path in (*strangers, target))
 
 
 def test_old_half_written_files_are_removed(tmp_path: Path) -> None:
-    folder = tmp_path / upkeep.TRANSLATIONS
+    folder = tmp_path / private.TRANSLATIONS
     folder.mkdir()
     for name, age in ((".new-old", 2.0), (".new-young", 0.1)):
         (folder / name).write_bytes(bytes(10))
@@ -101,7 +101,7 @@ def test_writes_keep_within_the_setting(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "50000")
     most = 0
     for number in range(400):
-        store.write(tmp_path / upkeep.CPU, store.digest(str(number)), {}, bytes(1000))
+        store.write(tmp_path / private.CPU, store.digest(str(number)), {}, bytes(1000))
         most = max(most, upkeep.contents(tmp_path).bytes)
     assert 40_000 < most < 50_000 + 80 * 1100  # many digests without a check of the size are rare
     assert upkeep.contents(tmp_path).bytes < most
@@ -109,8 +109,8 @@ def test_writes_keep_within_the_setting(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_size_of_zero_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "0")
-    store.write(tmp_path / upkeep.CPU, key(1), {}, b"code")
-    assert store.read(tmp_path / upkeep.CPU, key(1), dict) is None
+    store.write(tmp_path / private.CPU, key(1), {}, b"code")
+    assert store.read(tmp_path / private.CPU, key(1), dict) is None
 
 
 _WORKER = """
@@ -118,7 +118,7 @@ import os, sys, warnings
 from pathlib import Path
 from tilewright.native import store, upkeep
 warnings.simplefilter("error")
-folder = Path(os.environ["TILEWRIGHT_CACHE_DIR"]) / upkeep.CPU
+folder = Path(os.environ["TILEWRIGHT_CACHE_DIR"]) / private.CPU
 for turn in range(300):
     number = (turn * 7 + int(sys.argv[1])) % 40
     key = store.digest(str(number))
@@ -158,7 +158,7 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
         "unusable": "",
     }
     for number in range(2):
-        fill(tmp_path / "kept", upkeep.CPU, number, 1024, age_hours=1)
+        fill(tmp_path / "kept", private.CPU, number, 1024, age_hours=1)
     shown = tilewright("cache")
     assert shown.status == 0
     assert shown.out.splitlines() == [str(tmp_path / "kept"), "2 entries, 2 KiB of 3 MiB"]
@@ -188,7 +188,7 @@ def test_writes_keep_the_cache_within_its_size(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(upkeep, "tidy", lambda root, most: (looks.append(most), tidy(root, most)))
     for number in range(300):
         monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", "640000" if number < 200 else "20000")
-        store.write(tmp_path / upkeep.CPU, store.digest(str(number)), {}, bytes(950))
+        store.write(tmp_path / private.CPU, store.digest(str(number)), {}, bytes(950))
     assert 5 <= looks.count(640_000) <= 50  # a tenth, as an entry is a tenth of a 64th
     assert looks.count(20_000) == 100
     assert upkeep.contents(tmp_path).bytes <= 20_000

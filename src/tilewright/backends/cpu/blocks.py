@@ -13,7 +13,7 @@ from tilewright.backends.cpu.contexts import Blocks, KernelKey, tile_of
 from tilewright.backends.cpu.layout import Layout
 from tilewright.backends.cpu.microarchitectures import of_host
 from tilewright.backends.protocol import Ranked
-from tilewright.native import upkeep
+from tilewright.native import private
 from tilewright.native.compiler import compiler
 from tilewright.native.store import digest
 from tilewright.problem.kind import Kind
@@ -70,7 +70,7 @@ def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -
     if layout.m * layout.n * layout.k < _LARGE:
         return None
     root = Settings.from_environ().cache_dir
-    if root is None or not (root / upkeep.WINNERS).is_dir():
+    if root is None or not (root / private.WINNERS).is_dir():
         return None
     from tilewright.backends import winners
 

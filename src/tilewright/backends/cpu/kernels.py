@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.backends.cpu.amx_loops import amx_kernel_text
 from tilewright.backends.cpu.contexts import KernelKey
 from tilewright.backends.cpu.loops import SIGNATURE, kernel_text
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.compiler import Library, Source, compiler
 from tilewright.native.once import bounded, once
 
@@ -46,7 +46,7 @@ def compiled(
     parts: Sequence[Source] = (),
 ) -> Library:
     """Machine code from disk by its name, else compiled; `text` is called only then."""
-    folder = store.room(upkeep.CPU)
+    folder = store.room(private.CPU)
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
     if kept is None:
@@ -59,7 +59,7 @@ def compiled(
 
 def is_kept(name: str) -> bool:
     """Whether machine code of that name is on disk."""
-    return store.has(store.room(upkeep.CPU), store.digest(_fingerprint(), compiler().identity, name))
+    return store.has(store.room(private.CPU), store.digest(_fingerprint(), compiler().identity, name))
 
 
 @once

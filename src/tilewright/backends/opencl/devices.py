@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
-from tilewright.native import private, store, upkeep
+from tilewright.native import private, store
 from tilewright.native.once import once
 
 Kind = Literal["gpu", "accelerator", "cpu"]
@@ -80,7 +80,7 @@ def _keep_others_caches_private() -> None:
 
     Source: PoCL, "Environment variables"; pyopencl, "Caching".
     """
-    folder = store.room(upkeep.POCL)
+    folder = store.room(private.POCL)
     if folder is None:
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     else:

@@ -34,11 +34,17 @@ def is_binary(path: Path) -> bool:
 def check(path: Path) -> list[str]:
     """Reject a program that cannot run on a simulated GPU; return what in it will fail.
 
-    Raises NoProgramError: it has only machine code for GPUs, or it contains a runtime that cannot be replaced.
+    Raises NoProgramError: it has only machine code for GPUs, or a runtime that cannot be replaced, or it is damaged.
 
     """
     data = path.read_bytes()
-    sections = _sections(data)
+    try:
+        sections = _sections(data)
+    except (struct.error, IndexError, OverflowError, ValueError):
+        raise NoProgramError(
+            f"{path} must be a whole program for this host (got a cut or damaged ELF file of {len(data)} bytes); build "
+            "it again"
+        ) from None
     failing = [reason for name in closed.files(data) if (reason := closed.refusal(name))]
     if _FATBIN not in sections:
         return failing  # it may load its kernels, or they are in libraries

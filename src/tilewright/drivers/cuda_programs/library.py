@@ -74,7 +74,7 @@ def built(names: Sequence[str]) -> Library:
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
     for name in ("client.hpp", "local.hpp", "older.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
-    room = store.room(upkeep.PROGRAMS) or private.temporary_folder()
+    room = store.room(private.PROGRAMS) or private.temporary_folder()
     file = room / f"{store.digest(*sources.values(), str(headers.folder()))}.bin"
     if file.exists():
         upkeep.note_use(file)

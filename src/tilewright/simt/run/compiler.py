@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import CompileError, PtxError
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.apart import KilledError, compiled_apart
 from tilewright.native.bitcode import bitcode
 from tilewright.native.compiler import Compiler, Effort, Library, Source
@@ -165,4 +165,4 @@ class Host(Compiler):
 @once
 def host() -> Host:
     """The process's one JIT."""
-    return Host(folder=store.room(upkeep.TRANSLATIONS))
+    return Host(folder=store.room(private.TRANSLATIONS))

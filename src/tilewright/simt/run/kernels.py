@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.compiler import Library
 from tilewright.native.once import Once, bounded, once
 from tilewright.programs.listing import parsed
@@ -70,7 +70,7 @@ class KernelStore:
             start = time.perf_counter()
             translation = quick.translation if quick.translation.ir else text()
             code = compiler.compile_kernel_apart(translation.ir, translation.handlers, translation.symbol)
-            cache.store(store.room(upkeep.TRANSLATIONS), key, translation, code)
+            cache.store(store.room(private.TRANSLATIONS), key, translation, code)
             library = compiler.link_kernel(code, translation.symbol)
             self._ready.get(key, lambda: ReadyKernel(translation, library, False, time.perf_counter() - start))
 
@@ -80,7 +80,7 @@ class KernelStore:
         """Whether a launch begins in optimised code: it is in memory or on disk, or quick code is not wanted."""
         if self._ready.peek(key) is not None or not Settings.from_environ().quick_code:
             return True
-        return self._ready.peek(quick_key) is None and store.has(store.room(upkeep.TRANSLATIONS), key)
+        return self._ready.peek(quick_key) is None and store.has(store.room(private.TRANSLATIONS), key)
 
     def get(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
@@ -95,7 +95,7 @@ class KernelStore:
         made: list[ReadyKernel] = []
 
         def make() -> ReadyKernel:
-            folder, compiler = store.room(upkeep.TRANSLATIONS), host()
+            folder, compiler = store.room(private.TRANSLATIONS), host()
             kept = cache.load(folder, key)
             parts = None if kept is None else compiler.parts.found(kept[0].parts)
             if kept is None or parts is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.functions import called, signatures, variables
 from tilewright.native.once import Once
@@ -48,13 +48,13 @@ class Parts:
     def _found(self, key: str, before: Sequence[Library]) -> Library | None:
         if library := self._libraries.peek(key):
             return library
-        kept = store.read(store.room(upkeep.TRANSLATIONS), key, lambda header: tuple(header["exports"]))
+        kept = store.read(store.room(private.TRANSLATIONS), key, lambda header: tuple(header["exports"]))
         return self._linked(key, *kept, before) if kept else None
 
     def _compiled(self, key: str, unit: Sequence[bytes], before: Sequence[Library]) -> Library:
         exports = tuple(sorted(name for part in unit for name in signatures(part)))
         code = self._compiler.compile(unit[0], unit[1:], exports=exports, effort=Effort.COMPILED)
-        store.write(store.room(upkeep.TRANSLATIONS), key, {"exports": exports}, code)
+        store.write(store.room(private.TRANSLATIONS), key, {"exports": exports}, code)
         return self._linked(key, exports, code, before)
 
     def _linked(self, key: str, exports: tuple[str, ...], code: bytes, before: Sequence[Library]) -> Library:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tilewright.errors import CompileError, PtxError
-from tilewright.native import apart, store, upkeep
+from tilewright.native import apart, private, store
 from tilewright.simt.run import compiler
 from tilewright.simt.run.compiler import Host, host
 from tilewright.simt.translate.hosts import HostVectors
@@ -39,7 +39,7 @@ def test_the_code_is_the_same(began: list[list[str]], monkeypatch: pytest.Monkey
 
 def test_narrow_hosts_and_optimised_code_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shortest text that counts as long: half as many registers, a quarter of the text."""
-    made = Host(folder=store.room(upkeep.TRANSLATIONS))
+    made = Host(folder=store.room(private.TRANSLATIONS))
     lengths: dict[tuple[bool, bool, bool], int] = {}
     asked: list[str] = []
     monkeypatch.setattr(compiler, "compiled_apart", lambda _, ir, *given, **named: asked.append(ir))

@@ -17,7 +17,7 @@ from ptx_kernels import kernel, run
 import tilewright.instruments
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments import Mix
-from tilewright.native import store, upkeep
+from tilewright.native import private, store
 from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
 from tilewright.simt.handlers import check_names
@@ -37,7 +37,7 @@ def parts(*names: str) -> list[bytes]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    found = store.room(upkeep.TRANSLATIONS)
+    found = store.room(private.TRANSLATIONS)
     assert found is not None
     return found
 
