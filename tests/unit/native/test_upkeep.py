@@ -116,7 +116,7 @@ def test_a_size_of_zero_keeps_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 _WORKER = """
 import os, sys, warnings
 from pathlib import Path
-from tilewright.native import store, upkeep
+from tilewright.native import private, store, upkeep
 warnings.simplefilter("error")
 folder = Path(os.environ["TILEWRIGHT_CACHE_DIR"]) / private.CPU
 for turn in range(300):
