@@ -25,14 +25,19 @@ _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 #: Instructions of one form in registers that are timed: how many, and how often in a row.
 _REPEATED, _IN_A_ROW = 2000, 8
-#: Forms that are timed separately, with registers of D, A, B and C.
+#: Forms that are timed separately, with registers of D, A, B and C, and the operands after C (metadata and scales).
+_FOURS = "kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
+_SCALES = ", %ones, {0, 0}, %ones, {0, 0}"
 FORMS = {
-    _MMA: (4, 4, 2, 4),
-    "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": (2, 4, 2, 2),
-    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": (4, 4, 2, 4),
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": (4, 4, 2, 4),
-    "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": (4, 4, 2, 4),
-    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": (4, 4, 2, 4),
+    _MMA: (4, 4, 2, 4, ""),
+    "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": (2, 4, 2, 2, ""),
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": (4, 4, 2, 4, ""),
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": (4, 4, 2, 4, ""),
+    "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": (4, 4, 2, 4, ""),
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": (4, 4, 2, 4, ""),
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32": (4, 4, 4, 4, ", %pairs, 0"),
+    f"mma.sync.aligned.m16n8k64.row.col.{_FOURS}": (4, 4, 2, 4, _SCALES),
+    f"mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.{_FOURS}": (4, 4, 4, 4, f", %pairs, 0{_SCALES}"),
 }
 
 
@@ -141,10 +146,11 @@ def tensor(size: int, threads: int) -> Callable[[], simt.Run]:
 
 def one(form: str, rounds: int) -> measuring.Spread:
     """Processor time of one instruction in nanoseconds, operands and results in registers."""
-    d, a, b, c = FORMS[form]
+    d, a, b, c, more = FORMS[form]
+    head, gpu = (_HEAD.replace("sm_90", "sm_120a"), "rtx5090") if more.endswith(_SCALES) else (_HEAD, "h100")
+    factors = f"{registers('a', a)}, {registers('b', b)}"
     body = "\n".join(
-        f"{form} {registers('d', d, 4 * i)}, {registers('a', a)}, {registers('b', b)}, {registers('d', c, 4 * i)};"
-        for i in range(_IN_A_ROW)
+        f"{form} {registers('d', d, 4 * i)}, {factors}, {registers('d', c, 4 * i)}{more};" for i in range(_IN_A_ROW)
     )
     values = "\n".join(
         f"mul.lo.u32 %{x}{i}, %lane, {2654435761 + 977 * i}; and.b32 %{x}{i}, %{x}{i}, 0xBBFFBBFF; "
@@ -152,19 +158,20 @@ def one(form: str, rounds: int) -> measuring.Spread:
         for x, count in (("a", a), ("b", b))
         for i in range(count)
     )
-    program = Program.from_ptx(f"""{_HEAD}
-.visible .entry one(.param .u64 p) {{ .reg .b32 %a<8>, %b<8>, %d<{4 * _IN_A_ROW}>, %lane, %i; .reg .pred %more;
-.reg .b64 %out; ld.param.u64 %out, [p]; mov.u32 %lane, %tid.x; mov.u32 %i, 0;
+    program = Program.from_ptx(f"""{head}
+.visible .entry one(.param .u64 p) {{ .reg .b32 %a<8>, %b<8>, %d<{4 * _IN_A_ROW}>, %lane, %i, %pairs, %ones;
+.reg .pred %more; .reg .b64 %out; ld.param.u64 %out, [p]; mov.u32 %lane, %tid.x; mov.u32 %i, 0;
+mov.b32 %pairs, 0x44444444; mov.b32 %ones, 0x38383838;
 {values} {" ".join(f"mov.b32 %d{i}, 0;" for i in range(4 * _IN_A_ROW))}
 again: {body}
 add.u32 %i, %i, 1; setp.lt.u32 %more, %i, {_REPEATED}; @%more bra again;
 st.global.b32 [%out], %d0; ret; }}""")
     out = np.zeros(1, np.uint32)
-    simt.launch(program, 1, 32, (out,))
+    simt.launch(program, 1, 32, (out,), gpu=gpu)
     found = []
     for _ in range(rounds):
         start = time.process_time()
-        simt.launch(program, 1, 32, (out,))
+        simt.launch(program, 1, 32, (out,), gpu=gpu)
         found.append((time.process_time() - start) / (_REPEATED * _IN_A_ROW) * 1e9)
     return measuring.Spread.of(found)
 
@@ -183,7 +190,12 @@ def product_table(results: dict[str, Any]) -> Any:
 def form_table(results: dict[str, Any]) -> Any:
     """The table of single instructions."""
     rows = [(r["form"], r["host"], r["ns"].text(1, ",.0f")) for r in results["forms"]]
-    return measuring.table("Processor time of one instruction, ns", ("form", "host", "ns"), rows, "on an H100's rules")
+    return measuring.table(
+        "Processor time of one instruction, ns",
+        ("form", "host", "ns"),
+        rows,
+        "on an H100's rules, with scales on an RTX 5090's",
+    )
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ KINDS = {
     "nothing": "no effect here",
 }
 #: How many times fewer instructions a warp's turn has if it executes one of these kinds, so that limits and Ctrl-C take
-#: effect in time. A sparse `mma` with scales takes the host 6 us, and 0.15 ms where results are not finite
-#: (`benchmarks/instruction_times.py`).
+#: effect in time. A warp's `mma` takes the host 0.1 to 6 us (`benchmarks/tensor_cores.py`), and longer for results that
+#: are not finite.
 SLOWNESS = {
     "matrix": 1_000,
     "product": 1_000,
