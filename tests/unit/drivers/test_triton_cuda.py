@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.drivers.triton_cuda.descriptors import tensor_map
+from tilewright.drivers.triton_cuda.descriptors import parameters, tensor_map
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 triton: Any = pytest.importorskip("triton", reason="not run: Triton is not installed")
@@ -182,6 +182,17 @@ def test_tensor_descriptors(name: str) -> None:
 def test_a_descriptor_that_the_driver_refuses(gpu: SimulatedGpu) -> None:
     with pytest.raises(tw.KernelError, match="the address must be a multiple of 16 bytes"):
         tensor_map("FLOAT32", 0x7001, 0, 4, [16], [64], [1], nan=False)
+
+
+@pytest.mark.parametrize(("number", "name"), [(13, "b4x16"), (14, "b4x16_p64"), (15, "b6x16_p32")])
+def test_a_descriptor_of_packed_elements_is_refused_by_name(gpu: SimulatedGpu, number: int, name: str) -> None:
+    descriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
+    x = torch.zeros((128, 64), device="cuda", dtype=torch.uint8)
+    packed = {"elem_type": number, "elem_size": 1, "swizzle": 3, "block_size": [128, 128], "fp4_padded": True}
+    with pytest.raises(NotImplementedError, match=rf"element type \.{name} are not implemented"):
+        list(parameters(descriptor(x, x.shape, x.stride(), [128, 64]), packed))
+    plain = {**packed, "elem_type": 0, "block_size": [128, 64], "fp4_padded": False, "swizzle": 0}
+    assert next(parameters(descriptor(x, x.shape, x.stride(), [128, 64]), plain))[0] == "nvTmaDesc"
 
 
 def test_gradients_through_a_kernel(gpu: SimulatedGpu) -> None:

@@ -16,6 +16,8 @@ from tilewright.gpu.map_encoding import SWIZZLES, TYPES_OF_PTX, Encoding
 
 #: Flags that a kernel without tensor maps gets, in the releases that have them; with the value that means true.
 _FLAGS = (("padding", "nan"), ("round_f32_to_tf32", True))
+#: Types that continue `TYPES_OF_PTX`, which tensor maps here cannot have.
+_LATER_OF_PTX = (".tf32.ftz", ".b4x16", ".b4x16_p64", ".b6x16_p32")
 
 
 def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
@@ -28,7 +30,7 @@ def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tupl
     CudaAPIError
             A rule of the driver is violated.
     NotImplementedError
-            The descriptor is of images.
+            The descriptor is of images, or of packed elements such as `.b4x16_p64`.
     """
     extents, steps = list(value.shape), list(value.strides)
     if described is not None:
@@ -44,13 +46,16 @@ def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tupl
 def _of(value: Any, described: Mapping[str, Any]) -> bytes:
     if described.get("is_im2col"):
         raise NotImplementedError("tensor descriptors of images (im2col) are not implemented; tiled ones are")
-    extents = list(value.shape)
-    extents[-1] *= 2 if described["fp4_padded"] else 1
-    # the compiler numbers types as the instruction does
-    kind = "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else TYPES_OF_PTX[described["elem_type"]]
+    number = described["elem_type"]  # the compiler numbers types as the instruction does
+    if number >= len(TYPES_OF_PTX):
+        name = _LATER_OF_PTX[number - len(TYPES_OF_PTX)]
+        raise NotImplementedError(
+            f"tensor descriptors of the element type {name} are not implemented; those of unpacked types are"
+        )
+    kind = "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else TYPES_OF_PTX[number]
     return tensor_map(
-        kind, value.base.data_ptr(), described["swizzle"], described["elem_size"], described["block_size"], extents,
-        value.strides, nan=getattr(value, "padding", "zero") == "nan",
+        kind, value.base.data_ptr(), described["swizzle"], described["elem_size"], described["block_size"],
+        list(value.shape), value.strides, nan=getattr(value, "padding", "zero") == "nan",
     )  # fmt: skip
 
 
