@@ -83,7 +83,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without a GPU, tests marked `hardware` are reported as skipped."""
+    """Without a GPU, tests marked `hardware` are reported as skipped. A test's name must be the same in all workers."""
+    if addresses := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(
+            f"a test's name must not hold an address (got {addresses[0]}); give its parameter an id"
+        )
     marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return

@@ -94,7 +94,14 @@ def test_a_product_without_steps_is_zero_and_one_without_results_is_none(gpu: An
 
 
 @pytest.mark.parametrize("kind", ["float16", "int8", "bool", "float64"])
-@pytest.mark.parametrize("asked", [{}, {"epilogue": lambda total: total + 3}, {"dtype": "float32"}], ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"epilogue": lambda total: total + 3}, id="epilogue"),
+        pytest.param({"dtype": "float32"}, id="dtype"),
+    ],
+)
 def test_dtypes_that_are_converted_have_products_without_steps(gpu: Any, kind: str, asked: Any) -> None:
     asked = {} if kind == "bool" and "epilogue" in asked else asked
     a, b = np.zeros((4, 0), kind), np.zeros((0, 3), kind)
