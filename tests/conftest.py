@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import re
 import shutil
 import signal
 from collections.abc import Generator, Iterator
@@ -84,10 +85,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without a GPU, tests marked `hardware` are reported as skipped. A test's name must be the same in all workers."""
-    if addresses := [item.nodeid for item in items if " at 0x" in item.nodeid]:
-        raise pytest.UsageError(
-            f"a test's name must not hold an address (got {addresses[0]}); give its parameter an id"
-        )
+    if addresses := [item.nodeid for item in items if re.search("<.* at 0x", item.nodeid)]:
+        raise pytest.UsageError(f"a test's name must hold no address (got {addresses[0]}); give its parameter an id")
     marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return
