@@ -1,8 +1,8 @@
 """The fast path for arrays of a GPU whose layouts have been multiplied before.
 
 The rules are followed once, for placeholders (`arrays.Noted`), and the launches are kept. A call then puts in the
-addresses and launches. It allocates no memory but a result that is not given, and waits for nothing, so a graph can
-capture it.
+addresses and launches. It allocates only a result that is not given and the launches' own memory, in the stream, and
+waits only for arrays that have DLPack alone or are JAX's; a graph can capture the others.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ _OBSERVED_BYTES = 8
 #: that it needs for this.
 _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
-#: Buffer for the prints of one host thread's blocks, some 40,000 lines.
+#: Buffer for the prints of one host thread's blocks.
 PRINT_BYTES = 4 << 20
 #: What a launch prints at most: a short line can name wide columns and long texts.
 _PRINTED_CHARACTERS = 16 * PRINT_BYTES
