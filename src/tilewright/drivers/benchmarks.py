@@ -3,6 +3,8 @@
 Of a large launch some blocks run and represent the others; the whole launch runs only if the program reads its results
 (:mod:`tilewright.drivers.left_out`). If the model does not support a launch, its lower bound from counts is used: the
 time of the unit that needs most. A line on standard error says so.
+
+Times between events are predicted in the same way, but their launches run completely.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.prediction.programs import REFUSED, Counted, Predictions
 from tilewright.prediction.sampling import Care
 from tilewright.profiling import Profiles
@@ -31,75 +34,100 @@ class Timed(Predictions):
         return launch.index in self._sampled
 
 
-class Benchmarks:
-    """Predicted times of functions, and which messages were already shown."""
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **_: Any,
+) -> Any:
+    """Triton's: milliseconds of a function; all quantiles are equal."""
+    for tensor in grad_to_none or ():
+        tensor.grad = None
+    time = milliseconds("do_bench", fn)
+    if quantiles is not None:
+        return [time] * len(quantiles)
+    return [time] if return_mode == "all" else time
 
-    def __init__(self) -> None:
-        self._said: set[str] = set()
 
-    def do_bench(
-        self,
-        fn: Callable[[], Any],
-        warmup: float = 25,
-        rep: float = 100,
-        grad_to_none: Sequence[Any] | None = None,
-        quantiles: Sequence[float] | None = None,
-        return_mode: str = "mean",
-        **_: Any,
-    ) -> Any:
-        """Triton's: milliseconds of a function; all quantiles are equal."""
-        for tensor in grad_to_none or ():
-            tensor.grad = None
-        time = self.milliseconds("do_bench", fn)
-        if quantiles is not None:
-            return [time] * len(quantiles)
-        return [time] if return_mode == "all" else time
+def benchmark(
+    callable: Callable[..., Any],
+    *,
+    kernel_arguments: Any = None,
+    workspace_generator: Callable[[], Any] | None = None,
+    **_: Any,
+) -> float:
+    """CuTe DSL's: microseconds of a function with its arguments, or with those of one workspace.
 
-    def benchmark(
-        self,
-        callable: Callable[..., Any],
-        *,
-        kernel_arguments: Any = None,
-        workspace_generator: Callable[[], Any] | None = None,
-        **_: Any,
-    ) -> float:
-        """CuTe DSL's: microseconds of a function with its arguments, or with those of one workspace.
+    Raises ValueError: neither is given.
+    """
+    given = kernel_arguments if workspace_generator is None else workspace_generator()
+    if given is None:
+        raise ValueError("`kernel_arguments` or `workspace_generator` must be given (got neither); give one")
+    return 1e3 * milliseconds("benchmark", lambda: callable(*given.args, **given.kwargs))
 
-        Raises ValueError: neither is given.
-        """
-        given = kernel_arguments if workspace_generator is None else workspace_generator()
-        if given is None:
-            raise ValueError("`kernel_arguments` or `workspace_generator` must be given (got neither); give one")
-        return 1e3 * self.milliseconds("benchmark", lambda: callable(*given.args, **given.kwargs))
 
-    def milliseconds(self, asked: str, fn: Callable[[], Any]) -> float:
-        """The time of a function's launches, one after the other.
+def milliseconds(asked: str, fn: Callable[[], Any]) -> float:
+    """The time of a function's launches, one after the other.
 
-        NaN if it launches no kernel: the work of a library on a GPU is not predicted.
-        """
-        gpu = current_gpu()
-        predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
-        with gpu.observing(predictions, instead_of=Profiles):
-            fn()
-        found = [self._of_launch(asked, predictions, one) for one in predictions.counted]
-        if not found:
-            self._say("", f"{asked}: no kernel is launched, and what libraries do is not predicted; its time is NaN")
-        return sum(found) if found else float("nan")
+    NaN if it launches no kernel: the work of a library on a GPU is not predicted.
+    """
+    gpu = current_gpu()
+    predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
+    with gpu.observing(predictions, instead_of=Profiles):
+        fn()
+    return _sum(asked, predictions, predictions.counted)
 
-    def _of_launch(self, asked: str, predictions: Predictions, one: Counted) -> float:
-        """The time of a launch: predicted, or its lower bound."""
-        try:
-            return predictions.predicted(one).seconds * 1e3
-        except REFUSED as error:
-            name = one.launch.name
-            self._say(
-                name,
-                f"{asked}: {name} has no predicted time ({error}); its lower bound from counts is used",
-            )
-            return one.seen.least_seconds * 1e3
 
-    def _say(self, key: str, text: str) -> None:
-        """Write a line on standard error, once for each key."""
-        if key not in self._said:
-            self._said.add(key)
-            print(text, file=sys.stderr)
+def observer_for_events(gpu: SimulatedGpu) -> Profiles:
+    """The observer that counts launches for the times between events: an installed one, or a new one from now on."""
+    with gpu.lock:
+        installed = next((one for one in gpu.observers if isinstance(one, Profiles)), None)
+        if installed is not None:  # a second one's instruments would have the same names
+            return installed
+        made = Predictions(gpu=gpu.record.key, sample=_QUICK, once=True)
+        gpu.observe(made)
+        return made
+
+
+def between(seen: Profiles, launches: range) -> float:
+    """Milliseconds of the launches with these indices, one after the other.
+
+    NaN if there are none, or if the observer is for some launches only.
+    """
+    asked = "elapsed_time"
+    if not (isinstance(seen, Predictions) and seen.selects_all):
+        _say("some", f"{asked}: the profile in use is for some launches only; the time between events is NaN")
+        return float("nan")
+    return _sum(asked, seen, [one for one in seen.counted if one.launch.index in launches])
+
+
+def _sum(asked: str, predictions: Predictions, counted: Sequence[Counted]) -> float:
+    """Milliseconds of counted launches; NaN if there are none."""
+    if not counted:
+        _say("", f"{asked}: no kernel is launched, and what libraries do is not predicted; its time is NaN")
+        return float("nan")
+    return sum(_of_launch(asked, predictions, one) for one in counted)
+
+
+def _of_launch(asked: str, predictions: Predictions, one: Counted) -> float:
+    """The time of a launch: predicted, or its lower bound."""
+    try:
+        return predictions.predicted(one).seconds * 1e3
+    except REFUSED as error:
+        name = one.launch.name
+        _say(
+            name,
+            f"{asked}: {name} has no predicted time ({error}); its lower bound from counts is used",
+        )
+        return one.seen.least_seconds * 1e3
+
+
+def _say(key: str, text: str) -> None:
+    """Write a line on standard error, once for each key and GPU."""
+    said = current_gpu().said
+    if key not in said:
+        said.add(key)
+        print(text, file=sys.stderr)

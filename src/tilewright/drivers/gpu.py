@@ -66,17 +66,12 @@ class DeviceAddresses:
     """
 
     def __init__(self, arena: Arena | None = None) -> None:
-        self.addresses = Addresses(arena or _arena(), once=True)
+        self.addresses = Addresses(arena or largest(lambda size: Arena(size, GLOBAL_BASE)), once=True)
         self.handles = itertools.count(_FIRST_HANDLE, 0x10)
 
     def memory(self, size_bytes: int) -> Memory:
         """Memory for one GPU, of so many bytes or what there is."""
         return Memory(min(size_bytes, self.addresses.arena.size_bytes), addresses=self.addresses)
-
-
-def _arena() -> Arena:
-    """The largest arena that the host gives, at the device's own addresses."""
-    return largest(lambda size: Arena(size, GLOBAL_BASE))
 
 
 def largest(made: Callable[[int], Arena]) -> Arena:
@@ -174,6 +169,7 @@ class SimulatedGpu:
         self.tensors: set[int] = set()  # addresses of tensors that have a tensor map
         self.outstanding = Outstanding()
         self.left_out = LeftOut()
+        self.said: set[str] = set()  # keys of the messages about times that were shown
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
@@ -238,16 +234,22 @@ class SimulatedGpu:
         before = self.observers
         kept = tuple(one for one in before if instead_of is None or not isinstance(one, instead_of))
         with self.lock:
-            self._observed_by((*kept, observer), observer)
-            for address, size in self.memory.allocations():
-                observer.allocated(address, size)
-                observer.host_wrote(address, size)
-                observer.used_before(address, size, frozenset(self._users.get(address, ())))
+            self.observers = kept
+            self.observe(observer)
         try:
             yield
         finally:
             with self.lock:
                 self._observed_by(before)
+
+    def observe(self, observer: Observer) -> None:
+        """Add an observer from now on; for it, the host wrote all existing memory."""
+        with self.lock:
+            self._observed_by((*self.observers, observer), observer)
+            for address, size in self.memory.allocations():
+                observer.allocated(address, size)
+                observer.host_wrote(address, size)
+                observer.used_before(address, size, frozenset(self._users.get(address, ())))
 
     def _observed_by(self, observers: tuple[Observer, ...], *fresh: Observer) -> None:
         """Install observers; `fresh` ones, or at first all of them, are told of the existing memory."""

@@ -227,7 +227,11 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 @contextmanager
 def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
     """Let one more observer follow the installed GPU, with everything that it requests."""
-    with gpu.observing(observer), replaced(_watching_rows() if gpu.host_races else ()):
+    from tilewright.profiling import Profiles
+
+    # a profile replaces that of events, whose instruments have the same names
+    instead_of = Profiles if isinstance(observer, Profiles) else None
+    with gpu.observing(observer, instead_of=instead_of), replaced(_watching_rows() if gpu.host_races else ()):
         yield
 
 

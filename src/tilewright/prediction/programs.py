@@ -80,6 +80,11 @@ class Predictions(Profiles):
             gpu=self._gpu.key, kernel=self._kernel, launch=self._launch, once=self._once, sample=self._sample
         )
 
+    @property
+    def selects_all(self) -> bool:
+        """Whether it is for all kernels and launches."""
+        return self._kernel is None and self._launch is None
+
     def _lists(self) -> tuple[list[Any], ...]:
         return (*super()._lists(), self.counted)
 

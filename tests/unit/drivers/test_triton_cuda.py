@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from tilewright.drivers import patches
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.triton_cuda.descriptors import parameters, tensor_map
+from tilewright.prediction.programs import Predictions
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 triton: Any = pytest.importorskip("triton", reason="not run: Triton is not installed")
@@ -142,6 +144,45 @@ def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.Captu
     assert y.grad is None
     assert [str(one) for one in quantiles] == ["nan"] * 3
     assert "what libraries do is not predicted" in capsys.readouterr().err
+
+
+def launched_between_events(launches: int) -> float:
+    """Milliseconds between two events around launches of one kernel."""
+    x = torch.ones(1 << 14, device="cuda")
+    out = torch.empty_like(x)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(launches):
+        scaled_sum[(16,)](x, x, out, x.numel(), 1.0, BLOCK=1024)
+    end.record()
+    scaled_sum[(16,)](x, x, out, x.numel(), 1.0, BLOCK=1024)  # after the second event
+    torch.cuda.synchronize()
+    assert bool((out == 2).all())
+    return float(start.elapsed_time(end))
+
+
+def test_the_time_between_events_is_that_of_the_launches(gpu: SimulatedGpu, capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.ones(1 << 14, device="cuda")
+    out = torch.empty_like(x)
+    one = triton.testing.do_bench(lambda: scaled_sum[(16,)](x, x, out, x.numel(), 1.0, BLOCK=1024))
+    assert 1e-3 < one < 1e-2 and launched_between_events(1) == one
+    assert launched_between_events(3) == pytest.approx(3 * one) and len(gpu.observers) == 1
+    assert not capsys.readouterr().err
+    assert str([launched_between_events(0) for _ in range(2)]) == "[nan, nan]"
+    assert capsys.readouterr().err.count("what libraries do is not predicted") == 1
+
+
+def test_events_use_the_profile_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = Predictions(gpu="h100")
+    with tw.simulated_gpu(observers=(seen,)) as gpu:
+        time = launched_between_events(2)
+        assert time == pytest.approx(2e3 * seen.predicted(seen.counted[0]).seconds) and gpu.observers == (seen,)
+        later = Predictions(gpu="h100")
+        with patches.observing(gpu, later):
+            assert launched_between_events(2) == time and len(later.counted) == 3 and gpu.observers == (later,)
+    with tw.simulated_gpu(observers=(Predictions(gpu="h100", kernel="other"),)):
+        assert str(launched_between_events(1)) == "nan"
+    assert "for some launches only" in capsys.readouterr().err
 
 
 def test_a_benchmark_runs_some_blocks_until_results_are_read(gpu: SimulatedGpu) -> None:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tilewright.drivers.benchmarks import Benchmarks
+from tilewright.drivers.benchmarks import benchmark
 from tilewright.drivers.cute_cuda.arrays import Arrays
 from tilewright.drivers.cute_cuda.host_calls import HostCalls
 from tilewright.drivers.gpu import SimulatedGpu
@@ -41,7 +41,6 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _RUNS, "JitExecutor.run_compiled_program", _running(calls)
     yield _DSL, f"BaseDSL.{_OPERANDS}", _naming(calls)
     yield _TENSORS, "_Tensor.__init__", _placing(arrays)
-    benchmark = Benchmarks().benchmark
     yield from ((module, "benchmark", benchmark) for module in ("cutlass.testing", "cutlass.cute.testing"))
     yield "cutlass.utils.hardware_info", "HardwareInfo.__init__", lambda info, device_id=0: None
     yield "cutlass.utils.hardware_info", "HardwareInfo.get_max_active_clusters", _clusters(gpu)

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tilewright.drivers.benchmarks import between, observer_for_events
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import Stream as GpuStream
 from tilewright.drivers.torch_cuda.tensors import CUDA
+from tilewright.profiling import Profiles
 
 
 class Stream:
@@ -58,15 +60,20 @@ class ExternalStream(Stream):
 
 
 class Event:
-    """An event. The simulated GPU keeps no time, so the time between two events is unknown."""
+    """An event: the number of launches before it, and the observer of those after it."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.timing = enable_timing
         self.recorded = False
+        self._launches = 0
+        self._seen: Profiles | None = None
 
     def record(self, stream: Any = None) -> None:
         """Record it after the work so far."""
         self.recorded = True
+        if self.timing:
+            gpu = current_gpu()
+            self._launches, self._seen = gpu.launches, observer_for_events(gpu)
 
     def wait(self, stream: Any = None) -> None:
         """Make a stream's later work wait for it."""
@@ -80,12 +87,13 @@ class Event:
         current_gpu().wait()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """NaN: the time between events is not predicted; that of `triton.testing.do_bench` is."""
+        """Milliseconds: the predicted times of the launches between them, of all streams, one after the other."""
         if not (self.recorded and end_event.recorded):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.timing and end_event.timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        return float("nan")
+        assert self._seen is not None
+        return between(self._seen, range(self._launches, end_event._launches))
 
 
 class Current(threading.local):

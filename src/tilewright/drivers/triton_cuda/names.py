@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewright.drivers.benchmarks import Benchmarks
+from tilewright.drivers.benchmarks import do_bench
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.triton_cuda.driver import KernelLauncher, Utilities
 from tilewright.programs.numba_names import Row
@@ -19,12 +19,11 @@ _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.co
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
-    benchmarks = Benchmarks()
     yield _DRIVER, "CudaUtils", Utilities
     yield _DRIVER, "CudaLauncher", KernelLauncher
     yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
     yield from _no_driver_yet()
-    yield from (("triton.testing", name, benchmarks.do_bench) for name in ("do_bench", "do_bench_cudagraph"))
+    yield from (("triton.testing", name, do_bench) for name in ("do_bench", "do_bench_cudagraph"))
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
     source = importlib.import_module(_SOURCE).ASTSource
     yield _SOURCE, "ASTSource.hash", _by_file(source.hash)
