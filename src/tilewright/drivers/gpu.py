@@ -171,6 +171,7 @@ class SimulatedGpu:
         self.left_out = LeftOut()
         self.said: set[str] = set()  # keys of the messages about times that were shown
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
+        self.capturing: Any = None  # what records the operations of a graph of torch
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0
@@ -194,9 +195,7 @@ class SimulatedGpu:
             return
         session: Any = self.started_by
         if session is None:
-            raise DeviceError(
-                "`stop()` is for a simulated GPU from `start()` (got one of a `with` block); leave the block"
-            )
+            raise DeviceError("`stop()` is for a simulated GPU from `start()` (got one of a `with` block); leave it")
         session.stop()
 
     def check_process(self) -> None:

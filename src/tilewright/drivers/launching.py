@@ -60,7 +60,8 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY"),
 )
 
-
+#: The code for a launch that a capture does not take.
+_CAPTURED = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
 #: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
 _STACK_LIMIT = 0
 #: Limit of pending launches by kernels: CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.
@@ -133,6 +134,8 @@ class Launcher:
             try:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.stream(handle)
+                if gpu.capturing is not None:  # Triton's captured launches do not come here
+                    raise DriverError(_CAPTURED, f"{_CAPTURED}: a graph of torch captures only launches of Triton")
                 values = packed(program.parameters, arguments)
                 facts = tuple(noted(values)) if noted else ()
                 for fact in facts:

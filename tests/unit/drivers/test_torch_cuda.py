@@ -186,3 +186,84 @@ def test_generators_of_the_device_and_pinned_memory(gpu: SimulatedGpu) -> None:
     assert host[0] == 1 and pinned.to("cuda", non_blocking=True).tolist() == [7, 1, 1]
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         made.cuda().pin_memory()
+
+
+def test_a_graph_runs_its_operations_again_on_the_same_memory(gpu: SimulatedGpu) -> None:
+    x, total = torch.zeros(4, device="cuda"), torch.zeros(4, device="cuda")
+    graph, generator = torch.cuda.CUDAGraph(), torch.Generator(device="cuda").manual_seed(5)
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        summed = torch.zeros(4, device="cuda")
+        summed += 2 * x
+        total += summed.view(2, 2).flatten()
+        largest = summed.max(dim=0).values
+        address = torch.empty(4, device="cuda").data_ptr()
+        drawn = torch.rand(4, device="cuda", generator=generator)
+    assert total.tolist() == [0, 0, 0, 0] and not torch.cuda.is_current_stream_capturing()
+    for value, seen in ((1, 2), (5, 12)):
+        x.fill_(value)
+        graph.replay()
+        assert summed.tolist() == [2 * value] * 4 and total.tolist() == [seen] * 4 and largest.item() == 2 * value
+    generator.manual_seed(5)
+    assert torch.rand(8, device="cuda", generator=generator)[4:].tolist() == drawn.tolist()  # the second replay's
+    addresses = address, summed.data_ptr()
+    del summed
+    assert all(gpu.memory.extent(one) for one in addresses)
+    graph.reset()
+    assert not any(gpu.memory.extent(one) for one in addresses)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum().item(), lambda x: x.cpu(), lambda x: x.nonzero(), lambda x: x.resize_(5),
+        lambda x: torch.ones(3).cuda(), lambda x: torch.cuda.synchronize(), lambda x: torch.cuda.Event().synchronize(),
+        lambda x: torch.cuda.CUDAGraph().capture_begin(), lambda x: torch.cuda.CUDAGraph().replay(),
+    ],
+    ids=["item", "cpu", "nonzero", "resize", "cuda", "synchronize", "event", "capture", "replay"],
+)  # fmt: skip
+def test_a_capture_refuses_what_needs_results(gpu: SimulatedGpu, call: Any) -> None:
+    x, graph = torch.ones(3, device="cuda"), torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="must not be called while a graph is captured"), torch.cuda.graph(graph):
+        call(x)
+    assert x.sum().item() == 3  # the capture has ended
+    with pytest.raises(RuntimeError, match="needs a captured graph"):
+        graph.replay()
+
+
+def test_a_capture_refuses_launches_of_other_packages(gpu: SimulatedGpu) -> None:
+    from numba import cuda
+
+    kernel, out = cuda.jit(lambda out: None), cuda.device_array(4)
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(tw.KernelError, match="captures only launches of Triton"), torch.cuda.graph(graph):
+        kernel[1, 4](out)
+    kernel[1, 4](out)
+
+
+def test_a_captured_training_step_and_graphed_callables(gpu: SimulatedGpu) -> None:
+    layer, x = torch.nn.Linear(3, 2).to("cuda"), torch.rand((4, 3), device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        layer(x).square().sum().backward()
+    x.copy_(torch.rand(4, 3))
+    graph.replay()
+    found = layer.weight.grad.cpu()
+    layer.zero_grad()
+    layer(x).square().sum().backward()
+    assert torch.allclose(found, layer.weight.grad.cpu())
+    graphed = torch.cuda.make_graphed_callables(torch.nn.Linear(3, 2).to("cuda"), (x,))
+    given = torch.rand((4, 3), device="cuda")
+    assert torch.allclose(graphed(given), given @ graphed.weight.T + graphed.bias)
+
+
+def test_memory_that_a_replay_leaves_unset_is_unwritten() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            unset, zeros = torch.empty(4, device="cuda"), torch.zeros(4, device="cuda")
+        graph.replay()
+        zeros.cpu()
+        assert not gpu.findings
+        unset.cpu()
+        assert [finding.code for finding in gpu.findings] == ["TW205"]

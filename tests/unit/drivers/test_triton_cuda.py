@@ -285,3 +285,24 @@ def test_a_script_runs_unchanged(tmp_path: Path) -> None:
     )
     assert ran.stdout.startswith("cuda:0 4950\n") and "no findings in 1 launch" in ran.stdout, ran.stdout + ran.stderr
     assert ran.returncode == 0
+
+
+def test_a_graph_launches_kernels_between_operations(gpu: SimulatedGpu) -> None:
+    x, graph = torch.zeros(50, device="cuda"), torch.cuda.CUDAGraph()
+
+    def scaled() -> Any:
+        out = torch.empty_like(x)
+        scaled_sum[(1,)](x + 1, x, out, 50, 3.0, BLOCK=64)
+        return out * 2
+
+    scaled()
+    before = gpu.launches
+    with torch.cuda.graph(graph):
+        result = scaled()
+        assert triton.runtime.driver.active.utils.is_stream_capturing(torch.cuda.current_stream().cuda_stream)
+    assert gpu.launches == before
+    for value in (1, 4):
+        x.copy_(torch.full((50,), float(value)))
+        graph.replay()
+        assert torch.equal(result.cpu(), torch.full((50,), 2.0 * (3 * (value + 1) + value)))
+    assert gpu.launches == before + 2

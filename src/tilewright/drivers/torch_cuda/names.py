@@ -15,7 +15,7 @@ import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
-from tilewright.drivers.torch_cuda import host_memory, streams
+from tilewright.drivers.torch_cuda import graphs, host_memory, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
 from tilewright.programs.numba_names import Row
 
@@ -71,6 +71,7 @@ def registered() -> torch.library.Library:
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
+    yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     for name in ("tensor", "as_tensor", "asarray"):
         yield "torch", name, _made_on_host(getattr(torch, name))
     yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
@@ -91,7 +92,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "device_count": lambda: 1,
         "current_device": lambda: number,
         "set_device": lambda device: None,
-        "synchronize": lambda device=None: gpu.wait(),
+        "synchronize": streams.wait,
         "get_device_name": lambda device=None: record.name,
         "get_device_capability": lambda device=None: record.compute_capability,
         "get_device_properties": lambda device=None: Properties.of(gpu),
@@ -109,6 +110,17 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "Stream": streams.Stream,
         "ExternalStream": streams.ExternalStream,
         "Event": streams.Event,
+        **_graphs(gpu),
+    }
+
+
+def _graphs(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Those for graphs, which `torch.cuda.graphs` has too."""
+    return {
+        "CUDAGraph": graphs.CUDAGraph,
+        "graph": graphs.graph,
+        "graph_pool_handle": graphs.pool_handle,
+        "is_current_stream_capturing": lambda: gpu.capturing is not None,
     }
 
 

@@ -27,7 +27,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for its work."""
-        current_gpu().wait()
+        wait()
 
     def query(self) -> bool:
         """Whether its work is done."""
@@ -84,7 +84,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for the work before it."""
-        current_gpu().wait()
+        wait()
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds: the predicted times of the launches between them, of all streams, one after the other."""
@@ -94,6 +94,17 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         assert self._seen is not None
         return between(self._seen, range(self._launches, end_event._launches))
+
+
+def wait(device: Any = None) -> None:
+    """Wait for all work.
+
+    Raises RuntimeError: a graph is captured.
+    """
+    gpu = current_gpu()
+    if gpu.capturing is not None:
+        gpu.capturing.refuse("synchronize()")
+    gpu.wait()
 
 
 class Current(threading.local):

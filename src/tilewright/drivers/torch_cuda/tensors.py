@@ -30,7 +30,7 @@ from tilewright.simt.observer import ArgumentFact
 #: The one device.
 CUDA = torch.device("cuda", 0)
 #: Operations whose results are uninitialised.
-_UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
+UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
@@ -133,14 +133,15 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run an operation on the CPU, with its results on the device."""
-        kwargs = kwargs or {}
+        kwargs, gpu = kwargs or {}, current_gpu()
+        if gpu.capturing is not None and not operation.is_view:
+            return gpu.capturing.operation(operation, args, kwargs)
         if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
             return torch_operator.multiplied(*args, **kwargs)
         given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
         plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
-        gpu = current_gpu()
         product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
         if product is not None and any(observer.leaves_out for observer in gpu.observers):
             return _left_out(gpu, product)
@@ -153,7 +154,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         results = _done(operation, plain_args, plain_kwargs)
         for one in written:
             report_written(gpu, one)
-        unset = operation.overloadpacket.__name__ in _UNSET
+        unset = operation.overloadpacket.__name__ in UNSET
 
         def on_device(one: Any) -> Any:
             if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor):
@@ -174,6 +175,8 @@ class _ToHost(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(context: Any, tensor: DeviceTensor) -> torch.Tensor:
         gpu = current_gpu()
+        if gpu.capturing is not None:
+            gpu.capturing.refuse("cpu()")
         gpu.used([tensor.data_ptr()])
         for observer in gpu.observers:
             observer.host_reads(fact("", tensor), source_line())
@@ -189,6 +192,9 @@ class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            capturing.refuse("cuda()", "the host's memory is not pinned")
         return on_gpu(tensor)
 
     @staticmethod
@@ -322,6 +328,10 @@ def factory(name: str) -> Callable[..., DeviceTensor]:
     operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
     def make(*args: Any, **kwargs: Any) -> DeviceTensor:
-        return on_gpu(operation(*args, **{**kwargs, "device": torch.device("cpu")}), unset=packet in _UNSET)
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            made: DeviceTensor = capturing.operation(operation, args, {**kwargs, "device": CUDA})
+            return made
+        return on_gpu(operation(*args, **{**kwargs, "device": torch.device("cpu")}), unset=packet in UNSET)
 
     return make

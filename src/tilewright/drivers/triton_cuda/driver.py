@@ -66,7 +66,7 @@ class Utilities:
 
     def is_stream_capturing(self, stream: int) -> bool:
         """Whether launches are captured in a graph."""
-        return False
+        return current_gpu().capturing is not None
 
     def set_printf_fifo_size(self, size: int) -> None:
         """No effect: output of kernels has no size limit here."""
@@ -100,7 +100,11 @@ class KernelLauncher:
             return
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        self._launch(grid, stream, function, given)
+        capturing = current_gpu().capturing
+        if capturing is None:
+            self._launch(grid, stream, function, given)
+        else:
+            capturing.steps.append(lambda: self._launch(grid, stream, function, given))
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
