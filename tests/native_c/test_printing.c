@@ -10,7 +10,7 @@ enum { STRIDE = 512, LOCAL = 300, TEXT = 40, ARGUMENTS = 8 };
 static const uint64_t GLOBAL = (uint64_t)TW_GLOBAL_WINDOW << 32, SHARED = (uint64_t)TW_SHARED_WINDOW << 32,
                       OWN_LOCAL = (uint64_t)TW_LOCAL_WINDOW << 32;
 
-static char global[64], shared[1 << (TW_RANK_SHIFT + 1)], local[TW_LANES * STRIDE];
+static char global[128], shared[1 << (TW_RANK_SHIFT + 1)], local[TW_LANES * STRIDE];
 static uint64_t buffer[64];
 static struct tw_context context;
 static struct tw_slot slot;
@@ -68,7 +68,18 @@ static void count_lost_lines(void)
     CHECK(printed("%d", 1) && context.print_lost == 0);
     CHECK(!printed("%d", 1) && context.print_lost == 1);
     context.print_bytes = sizeof buffer;  // nothing follows a lost line
-    CHECK(!printed("%d", 1) && context.print_lost == 2);
+    slot.arena = context.global_base = 0;  // and nothing of it is read
+    CHECK(!printed("%s", SHARED) && context.print_lost == 2);
+    context = (struct tw_context){.print_buffer = (char *)buffer, .print_bytes = 56, .global_base = global,
+                                  .global_limit = sizeof global, .shared_bytes = 32, .cluster_blocks = 2};
+    CHECK(!printed("%s", SHARED) && context.print_lost == 1);  // its format does not fit, and its text is not read
+}
+
+static void take_32_arguments(void)
+{
+    context.print_used = 0;
+    CHECK(printed("%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f%f", 0)->argument_bytes == 32 * 8);
+    CHECK(printed("%*.*f", 0)->argument_bytes == 16);
 }
 
 int main(void)
@@ -78,6 +89,7 @@ int main(void)
     slot = (struct tw_slot){.block = 5, .arena = shared};
     print_from_each_space();
     read_nothing_outside();
+    take_32_arguments();
     count_lost_lines();
     return 0;
 }

@@ -11,6 +11,8 @@ import re
 import struct
 from collections.abc import Callable
 
+from tilewright.simt.translate.state import PRINT_ARGUMENTS
+
 #: The text at a device address; None outside memory.
 ReadText = Callable[[int], str | None]
 
@@ -18,9 +20,6 @@ _DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L
 _WIDE = {"l", "ll", "j", "z", "t"}
 #: Largest width or precision; C17 7.21.6.1 guarantees 4095 characters in all.
 _WIDEST = 4095
-#: Arguments of a line; what takes more is printed as it is written. Source: CUDA C++ Programming Guide, "Formatted
-#: Output" (limitations).
-_ARGUMENTS = 32
 #: Replaces a text outside memory.
 _NOWHERE = "(not in memory)"
 
@@ -53,7 +52,7 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
 
     def replace(match: re.Match[str]) -> str:
         flags, width, precision, length, kind = match.groups()
-        if kind == "%" or taken >= _ARGUMENTS:
+        if kind == "%" or taken >= PRINT_ARGUMENTS:
             return "%" if kind == "%" else match[0]
         columns = bounded(width) or 0
         digits = bounded(precision)

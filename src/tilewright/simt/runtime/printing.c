@@ -64,12 +64,12 @@ static void *reserved(struct writer *w, uint64_t bytes)
     return w->context->print_buffer + at;
 }
 
-// Copies the text at an address and returns it; no bytes if the address is outside memory.
+// Copies the text at an address and returns it; no bytes if the address is outside memory, or the buffer is full.
 static struct reach write_text(struct writer *w, uint64_t address)
 {
     struct reach text = reach_of(w, address);
-    if (!text.bytes)
-        return text;
+    if (!text.bytes || w->full)
+        return (struct reach){0, 0};
     uint64_t length = 0;
     const uint64_t most = text.bytes < TW_PRINT_TEXT_BYTES ? text.bytes : TW_PRINT_TEXT_BYTES;
     while (length < most && text.at[length])
@@ -135,13 +135,15 @@ static uint64_t write_texts(struct writer *w, struct reach format, struct reach 
 {
     const char *const end = format.at + format.bytes;
     uint64_t taken = 0;
+    uint32_t given = 0;
     struct directive d;
-    for (const char *at = format.at; at < end; at++) {
+    for (const char *at = format.at; at < end && given < TW_PRINT_ARGUMENTS && !w->full; at++) {
         if (*at != '%' || !read_directive(at + 1, end, &d))
             continue;
         at = d.end - 1;
         if (!d.bytes)
             continue;
+        given += d.stars + 1;
         taken += 4 * d.stars;
         taken = (taken + d.bytes - 1) / d.bytes * d.bytes + d.bytes;
         if (d.is_text && taken <= arguments.bytes) {
@@ -171,15 +173,18 @@ static void write_line(struct writer *w, uint64_t thread, uint64_t format, uint6
 }
 
 // One record a lane. `formats` and `arguments` are generic addresses. What comes behind the first line that does not
-// fit is only counted.
+// fit is only counted, and nothing of it is read: so all calls of a thread read no more than the buffer holds.
 void tw_print(struct tw_context *context, const struct tw_slot *slot, const struct tw_warp *warp, uint32_t lanes,
               const uint64_t *formats, const uint64_t *arguments, const char *local, uint64_t lane_stride,
               uint64_t local_bytes)
 {
     for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+        if (context->print_lost) {
+            context->print_lost += (uint32_t)__builtin_popcount(left);
+            return;
+        }
         const uint32_t lane = tw_first_lane(left);
-        struct writer w = {context, slot, local + lane * lane_stride, local_bytes, context->print_used,
-                           context->print_lost > 0};
+        struct writer w = {context, slot, local + lane * lane_stride, local_bytes, context->print_used, false};
         write_line(&w, warp->index * TW_LANES + lane, formats[lane], arguments[lane]);
     }
 }

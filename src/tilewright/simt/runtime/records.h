@@ -251,6 +251,9 @@ enum {
     TW_SURFACE_ZERO = 512,
 
     TW_PRINT_TEXT_BYTES = 65536,  // most that is printed of a text
+    // Arguments of a line; a directive behind them is printed as it is written. Source: CUDA C++ Programming Guide,
+    // "Formatted Output" (limitations).
+    TW_PRINT_ARGUMENTS = 32,
 
     // Where the generic addresses of a space begin, in units of 4 GiB.
     TW_SHARED_WINDOW = 1,

@@ -136,9 +136,10 @@ SPARSE: Final = {name: _RECORDS.numbers[f"TW_SPARSE_{name.upper()}"] for name in
 
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
-#: What a lane prints, and a text of it.
+#: What a lane prints, a text of it, and the most arguments of a line.
 PRINT_RECORD: Final = _STRUCTS["tw_print_record"].dtype
 PRINT_TEXT: Final = _STRUCTS["tw_print_text"].dtype
+(PRINT_ARGUMENTS,) = _numbers("PRINT_ARGUMENTS")
 
 #: Host stack of a worker thread, and what called functions may fill of it.
 HOST_STACK_BYTES: Final = 256 << 20

@@ -7,10 +7,12 @@ from __future__ import annotations
 import ctypes
 import random
 import struct
+import time
 
 import numpy as np
 import pytest
 
+from tilewright.errors import LimitError
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 from tilewright.simt.run import execution
@@ -103,6 +105,20 @@ def test_wide_columns_do_not_fill_the_host_s_memory(monkeypatch):
         printed = launch(program, 1, 32, (200,), limits=Limits(threads=1)).printed
     assert 1_000_000 <= len(printed) < 1_010_000
     assert len(launch(program, 1, 32, (3,)).printed) == 3 * 32 * 8191
+
+
+def test_a_format_of_many_long_texts_takes_no_longer_than_the_buffer():
+    """In each turn all lanes would read 2 GB; limits and Ctrl-C take effect between turns."""
+    source = """extern "C" __device__ int vprintf(const char *, const char *);
+        extern "C" __global__ void k(const char *format, const char *arguments, const char *text, long n) {
+          for (int i = 0; i < 32700; i++) ((const char **)arguments)[i] = text;
+          for (long i = 0; i < n; i++) vprintf(format, arguments); }"""
+    format_ = np.frombuffer(b"%s" * 32700 + b"\0", np.uint8).copy()
+    arguments, text = np.zeros(32700, np.uint64), np.full(65536, ord("x"), np.uint8)
+    program, start = Program.from_cuda(source, "k"), time.monotonic()
+    with pytest.warns(UserWarning, match="buffer was full"), pytest.raises(LimitError, match="limit of 1 seconds"):
+        launch(program, 1, 32, (format_, arguments, text, 1 << 40), limits=Limits(seconds=1))
+    assert time.monotonic() - start < 10
 
 
 def c_text(directive: str, value: object) -> str:
