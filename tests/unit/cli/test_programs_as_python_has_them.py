@@ -7,7 +7,7 @@ import py_compile
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ print(getattr(main, "__file__", None), type(main.__loader__).__name__)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Programs of all forms."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Programs of all forms, whose packages are forgotten at the end: a process may make this folder twice."""
     base = tmp_path_factory.mktemp("programs")
     (base / "package" / "inner").mkdir(parents=True)
     (base / "sub").mkdir()
@@ -40,7 +40,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (base / "fails").mkdir()
     (base / "fails" / "__init__.py").write_text("import nothing_of_this_name")
     (base / "wrong.py").write_text("def f(:\n")
-    return base
+    yield base
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("package", "fails")]:
+        del sys.modules[name]
 
 
 LINES = [
