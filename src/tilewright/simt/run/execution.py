@@ -7,7 +7,6 @@ import functools
 import math
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,7 +29,7 @@ from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.orders import orders
-from tilewright.simt.run.printing import format_text
+from tilewright.simt.run.printing import Printout
 from tilewright.simt.run.resident import Resident
 from tilewright.simt.run.turns import warp_turns
 from tilewright.simt.translate import state
@@ -64,8 +63,6 @@ _QUICK_PTX_CHARACTERS = 1 << 16
 _QUICK_STACK_BYTES = 4 << 20
 #: Buffer for the prints of one host thread's blocks.
 PRINT_BYTES = 4 << 20
-#: What a launch prints at most: a short line can name wide columns and long texts.
-_PRINTED_CHARACTERS = 16 * PRINT_BYTES
 #: The bytes of fresh shared memory: a NaN as float32, -1 as int32.
 SHARED_FILL = 0xFF
 
@@ -164,8 +161,7 @@ class Execution:
         sizes = [i.slots * len(r) for i, r in zip(job.instruments, translation.counter_rows, strict=True)]
         self._counter_count = translation.tallies + sum(sizes)
         self._counters = np.zeros(self._counter_count, np.uint64)
-        self._printed: list[tuple[int, str]] = []
-        self._printed_room = _PRINTED_CHARACTERS
+        self._printout = Printout()
         self._callbacks = Callbacks(self._fail)
         self._turns = warp_turns(ready, self.warps, self.workers, self._callbacks.address)
         self._better: ReadyKernel | None = None
@@ -180,25 +176,26 @@ class Execution:
 
         Raises KernelError: what went wrong first.
         """
-        try:
-            self._run()
-        finally:
-            if self._turns is not None:
-                self._turns.end()
-
-    def _run(self) -> None:
         with HeldBack() as interrupt:
-            shift = Shift(self)
-            if self._is_small():
-                self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
-            elif self.workers > 1 and not self._waits_in_calls:
-                self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
-            if shift.slots and self._failure is None:
-                self._run_crew(shift.pause_after(None), self.workers, interrupt)
+            try:
+                self._run(interrupt)
+            finally:
+                if self._turns is not None:
+                    self._turns.end()
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
             raise self._diagnosis.stopped(self.blocks - 1)
+
+    def _run(self, interrupt: HeldBack) -> None:
+        """Run all blocks, or stop at an interrupt or a failure."""
+        shift = Shift(self)
+        if self._is_small():
+            self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS // self.job.ready.translation.slowness))
+        elif self.workers > 1 and not self._waits_in_calls:
+            self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
+        if shift.slots and self._failure is None:
+            self._run_crew(shift.pause_after(None), self.workers, interrupt)
 
     def blocks_done(self) -> int:
         """A lower bound of the blocks that have ended: those that started, minus one cluster for each host thread."""
@@ -315,7 +312,7 @@ class Execution:
             shift.share.close(shift.spent)
             self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
-            self._read_printed(shift)
+            self._printout.add(shift.prints(), shift.lost_lines, self.launch.name)
 
     def resident(self) -> Resident:
         """Memory for the blocks of one more cluster."""
@@ -464,16 +461,4 @@ class Execution:
 
     def printed(self) -> str:
         """What the kernel printed, block by block."""
-        return "".join(text for _, text in sorted(self._printed, key=lambda record: record[0]))
-
-    def _read_printed(self, shift: Shift) -> None:
-        """Format one thread's records."""
-        lost = shift.lost_lines
-        for record in shift.prints():
-            if self._printed_room < 0:
-                lost += 1
-            elif (text := record.texts.get(record.format_address)) is not None:
-                self._printed.append((record.block, format_text(text, record.arguments, record.texts.get)))
-                self._printed_room -= len(self._printed[-1][1])
-        if lost:
-            warnings.warn(f"{self.launch.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
+        return self._printout.text()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 
+from tilewright.simt.run.traps import PrintRecord
 from tilewright.simt.translate.state import PRINT_ARGUMENTS
 
 #: The text at a device address; None outside memory.
@@ -20,8 +22,33 @@ _DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L
 _WIDE = {"l", "ll", "j", "z", "t"}
 #: Largest width or precision; C17 7.21.6.1 guarantees 4095 characters in all.
 _WIDEST = 4095
+#: What a launch prints at most: a short line can name wide columns and long texts.
+_PRINTED_CHARACTERS = 64 << 20
 #: Replaces a text outside memory.
 _NOWHERE = "(not in memory)"
+
+
+class Printout:
+    """What a launch prints."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str]] = []  # with their blocks
+        self._room = _PRINTED_CHARACTERS
+
+    def add(self, records: Iterable[PrintRecord], lost: int, kernel: str) -> None:
+        """Format one host thread's records; so many lines more did not fit in its buffer."""
+        for record in records:
+            if self._room < 0:
+                lost += 1
+            elif (text := record.texts.get(record.format_address)) is not None:
+                self._lines.append((record.block, format_text(text, record.arguments, record.texts.get)))
+                self._room -= len(self._lines[-1][1])
+        if lost:
+            warnings.warn(f"{kernel}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
+
+    def text(self) -> str:
+        """All lines, block by block."""
+        return "".join(text for _, text in sorted(self._lines, key=lambda line: line[0]))
 
 
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:

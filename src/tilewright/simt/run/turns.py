@@ -56,10 +56,9 @@ class WarpThread(threading.Thread):
         return self._goes_on()
 
     def end(self) -> None:
-        """Leave all functions, and end."""
+        """Leave all functions, and end soon."""
         self._ended = True
         self._go.release()
-        self.join()
 
     def _goes_on(self) -> bool:
         if not self._ended:
@@ -94,9 +93,11 @@ class WarpTurns:
         return thread.turn(context, slot, warp)
 
     def end(self) -> None:
-        """End all threads."""
+        """End all threads, and wait until they have."""
         for thread in self._threads.values():
             thread.end()
+        for thread in self._threads.values():
+            thread.join()
 
 
 def warp_turns(

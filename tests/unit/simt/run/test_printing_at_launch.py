@@ -15,7 +15,7 @@ import pytest
 from tilewright.errors import LimitError
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
-from tilewright.simt.run import execution
+from tilewright.simt.run import printing
 from tilewright.simt.run.printing import format_text
 
 cuda = pytest.importorskip("numba.cuda")
@@ -98,7 +98,7 @@ def test_a_full_buffer_is_a_warning_and_the_beginning_is_kept():
 
 
 def test_wide_columns_do_not_fill_the_host_s_memory(monkeypatch):
-    monkeypatch.setattr(execution, "_PRINTED_CHARACTERS", 1_000_000)
+    monkeypatch.setattr(printing, "_PRINTED_CHARACTERS", 1_000_000)
     source = 'extern "C" __global__ void k(int n) { for (int i = 0; i < n; i++) printf("%4095d%4095d\\n", i, i); }'
     program = Program.from_cuda(source, "k")
     with pytest.warns(UserWarning, match=r"k: the print buffer was full; [\d,]+ lines were lost"):

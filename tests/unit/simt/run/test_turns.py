@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -46,6 +47,10 @@ extern "C" __global__ void k(int *out, int depth, int rounds, int wrong) {
 PROGRAM = Program.from_cuda(RELAY, "k")
 
 
+def warp_threads() -> int:
+    return sum(thread.name == "tilewright-warp" for thread in threading.enumerate())
+
+
 def relayed(grid: int, warps: int, depth: int, rounds: int) -> np.ndarray:
     of_warp = [sum(w + r * warps for r in range(rounds)) + depth + w % 3 + rounds * warps for w in range(warps)]
     return np.tile(np.repeat(of_warp, 32), grid)
@@ -54,10 +59,10 @@ def relayed(grid: int, warps: int, depth: int, rounds: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", [None, 0, 1])
 @pytest.mark.parametrize(("grid", "warps", "depth", "rounds"), [(1, 2, 3, 5), (5, 8, 0, 2), (1, 32, 10, 2)])
 def test_warps_wait_for_each_other(seed: int | None, grid: int, warps: int, depth: int, rounds: int) -> None:
-    out, before = np.zeros(grid * warps * 32, np.int32), threading.active_count()
+    out, before = np.zeros(grid * warps * 32, np.int32), warp_threads()
     launch(PROGRAM, grid, warps * 32, (out, depth, rounds, 0), seed=seed, limits=Limits(seconds=60))
     assert (out == relayed(grid, warps, depth, rounds)).all()
-    assert threading.active_count() == before
+    assert warp_threads() == before
 
 
 def test_checks_and_profiles_see_them_too() -> None:
@@ -67,18 +72,32 @@ def test_checks_and_profiles_see_them_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "message"),
+    ("wrong", "seconds", "error", "message"),
     [
-        (1, MemoryAccessError, r"out of bounds global store .* in block \(0, 0, 0\), thread \(32, 0, 0\)"),
-        (2, LimitError, r"limit of 1 seconds in block .* a loop may never end, or needs a higher limit$"),
+        (1, 60, MemoryAccessError, r"out of bounds global store .* in block \(0, 0, 0\), thread \(32, 0, 0\)"),
+        (2, 1, LimitError, r"limit of 1 seconds in block .* a loop may never end, or needs a higher limit$"),
     ],
 )
-def test_a_launch_that_fails_leaves_no_thread(wrong: int, error: type[Exception], message: str) -> None:
+def test_a_launch_that_fails_leaves_no_thread(wrong: int, seconds: int, error: type[Exception], message: str) -> None:
     """One warp fails, or none goes on, while the others wait in functions."""
-    before, start = threading.active_count(), time.monotonic()
+    before, start = warp_threads(), time.monotonic()
     with pytest.raises(error, match=message):
-        launch(PROGRAM, 1, 128, (np.zeros(128, np.int32), 2, 2, wrong), limits=Limits(seconds=1))
-    assert threading.active_count() == before and time.monotonic() - start < 20
+        launch(PROGRAM, 1, 128, (np.zeros(128, np.int32), 2, 2, wrong), limits=Limits(seconds=seconds))
+    assert warp_threads() == before and time.monotonic() - start < 20
+
+
+def test_ctrl_c_while_threads_end_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = turns.WarpThread.join
+
+    def join(thread: turns.WarpThread, timeout: float | None = None) -> None:
+        signal.raise_signal(signal.SIGINT)
+        joined(thread, timeout)
+
+    monkeypatch.setattr(turns.WarpThread, "join", join)
+    before = warp_threads()
+    with pytest.raises(KeyboardInterrupt):
+        launch(PROGRAM, 1, 128, (np.zeros(128, np.int32), 2, 2, 0), limits=Limits(seconds=60))
+    assert warp_threads() == before
 
 
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
