@@ -203,22 +203,26 @@ def test_bytes_that_are_not_read_may_have_any_address():
     np.testing.assert_array_equal(memory[16 : 16 * 65], [*given[16:76], *[0] * (64 * 16 - 60)])
 
 
+#: Where the kernel computes the copy's source and destination.
+FROM, TO = "add.u64 %l, %from, %w;", "mov.u32 %s, memory;\nmul"
+
+
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("place", "instead", "said"),
     [
-        (("add.u64 %l, %from, %w;", "add.u64 %l, %from, %w; add.u64 %l, %l, 1073741824;"), "global load of 16 bytes"),
-        (("mov.u32 %s, memory;\nmul", "mov.u32 %s, 65536;\nmul"), "shared store of 16 bytes"),
-        (("add.u64 %l, %from, %w;", "add.u64 %l, %from, %w; add.u64 %l, %l, 8;"), "misaligned"),
-        (("mov.u32 %s, memory;\nmul", "mov.u32 %s, 4;\nmul"), "misaligned"),
+        (FROM, f"{FROM} add.u64 %l, %l, 1073741824;", "global load of 16 bytes"),
+        (FROM, f"{FROM} add.u64 %l, %l, 8;", "misaligned"),
+        (TO, "mov.u32 %s, 65536;\nmul", "shared store of 16 bytes"),
+        (TO, "mov.u32 %s, 4;\nmul", "misaligned"),
     ],
 )
 @pytest.mark.parametrize("size", ["", "own"])
 @pytest.mark.parametrize("source", ["neighbours", "table"])
-def test_faults(change, said, size, source):
+def test_faults(place, instead, said, size, source):
     text = program(source, "neighbours", 16, size).ptx
-    assert change[0] in text
+    assert place in text
     with pytest.raises(tw.KernelError) as raised:
-        run(Program.from_ptx(text.replace(*change, 1)), bytes_given())
+        run(Program.from_ptx(text.replace(place, instead, 1)), bytes_given())
     assert "cp.async.ca.shared.global" in str(raised.value)
     assert said in str(raised.value)
 

@@ -23,21 +23,9 @@ static void compare(uint32_t format, uint32_t partner, uint32_t k, bool half, in
         ALIGNED uint32_t left[ROW_GROUPS];
         fill(sources, a_words, format, bits, round % STYLES);
         fill(sources + a_words, b_words, partner, bits, round % STYLES);
-        const uint32_t *c = sources + a_words + b_words;
         fill(sources + a_words + b_words, half ? 64 : 128, half ? TW_F16 : F32_FORMAT, half ? 16 : 32, round % STYLES);
         tw_mma_float(&context, quick, sources, format, partner, k, half);
-        const struct fused_product p = {
-            .rules = rules,
-            .a_format = format,
-            .b_format = partner,
-            .k = k,
-            .group = (uint32_t)rules[format].group,
-            .half = half,
-            .a = sources,
-            .b = sources + a_words,
-            .c = c,
-            .d = plain,
-        };
+        const struct fused_product p = product_of_registers(rules, plain, sources, format, partner, k, half);
         CHECK(tw_mma_fused(&p, left));
         for (uint32_t at = 0; at < ROWS * COLUMNS; at++)
             plain_result(&p, at / COLUMNS, at % COLUMNS);

@@ -15,6 +15,20 @@ def one(opcode: str, line: int = 0, *, guard: str = "", target: int | None = Non
     return Instruction(opcode, guard, (), line, target, 1, False, NO_COUNTER, NO_COUNTER, 0, 0)
 
 
+def unrolled(products: int) -> tuple[Instruction, ...]:
+    """A loop of so many products a turn, and one of a single product for what is left."""
+    rest = products + 2
+    return (
+        one("BRA", 9, guard="@P0", target=rest),
+        *[one("FFMA", 1)] * products,
+        one("BRA", 2, guard="@P1", target=1),
+        one("BRA", 9, guard="@P2", target=rest + 3),
+        one("FFMA", 1),
+        one("BRA", 2, guard="@P3", target=rest + 1),
+        one("EXIT"),
+    )
+
+
 #: A loop (3 turns of line 2) in a loop (4 turns of line 1), then line 3.
 NESTED = (
     one("LDG", 1),
@@ -67,16 +81,7 @@ def test_a_branch_takes_both_ways_in_proportion() -> None:
 
 def test_of_equal_loops_the_unrolled_one_runs() -> None:
     """The assembler keeps both: four products a turn, and one a turn for what is left."""
-    code = (
-        one("BRA", 9, guard="@P0", target=6),
-        *[one("FFMA", 1)] * 4,
-        one("BRA", 2, guard="@P1", target=1),
-        one("BRA", 9, guard="@P2", target=9),
-        one("FFMA", 1),
-        one("BRA", 2, guard="@P3", target=7),
-        one("EXIT"),
-    )
-    found = path(code, {1: 40, 9: 1})
+    found = path(unrolled(4), {1: 40, 9: 1})
     assert found.count(7) <= 4
     assert sum(number in (1, 2, 3, 4, 7) for number in found) == pytest.approx(40, abs=3)
 
@@ -125,16 +130,7 @@ def test_instructions_moved_ahead_of_their_branch_do_not_block_the_path() -> Non
 
 def test_a_loop_unrolled_by_two_runs_without_its_remainder_loop() -> None:
     """Both agree with the counts in any mixture: the one of fewer instructions is taken, not their mean."""
-    code = (
-        one("BRA", 9, guard="@P0", target=4),
-        *[one("FFMA", 1)] * 2,
-        one("BRA", 2, guard="@P1", target=1),
-        one("BRA", 9, guard="@P2", target=7),
-        one("FFMA", 1),
-        one("BRA", 2, guard="@P3", target=5),
-        one("EXIT"),
-    )
-    found = path(code, {1: 40, 9: 1})
+    found = path(unrolled(2), {1: 40, 9: 1})
     assert (found.count(1), found.count(5)) == (20, 0)
 
 

@@ -170,13 +170,14 @@ static void halves_results(const struct fused_product *p)
     add_all(p->d, p->c, sums, p->half);
 }
 
-// m16n8k4 to m16n8k32. Registers of A, B and C follow each other in `sources`.
-void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
-                     uint32_t b_format, uint32_t k, uint32_t half)
+// Registers of A, B and C follow each other in `sources`.
+static struct fused_product product_of_registers(const struct tw_tensor_rule *rules, uint32_t *results,
+                                                 const uint32_t *sources, uint32_t a_format, uint32_t b_format,
+                                                 uint32_t k, uint32_t half)
 {
     const uint32_t *b = sources + ROWS * k * element_bits(a_format) / 32;
     const uint32_t *c = b + COLUMNS * k * element_bits(b_format) / 32;
-    const struct fused_product p = {
+    return (struct fused_product){
         .rules = rules,
         .a_format = a_format,
         .b_format = b_format,
@@ -188,6 +189,13 @@ void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, cons
         .c = c,
         .d = results,
     };
+}
+
+// m16n8k4 to m16n8k32.
+void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                     uint32_t b_format, uint32_t k, uint32_t half)
+{
+    const struct fused_product p = product_of_registers(rules, results, sources, a_format, b_format, k, half);
     ALIGNED uint32_t left[ROW_GROUPS] = {~0u, ~0u, ~0u, ~0u};
     if (!tw_mma_fused(&p, left) && rules[a_format].way == TW_HALVES) {
         halves_results(&p);
