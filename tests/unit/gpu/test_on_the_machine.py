@@ -176,11 +176,16 @@ def in_lanes(matrices: Any, trans: bool) -> Any:
     return np.ascontiguousarray(turned).reshape(-1, 32, 2).view(np.uint32)[..., 0]
 
 
-@named("ldmatrix")
-def test_ldmatrix_brings_rows_of_any_address(name: str) -> None:
+def matrix_move(name: str) -> tuple[Any, int]:
+    """An intrinsic, and how many matrices it moves."""
     from tilewright.gpu import intrinsics
 
-    load, count = getattr(intrinsics, name), int(name.split("_")[1][1])
+    return getattr(intrinsics, name), int(name.split("_")[1][1])
+
+
+@named("ldmatrix")
+def test_ldmatrix_brings_rows_of_any_address(name: str) -> None:
+    load, count = matrix_move(name)
 
     def kernel(x: Any, rows: Any, out: Any) -> None:
         tile = cuda.shared.array((32, 8), np.uint16, alignment=16)
@@ -205,9 +210,7 @@ def test_ldmatrix_brings_rows_of_any_address(name: str) -> None:
 
 @named("stmatrix")
 def test_stmatrix_is_the_way_back(name: str) -> None:
-    from tilewright.gpu import intrinsics
-
-    store, count = getattr(intrinsics, name), int(name.split("_")[1][1])
+    store, count = matrix_move(name)
 
     def kernel(x: Any, rows: Any, out: Any) -> None:
         tile = cuda.shared.array((32, 8), np.uint16, alignment=16)

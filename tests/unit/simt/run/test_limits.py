@@ -49,9 +49,7 @@ def test_seconds_of_slow_instructions(grid):
     name = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e5m2.e2m1.f32.ue8m0"
     operands = "{%f1, %f1, %f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f1, %f1, %f1, %f1}, %r1, 0"
     text = f"""
-.version 9.1
-.target sm_120
-.address_size 64
+.version 9.1 .target sm_120 .address_size 64
 .visible .entry k(.param .u64 out) {{
 .reg .b32 %r1; .reg .f32 %f1; .reg .b16 %h;
 mov.u32 %r1, %tid.x; mov.f32 %f1, 0f3F800000; mov.u16 %h, 0;
