@@ -163,7 +163,7 @@ class Execution:
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printout = Printout()
         self._callbacks = Callbacks(self._fail)
-        self._turns = warp_turns(ready, self.warps, self.workers, self._callbacks.address)
+        self._turns = warp_turns(ready, self.warps, self._blocks_at_once, self._callbacks.address)
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
@@ -216,12 +216,17 @@ class Execution:
             and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
 
+    @property
+    def _blocks_at_once(self) -> int:
+        """The most blocks whose memory is there at the same time."""
+        clusters = self.workers * (self._resident if self.job.ready.translation.spins else 1)
+        return min(self.blocks, clusters * self.cluster_blocks)
+
     @functools.cached_property
     def _is_large(self) -> bool:
         """Whether it may take so much of the host's memory that its threads must often look whether they may go on."""
         layout = self.job.ready.translation.layout
-        blocks = self.workers * self.cluster_blocks * (self._resident if self.job.ready.translation.spins else 1)
-        taken = layout.module_bytes + layout.local_bytes * self.threads * min(self.blocks, blocks)
+        taken = layout.module_bytes + layout.local_bytes * self.threads * self._blocks_at_once
         if self.job.instruments:
             taken += self.placed.memory.used_bytes * _OBSERVED_BYTES
         return taken > _LARGE_BYTES

@@ -101,13 +101,13 @@ class WarpTurns:
 
 
 def warp_turns(
-    ready: ReadyKernel, warps: int, workers: int, callback: Callable[[Callable[..., int], int, int], int]
+    ready: ReadyKernel, warps: int, blocks: int, callback: Callable[[Callable[..., int], int, int], int]
 ) -> WarpTurns | None:
     """Threads for the warps of a kernel whose called functions may wait for other warps of their block; else None.
 
-    `warps` are those of a block, and `workers` the host threads that run blocks.
+    `warps` are those of a block, and `blocks` the most that are in progress at the same time.
     """
-    if not ready.translation.waits_in_calls or not 1 < warps <= WARP_THREADS_MAX // workers:
+    if not ready.translation.waits_in_calls or not 1 < warps <= WARP_THREADS_MAX // blocks:
         return None
     return WarpTurns(ready.address, callback)
 
