@@ -213,8 +213,7 @@ def test_stmatrix_is_the_way_back(name: str) -> None:
     store, count = matrix_move(name)
 
     def kernel(x: Any, rows: Any, out: Any) -> None:
-        tile = cuda.shared.array((32, 8), np.uint16, alignment=16)
-        i = cuda.threadIdx.x
+        i, tile = cuda.threadIdx.x, cuda.shared.array((32, 8), np.uint16, alignment=16)
         if count == 1:
             store(tile, (rows[i], 0), x[0, i])
         elif count == 2:

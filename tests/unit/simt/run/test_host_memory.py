@@ -116,10 +116,7 @@ def test_contents_that_are_restored_fit_the_host(monkeypatch: pytest.MonkeyPatch
     assert not memory.view(memory.allocations()[0][0], 1).any()
 
 
-WAITING = """
-.version 8.7
-.target sm_70
-.address_size 64
+WAITING = """.version 8.7 .target sm_70 .address_size 64
 .visible .entry waiting(.param .u64 p) {
     .local .align 16 .b8 a[262144];
     .reg .b64 %d<3>; .reg .b32 %r<7>; .reg .pred %p;
