@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ LARGE_BYTES = 1 << 28
 _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 #: Most bytes that are left to other programs; a launch's threads write less between two looks.
-_SPARED_BYTES = 1 << 30
+_RESERVE_BYTES = 1 << 30
 
 
 def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -73,37 +74,39 @@ def left_bytes() -> int | None:
 def refused(size_bytes: int) -> str:
     """Why so many bytes must not be written at once; empty if they may."""
     left = left_bytes() if size_bytes >= LARGE_BYTES else None
-    if left is None or size_bytes <= left - _spared_bytes(left):
+    if left is None or size_bytes <= left - reserve_bytes():
         return ""
     return f"the host must have {size_text(size_bytes)} of free memory, and some to spare (it has {size_text(left)})"
 
 
-def _spared_bytes(left: int) -> int:
-    """Bytes of the free memory that are left to other programs."""
-    return min(_SPARED_BYTES, left // 4)
+def reserve_bytes() -> int:
+    """Bytes that are left to other programs: an eighth of the memory, so that small hosts can use theirs too."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_RESERVE_BYTES, min([whole, *_limits()]) // 8)
 
 
 class MemoryGuard:
     """Detects that work has used up the host's memory; the work begins now.
 
     A simulated GPU's memory, and what instruments keep of it, is address space until it is written. So what a launch
-    takes is known only while it runs.
+    takes is known only while it runs. Earlier launches may have written the GPU's memory, of which `held` bytes are in
+    use: many launches together must not take more than one.
     """
 
-    def __init__(self) -> None:
-        self._before = resident_bytes()
-        self._spared = _spared_bytes(left_bytes() or 0)
+    def __init__(self, held: int) -> None:
+        self._before, self._held = resident_bytes(), held
 
     def shortage(self) -> str:
         """What the work took and left, if it must stop now; empty if it may go on.
 
         Work that has taken little may go on: other processes use the memory then.
         """
-        taken = resident_bytes() - self._before
+        now = resident_bytes()
+        taken = min(now, now - self._before + self._held)
         left = left_bytes() if taken >= LARGE_BYTES else None
-        if left is None or left >= self._spared:
+        if left is None or left >= (reserve := reserve_bytes()):
             return ""
-        return f"{size_text(self._spared)} of the host's memory (took {size_text(taken)} and left {size_text(left)})"
+        return f"{size_text(reserve)} of the host's memory (took {size_text(taken)} and left {size_text(left)})"
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:

@@ -167,7 +167,7 @@ class Execution:
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(job.instruments, self._facts)
-        self._guard = MemoryGuard() if self._is_large else None
+        self._guard: MemoryGuard | None = None
         seconds = launch.limits.seconds
         self._deadline = time.monotonic() + seconds if seconds is not None else None
 
@@ -226,9 +226,10 @@ class Execution:
     def _is_large(self) -> bool:
         """Whether it may take so much of the host's memory that its threads must often look whether they may go on."""
         layout = self.job.ready.translation.layout
-        taken = layout.module_bytes + layout.local_bytes * self.threads * self._blocks_at_once
-        if self.job.instruments:
-            taken += self.placed.memory.used_bytes * _OBSERVED_BYTES
+        records = self.warps * self.job.ready.translation.warp_bytes
+        of_block = layout.local_bytes * self.threads + self.job.shared_bytes + records
+        of_byte = 1 + _OBSERVED_BYTES if self.job.instruments else 1
+        taken = self._blocks_at_once * of_block + self.placed.memory.used_bytes * of_byte
         return taken > _LARGE_BYTES
 
     def _run_crew(self, shift: Shift, workers: int, interrupt: HeldBack) -> None:
@@ -252,8 +253,9 @@ class Execution:
             raise
 
     def _look_at_memory(self) -> None:
-        """Stop the launch if it has used up the host's memory."""
-        if self._guard is not None and (shortage := self._guard.shortage()):
+        """Stop the launch if it has used up the host's memory. A short launch ends before the first look."""
+        self._guard = self._guard or MemoryGuard(self.placed.memory.allocated_bytes)
+        if shortage := self._guard.shortage():
             remedy = "use less global or local memory, or fewer blocks that wait for each other"
             self._fail(OutOfMemoryError(f"{self.launch.name}: a launch must leave {shortage}; {remedy}"))
 

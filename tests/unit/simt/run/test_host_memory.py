@@ -33,6 +33,7 @@ def fake_room(monkeypatch: pytest.MonkeyPatch, room_bytes: int) -> None:
         return max(0, room_bytes - (host_memory.resident_bytes() - before))
 
     monkeypatch.setattr(host_memory, "available_bytes", left)
+    monkeypatch.setattr(host_memory, "reserve_bytes", lambda: room_bytes // 8)
 
 
 #: The most that is accepted, and one element more with what the error says.
@@ -142,3 +143,28 @@ def test_a_launch_that_uses_up_the_host_is_stopped(monkeypatch: pytest.MonkeyPat
     with pytest.raises(OutOfMemoryError, match=r"waiting: a launch must leave .* of the host's memory .*; use less"):
         launch(program, 256, 32, (np.zeros(4, np.uint64),), limits=limits)
     assert tw.simt.launch(program, 1, 32, (np.zeros(4, np.uint64),)).seconds < 60
+
+
+FILLING = """
+extern "C" __global__ void filling(char *p, long bytes) {
+    for (long i = blockIdx.x * 4096L; i < bytes; i += gridDim.x * 4096L) {
+        p[i] = 1;
+        for (volatile int wait = 0; wait < 200; wait++) {}
+    }
+    for (volatile int wait = 0; wait < 2000000; wait++) {}
+}
+"""
+
+
+def test_launches_that_use_up_the_host_together_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each writes 16 MiB of global memory, without instruments: 3 leave the host too little."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
+    program, memory = Program.from_cuda(FILLING, "filling"), Memory()
+    parts = [np.uint64(memory.allocate(16 * MIB)) for _ in range(3)]
+    launch(program, 1, 32, (parts[0], np.int64(0)), memory=memory)
+    fake_room(monkeypatch, 48 * MIB)
+    monkeypatch.setattr(host_memory, "LARGE_BYTES", 8 * MIB)
+    with pytest.raises(OutOfMemoryError, match=r"filling: a launch must leave 6 MiB of the host's memory"):
+        for part in parts:
+            launch(program, 1, 32, (part, np.int64(16 * MIB)), memory=memory, limits=Limits(seconds=60))
+    assert memory.view(int(parts[1]), 1)[0] == 1
