@@ -18,7 +18,7 @@ from tilewright.drivers.ended import advice
 from tilewright.drivers.host import Host, Registered
 from tilewright.drivers.left_out import LeftOut
 from tilewright.drivers.outstanding import Outstanding
-from tilewright.errors import DeviceError, LaunchError
+from tilewright.errors import DeviceError, LaunchError, OutOfMemoryError
 from tilewright.machine.sizes import size_text
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
@@ -131,7 +131,7 @@ class SimulatedGpu:
     launches : int
             Number of launches so far.
     process : int or None
-            The process that initialised the driver; None before that.
+            The process that initialised the driver.
     closed : bool
             Whether its program has ended.
     started_by : object
@@ -289,12 +289,15 @@ class SimulatedGpu:
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         self._free_given_up()
+        address = 0
         try:
             address = self.memory.allocate(size_bytes)
-        except LaunchError as error:
+            for observer in self.observers:
+                observer.allocated(address, size_bytes)
+        except (LaunchError, OutOfMemoryError) as error:
+            if address:
+                self.memory.free(address)
             raise DriverError("CUDA_ERROR_OUT_OF_MEMORY", str(error)) from error
-        for observer in self.observers:
-            observer.allocated(address, size_bytes)
         if host_visible:
             self.host_visible[address] = size_bytes
         return address
@@ -302,9 +305,7 @@ class SimulatedGpu:
     def free(self, address: int) -> None:
         """Free device memory now, or at the end of the current driver call; never wait.
 
-        Python may collect an array at any point of any thread: while this thread iterates over the allocations, or on a
-        thread that runs a kernel for another thread that holds the lock. The check here is a single, atomic step in
-        Python.
+        Python may collect an array at any point of any thread, so the check is a single, atomic step in Python.
         """
         if not self.memory.begins(address) or self._given_up.count(address):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")

@@ -29,6 +29,10 @@ _MAIN = "import json, sys; sys.path += json.loads(sys.argv[1]); from tilewright.
 class KilledError(ChildProcessError):
     """A signal ended the process."""
 
+    def __init__(self, number: int) -> None:
+        super().__init__(f"signal {number} ended the compiler's process early")
+        self.signal = number  #: SIGKILL is mostly the host's way to get memory back.
+
 
 def compiled_apart(
     compiler: Compiler,
@@ -60,7 +64,7 @@ def compiled_apart(
     finally:
         _running().end(process)
     if process.returncode < 0:
-        raise KilledError(f"signal {-process.returncode} ended the compiler's process early")
+        raise KilledError(-process.returncode)
     if process.returncode or not code:
         raise ChildProcessError(f"the compiler's process ended early, with status {process.returncode}")
     return code

@@ -11,6 +11,7 @@ import pytest
 from numba import cuda
 
 import tilewright as tw
+from tilewright.errors import OutOfMemoryError
 from tilewright.instruments import Mix
 from tilewright.simt import Run
 from tilewright.simt.events import Instrument
@@ -102,3 +103,14 @@ def test_memory_that_both_sides_write_has_an_event_before_each_launch() -> None:
     at = diary.lines.index(("launching", 0))
     assert ("wrote", address, 256) in diary.lines[:at]
     assert shared.tolist() == [2.0] * 32
+
+
+def test_memory_that_an_observer_has_no_room_for_is_not_allocated() -> None:
+    class Full(Observer):
+        def allocated(self, address: int, size_bytes: int) -> None:
+            raise OutOfMemoryError("no room")
+
+    with tw.simulated_gpu("h100", observers=[Full()]) as gpu:
+        with pytest.raises(cuda.cudadrv.driver.CudaAPIError, match="CUDA_ERROR_OUT_OF_MEMORY"):
+            cuda.to_device(np.zeros(100))
+        assert gpu.memory.allocated_bytes == 0

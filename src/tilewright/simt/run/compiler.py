@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -145,7 +146,8 @@ class Host(Compiler):
             try:
                 return compiled_apart(self, ir, handlers, (symbol,), effort=effort, nice=0)
             except KilledError as error:
-                raise CompileError(f"the kernel is too long for this host's memory ({error}); unroll less") from error
+                why = "needs more than this host's memory" if error.signal == signal.SIGKILL else "ended the compiler"
+                raise CompileError(f"the kernel {why} ({error}); unroll less") from error
             except ChildProcessError:  # LLVM refused it: here it says why
                 pass
         try:

@@ -8,6 +8,7 @@ import importlib.util
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -249,12 +250,20 @@ def consumed(made: Any) -> SimpleNamespace:
     return SimpleNamespace(strides=found.strides, device=found.device_id, held=found, described=described)
 
 
+@pytest.fixture
+def fresh_libraries() -> Iterator[None]:
+    """What was found of types of arrays is forgotten before the test and after it."""
+    arrays._library.cache_clear()
+    yield
+    arrays._library.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_libraries")
 @pytest.mark.parametrize("of", [Foreign, ByDlpack])
 def test_a_product_of_jax_s_arrays_is_jax_s(gpu: Any, of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in: JAX for the CPU makes no arrays on a GPU. Calls past the rules do as the first does."""
     types = (Foreign, ByDlpack)
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(Array=types, dlpack=SimpleNamespace(from_dlpack=consumed)))
-    arrays._library.cache_clear()
     a, b = drawn(20, 30), drawn(30, 9)
     expected = np.asarray(tw.matmul(a, b))
     x, y = of(cuda.to_device(a)), of(cuda.to_device(b))
@@ -274,7 +283,6 @@ def test_a_product_of_jax_s_arrays_is_jax_s(gpu: Any, of: Any, monkeypatch: pyte
         with pytest.raises(ArgumentTypeError, match=r"`out` must be an array that may be written \(got JAX's"):
             tw.matmul(x, y, kept)
     assert gpu.launches == before
-    arrays._library.cache_clear()
 
 
 class OfTheHost:
