@@ -15,9 +15,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numba import cuda
@@ -80,15 +81,13 @@ def no_device() -> Iterator[None]:
     """Launches and calls for memory that do nothing."""
     dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
     driver: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
-    launch, memory = dispatcher.launch, driver.cuMemAllocAsync(1, 0)
-    dispatcher.launch = lambda *given: None
-    driver.cuMemAllocAsync = lambda *given: memory
-    for name in ("cuMemFreeAsync", "cuMemsetD8Async", "cuMemsetD32Async"):
-        setattr(driver, name, lambda *given: memory[:1])
-    try:
+    memory = driver.cuMemAllocAsync(1, 0)
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(dispatcher, "launch", lambda *given: None))
+        stack.enter_context(patch.object(driver, "cuMemAllocAsync", lambda *given: memory))
+        for name in ("cuMemFreeAsync", "cuMemsetD8Async", "cuMemsetD32Async"):
+            stack.enter_context(patch.object(driver, name, lambda *given: memory[:1]))
         yield
-    finally:
-        dispatcher.launch = launch
 
 
 def main() -> None:

@@ -28,7 +28,6 @@ Shape = tuple[int, ...]
 #: middle of 2^50 bytes, since arrays with negative strides reach below their addresses.
 _STARTS = tuple((2 * place + 1) << 49 for place in range(1, 13))
 WORK, OPERANDS, RESULT, EPILOGUE = _STARTS[0], _STARTS[1:3], _STARTS[3], _STARTS[4:]
-_word = np.uint64
 #: Alignment of arrays in the launches' memory; tensor maps and vectors need less.
 _ALIGN = 256
 
@@ -129,7 +128,7 @@ def _put_in(one: Launch, at: tuple[int, ...]) -> list[Any]:
     words = one.words.copy()
     for place, operand, offset, is_map in one.slots:
         address = at[operand] + offset
-        words[place] = words[place].encoded(address) if is_map else _word(address)
+        words[place] = words[place].encoded(address) if is_map else np.uint64(address)
     return words
 
 
