@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -47,6 +49,12 @@ class Spread:
 
     def _written(self, scale: float, form: str) -> list[str]:
         return [format(value * scale, form) for value in (self.median, self.least, self.most)]
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it waited for: long kernels are compiled in one apart."""
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + others.ru_utime + others.ru_stime
 
 
 def arguments(text: str, *, optimised: bool = True) -> argparse.ArgumentParser:
