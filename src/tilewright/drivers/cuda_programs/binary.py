@@ -9,7 +9,8 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.drivers.cuda_programs import closed, fatbin
+from tilewright.drivers import closed
+from tilewright.drivers.cuda_programs import fatbin
 from tilewright.drivers.target import NoProgramError
 from tilewright.errors import CompileError
 

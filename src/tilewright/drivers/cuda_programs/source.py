@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilewright.drivers.cuda_programs import closed
+from tilewright.drivers import closed
 from tilewright.drivers.cuda_programs.library import Library, compiler
 from tilewright.errors import CompileError
 from tilewright.machine.gpu import Gpu

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tilewright.drivers import closed
 from tilewright.drivers.cupy_cuda.random_numbers import HostGenerators
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.kernel_sources import at_its_lines
@@ -30,11 +31,6 @@ _MACHINE_CODE = {
     "cupy.cuda.cub": (
         "device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv",
     ),
-}  # fmt: skip
-#: The vendor's libraries that CuPy has modules for, by module.
-_CLOSED = {
-    "cublas": "cuBLAS", "cusolver": "cuSOLVER", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt",
-    "cutensor": "cuTENSOR", "nccl": "NCCL", "cufft": "cuFFT",
 }  # fmt: skip
 _OLDEST_BUILD = 12000
 
@@ -83,9 +79,9 @@ def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Calla
     def library(name: str) -> Any:
         if name == "curand":
             return numbers
-        if name in _CLOSED:
+        if library_name := closed.LIBRARIES.get(name):
             raise ImportError(
-                f"{_CLOSED[name]} is machine code for GPUs, but the simulated GPU runs PTX; use your own kernels, or "
+                f"{library_name} is machine code for GPUs, but the simulated GPU runs PTX; use your own kernels, or "
                 "work on the host (`cupy.asnumpy`)"
             )
         return original(name)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-#: How names of headers, files and functions begin, with the libraries' names.
-_LIBRARIES = {
-    "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND", "cusparse": "cuSPARSE",
+#: How names of headers, files, functions and CuPy's modules begin, with the libraries' names; a longer one is first.
+LIBRARIES = {
+    "cublas": "cuBLAS", "cudnn": "cuDNN", "cufft": "cuFFT", "curand": "cuRAND",
+    "cusparselt": "cuSPARSELt", "cusparse": "cuSPARSE",
     "cusolver": "cuSOLVER", "npp": "NPP", "nccl": "NCCL", "nvjpeg": "nvJPEG", "cutensor": "cuTENSOR",
 }  # fmt: skip
-_FILE = re.compile(rb"lib(?:" + "|".join(_LIBRARIES).encode() + rb")\w*\.so[.\d]*")
+_FILE = re.compile(rb"lib(?:" + "|".join(LIBRARIES).encode() + rb")\w*\.so[.\d]*")
 
 
 def refusal(name: str) -> str | None:
@@ -20,7 +21,7 @@ def refusal(name: str) -> str | None:
     """
     name = name.rpartition("/")[2]
     start = name.removeprefix("-l").removeprefix("lib")
-    found = next((library for key, library in _LIBRARIES.items() if start.startswith(key)), None)
+    found = next((library for key, library in LIBRARIES.items() if start.startswith(key)), None)
     return found and f"{name}, of {found}, a library in machine code, which no simulated GPU runs"
 
 
