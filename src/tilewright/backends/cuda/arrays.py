@@ -363,13 +363,17 @@ def of_jax(value: Any) -> bool:
 def library_of(value: Any) -> Library | None:
     """The library of an array; None if it is not in the table."""
     kind: Any = type(value)
-    return _library(kind)
+    try:
+        return _library(kind)
+    except LookupError:
+        return None
 
 
 @functools.lru_cache(maxsize=64)  # for speed: every product comes here
-def _library(kind: Any) -> Library | None:
+def _library(kind: Any) -> Library:
+    """Raises LookupError: none. That is not kept, for a library may be imported later."""
     for row in LIBRARIES:
         module = sys.modules.get(row.name)
         if module is not None and issubclass(kind, getattr(module, row.type, ())):
             return row
-    return None
+    raise LookupError

@@ -76,9 +76,11 @@ def capsule(owner: Any, address: int, device: tuple[int, int], shape: Shape, kin
     return _new(ctypes.addressof(made), _NAME, ctypes.cast(_DESTRUCTOR, ctypes.c_void_p).value)
 
 
-def _freed(device: Any, driver: Any, address: int) -> None:
-    device.set_current()  # a consumer may drop the memory on a thread of its own
+def _free(driver: Any, context: Any, address: int) -> None:
+    """Free memory on a consumer's thread, whose own context stays current."""
+    driver.cuCtxPushCurrent(context)
     driver.cuMemFree(address)
+    driver.cuCtxPopCurrent()
 
 
 class Owned:
@@ -93,7 +95,8 @@ class Owned:
         self.shape, self.kind, self.dtype = shape, kind, kind.name
         self._address = int(current.check(driver.cuMemAlloc(size), "taking memory")) if size else 0
         if size:
-            weakref.finalize(self, _freed, current.names().Device(), driver, self._address).atexit = False
+            context = current.check(driver.cuCtxGetCurrent(), "asking for the context")
+            weakref.finalize(self, _free, driver, context, self._address).atexit = False
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -285,6 +285,34 @@ def test_a_product_of_jax_s_arrays_is_jax_s(gpu: Any, of: Any, monkeypatch: pyte
     assert gpu.launches == before
 
 
+@pytest.mark.usefixtures("fresh_libraries")
+def test_the_library_of_arrays_that_were_seen_before_it(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = Foreign(cuda.to_device(drawn(3, 4)))
+    assert arrays.library_of(x) is None
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(Array=Foreign))
+    found = arrays.library_of(x)
+    assert found is not None and found.name == "jax"
+
+
+def test_memory_of_a_result_is_freed_on_any_thread(gpu: Any) -> None:
+    """The thread's context, here none, stays as it was."""
+    from tilewright.backends.cuda import current
+
+    cuda.current_context()
+    before = gpu.memory.allocated_bytes
+    held = [owned.Owned((8, 8), np.dtype("f4"))]
+    assert gpu.memory.allocated_bytes > before
+
+    def drop() -> int:
+        held.clear()
+        gc.collect()
+        return int(current.driver().cuCtxGetCurrent()[1])
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(drop).result() == 0
+    assert gpu.memory.allocated_bytes == before
+
+
 class OfTheHost:
     """The host's memory as a product's is handed over."""
 
