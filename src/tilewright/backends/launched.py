@@ -64,7 +64,7 @@ class LaunchedProducts:
         """Plan the launch of one matrix: `parts` are blocks, `threads` those of a block, `buffer_bytes` its arrays."""
         m, n, k = (max(extent, 1) for extent in (*arrays.out[-2:], arrays.a[-1]))
         found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides)
-        record, name = found.best.record, found.best.dtype
+        record, name, made = found.best.record, found.best.dtype, found.best.made
         rows, bound = ranking.rows_of(record, m), found.ranking[0].bound
         shape, size = record.launch_rule(rows, n, k), element(name).bytes
         return Planned(
@@ -74,9 +74,10 @@ class LaunchedProducts:
             tile=record.tile,
             parts=math.prod(shape.grid) * -(-m // rows),
             threads=math.prod(shape.block),
-            buffer_bytes=(rows * k + k * n) * size + rows * n * element(element(name).product).bytes,
+            buffer_bytes=(rows * k + k * n) * size + rows * n * element(made).bytes,
             flops=2 * math.prod(arrays.out) * arrays.a[-1],
-            text=f"{record.name}: {record.title}, blocks of {record.tile[0]} x {record.tile[1]} in {name}",
+            text=f"{record.name}: {record.title}, blocks of {record.tile[0]} x {record.tile[1]} in {name}"
+            + (f", C in {made}" if made != element(name).product else ""),
             bound=bound,
             ranking=found.ranking,
         )
@@ -91,8 +92,7 @@ class LaunchedProducts:
             return
         best = self._chosen(kind, m, n, k, a.strides, b.strides).best
         record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
-        made = element(element(best.dtype).product).numpy if kind.finish is None else as_numpy(kind.out)
-        program = record.program(best.dtype, self.cc, finish=kind.finish, algebra=kind.algebra)
+        made, program = as_numpy(best.made), best.program(self.cc, kind.algebra)
         left, right = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
         for i in np.ndindex(batch):
             x, y = (
@@ -133,8 +133,7 @@ class LaunchedProducts:
             one = found.candidates[at]
             x, y = (_read(x, name, by_columns, element(one.dtype).numpy) for x, name, by_columns in zip(
                 (a, b), (kind.a, kind.b), one.record.columns, strict=True))  # fmt: skip
-            made = element(element(one.dtype).product).numpy
-            return resident(one.record, one.record.program(one.dtype, self.cc), x, y, made)
+            return resident(one.record, one.program(self.cc), x, y, as_numpy(one.made))
 
         asked = winners.key(self._identity, kind, *extents)
         return Choices(asked, found.ranking, prepare if resident else None, quick.forget, found.candidates)

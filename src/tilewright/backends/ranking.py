@@ -12,6 +12,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewright.backends.protocol import Ranked
 from tilewright.errors import DeviceError
@@ -20,9 +21,14 @@ from tilewright.kernels.record import Record
 from tilewright.machine import Gpu, launch_limits
 from tilewright.machine.gpu import WARP_LANES
 from tilewright.machine.timing import Timing, timing
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.bounds import Bound
-from tilewright.problem.dtypes import dtype, element
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Expression, identity
 from tilewright.problem.kind import Kind
+
+if TYPE_CHECKING:
+    from tilewright.programs.program import Program
 
 #: The error bound that an order of summation allows; an order that is not here allows only the canonical bits.
 ALLOWED = {"tf32x3": Bound(1, 64), "fast": Bound(math.inf, math.inf)}
@@ -43,6 +49,18 @@ class Candidate:
     record: Record
     dtype: str
     operations: int = 1  #: Operations of a step of its sums; a multiply-add is one.
+    #: What the kernel makes of its sums: the kind's finish, or a conversion to C's dtype; None if it writes a C of its
+    #: own dtype.
+    finish: Expression | None = None
+
+    @property
+    def made(self) -> str:
+        """The dtype of C that the kernel writes."""
+        return element(self.dtype).product if self.finish is None else self.finish.dtype
+
+    def program(self, cc: tuple[int, int], algebra: Semiring | None = None) -> Program:
+        """Compile the kernel for a compute capability, as :meth:`Record.program`."""
+        return self.record.program(self.dtype, cc, finish=self.finish, algebra=algebra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,34 +158,43 @@ def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
     for record in reversed(catalogue.records()):
         if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
             continue
-        name = _taken(record, kind)
-        if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):
-            found.append(Candidate(record, name, 1 if kind.algebra is None else kind.algebra.cost))
+        one = _candidate(record, kind)
+        if one is not None and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):
+            found.append(one)
     return tuple(found)
 
 
-def _taken(record: Record, kind: Kind) -> str:
-    """The dtype in which a kernel takes operands of a kind; "" if it does not take them.
+def _candidate(record: Record, kind: Kind) -> Candidate | None:
+    """A kernel for operands of a kind; None if it does not take them.
 
-    This is the operands' own dtype if the kernel's sums are those of the kind, and its C where nothing follows the
-    sums. Else it is the dtype of the sums, to which operands are converted; only canonical kernels give the same sums
-    then.
+    It takes operands in their own dtype if its sums are those of the kind. Else they are converted to the dtype of the
+    sums; only canonical kernels give the same sums then.
     """
     if record.algebras:
         fits = kind.algebra is not None and kind.finish is None and record.has(kind.algebra)
-        return kind.a if fits and kind[:4] == (kind.a,) * 4 and kind.a in record.dtypes else ""
+        own = fits and kind[:4] == (kind.a,) * 4 and kind.a in record.dtypes
+        return Candidate(record, kind.a) if own else None
     asked = {"algebra": kind.algebra, "epilogue": kind.finish}
     if not {name for name, given in asked.items() if given is not None}.issubset(record.takes):
-        return ""
+        return None
+    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes and _right(record.sums(kind.a), kind):
+        if kind.finish is not None or element(kind.a).product == kind.out:
+            return Candidate(record, kind.a, finish=kind.finish)
+        if "epilogue" in record.takes:
+            return Candidate(record, kind.a, finish=identity(record.sums(kind.a), kind.out))
     total = summed(kind)
-    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes:
-        plain, sums = kind.finish is None, record.sums(kind.a)
-        # C's bits of integers are the same for wider sums.
-        same = sums == total or (plain and not dtype(sums).is_float and not dtype(total).is_float)
-        if same and (not plain or dtype(kind.a).product == kind.out):
-            return kind.a
     exact = kind.finish is None or record.sums(total) == total
-    return total if record.bound is None and total in record.dtypes and exact else ""
+    if record.bound is None and total in record.dtypes and exact:
+        return Candidate(record, total, 1 if kind.algebra is None else kind.algebra.cost, kind.finish)
+    return None
+
+
+def _right(sums: str, kind: Kind) -> bool:
+    """Whether C is the same from sums in another dtype: integers are, if C has no more bits and nothing precedes it."""
+    if sums == kind.accumulator:
+        return True
+    integers = not any(element(name).is_float for name in (sums, kind.accumulator, kind.out))
+    return kind.finish is None and integers and element(kind.out).bytes <= element(sums).bytes
 
 
 def lacks_bits(kind: Kind, cc: tuple[int, int]) -> str:
@@ -212,8 +239,8 @@ def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
     clocks = full * max(resident * working, alone) + (max(rest * working, alone) if rest else 0)
     limiter = "latency" if each * working < clocks / 2 else unit
     seconds = clocks / (gpu.boost_mhz * 1e6)
-    size = element(one.dtype).numpy.itemsize
-    memory = (m * k + k * n + m * n) * size / (gpu.memory_gb_per_s * 1e9)
+    size = element(one.dtype).bytes
+    memory = ((m * k + k * n) * size + m * n * element(one.made).bytes) / (gpu.memory_gb_per_s * 1e9)
     if memory > seconds:
         seconds, limiter = memory, "memory"
     if parts > 1:  # one block writes their sums and another reads them

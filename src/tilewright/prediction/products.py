@@ -26,6 +26,7 @@ from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.workload import Workload, of_profile
 from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Expression
 from tilewright.profiling import instruments, of_run, profile
 from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
@@ -47,6 +48,13 @@ class Product:
     n: int
     k: int
     dtype: str = "float32"
+    #: What the kernel makes of its sums, an expression without operands; None if C has the kernel's own dtype.
+    finish: Expression | None = None
+
+    @property
+    def made(self) -> str:
+        """Dtype of C."""
+        return element(self.dtype).product if self.finish is None else self.finish.dtype
 
     @property
     def operations(self) -> int:
@@ -90,7 +98,7 @@ def predict_product(
         raise ArgumentValueError(
             f"kernel {record.name!r} {refused or 'runs on no GPU'}; `tilewright kernels` lists what each takes"
         )
-    program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
+    program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC), finish=product.finish)
     machine_cc(program, gpu)
     if record.resident:
         return _of_first_block(record, program, product, gpu, clock_mhz, changes=changes)
@@ -152,7 +160,7 @@ def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Pr
 def _zeros(record: Record, product: Product) -> tuple[Array, Array, Array]:
     """A, B and C."""
     a, b = (np.zeros(one, element(product.dtype).numpy) for one in ((product.m, product.k), (product.k, product.n)))
-    return a, b, record.blank(product.m, product.n, product.dtype)
+    return a, b, np.zeros((product.m, product.n), element(product.made).numpy)
 
 
 def _work(seen: Profile) -> Workload:
@@ -178,7 +186,7 @@ def _scaled(
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
     """The fraction of the sectors stored to the second level that is written to memory."""
     m, n, k, given = product.m, product.n, product.k, element(product.dtype)
-    stored, result = work.l2_sectors(loads=False), m * n * element(given.product).bytes
+    stored, result = work.l2_sectors(loads=False), m * n * element(product.made).bytes
     written = written_back(gpu, (m * k + k * n) * given.bytes + result, result)
     return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
 

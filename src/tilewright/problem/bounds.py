@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.problem import narrow
-from tilewright.problem.dtypes import dtype
+from tilewright.problem.dtypes import Dtype, dtype
 
 Array = npt.NDArray[Any]
 
@@ -56,8 +56,8 @@ class Bound:
         """
         return other is not None and self.a_step <= other.a_step and self.more <= other.more
 
-    def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """The least and the largest allowed value of each element, in the dtype of products.
+    def interval(self, a: Array, b: Array, out: Dtype | None = None) -> tuple[Array, Array]:
+        """The least and the largest allowed value of each element, in C's dtype; by default that of products.
 
         Examples
         --------
@@ -74,13 +74,13 @@ class Bound:
             magnitude = sizes[0] @ sizes[1]
             steps = self.a_step * a.shape[1] + self.more
             reach = steps * (UNIT * np.where(np.isfinite(magnitude), magnitude, 0) + SMALLEST)
-            out = dtype(dtype(a.dtype).product)
+            out = out or dtype(dtype(a.dtype).product)
             return narrow.convert(exact - reach, out), narrow.convert(exact + reach, out)
 
     def outside(self, c: Array, a: Array, b: Array) -> int:
         """The number of elements outside of the bound; an element that must be NaN allows only NaN."""
-        low, high = self.interval(a, b)
-        if c.shape != low.shape or dtype(c.dtype) != dtype(low.dtype):
+        low, high = self.interval(a, b, dtype(c.dtype))
+        if c.shape != low.shape:
             return low.size
         found, low, high = (x.astype(np.float64) for x in (c, low, high))
         right = ((low <= found) & (found <= high)) | (np.isnan(found) & np.isnan(low))

@@ -73,7 +73,7 @@ def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
     """
     from tilewright.prediction.products import Product, predict_product
 
-    found = predict_product(one.record, Product(*extents, one.dtype), gpu, changes=False)
+    found = predict_product(one.record, Product(*extents, one.dtype, one.finish), gpu, changes=False)
     return Timed(one.record.name, found.seconds, found.limiter, extents)
 
 

@@ -94,15 +94,13 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
             f"them to one of {', '.join(ranking.dtypes_of_sums())}, or multiply arrays of the host"
         )
     if k == 0:  # k is 0: use the kernel that takes every algebra and every epilogue
-        best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator)
+        best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator, finish=kind.finish)
     else:
         found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns)
         identity = device.identity or winners.simulated(device.record)
         best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record).best
-    record, taken = best.record, best.dtype
-    made = element(element(taken).product).numpy if kind.finish is None else as_numpy(kind.out)
-    program = record.program(taken, device.compute_capability, finish=kind.finish, algebra=kind.algebra)
-    return Ready(record, program, taken, made, ranking.rows_of(record, m))
+    program = best.program(device.compute_capability, kind.algebra)
+    return Ready(best.record, program, best.dtype, as_numpy(best.made), ranking.rows_of(best.record, m))
 
 
 def forget() -> None:

@@ -120,6 +120,23 @@ def test_one_launch_a_matrix_and_no_memory_besides_the_result(gpu: Any) -> None:
     assert same_bits(out.copy_to_host(), tw.matmul(drawn(3, 20, 30), drawn(30, 9)))
 
 
+@pytest.mark.parametrize(("kind", "asked"), [
+    ("int8", {"dtype": "int32"}), ("float16", {"dtype": "float32", "order": "fast"}),
+])  # fmt: skip
+def test_the_kernel_writes_a_result_of_another_dtype(gpu: Any, kind: str, asked: Any) -> None:
+    a, b = drawn(70, 48, kind=kind), drawn(48, 56, kind=kind)
+    there, out = [cuda.to_device(x) for x in (a, b)], cuda.device_array((70, 56), asked["dtype"])
+    tw.matmul(*there, out, **asked)
+    launches, held = gpu.launches, gpu.memory.allocated_bytes
+    tw.matmul(*there, out, **asked)
+    assert (gpu.launches - launches, gpu.memory.allocated_bytes) == (1, held)
+    assert tw.plan(a.shape, b.shape, kind, device="cuda", **asked).kernel.tensor
+    if kind == "int8":
+        assert (out.copy_to_host() == a.astype(np.int32) @ b).all()
+    else:
+        assert catalogue.find("tensor_core").bound.outside(out.copy_to_host(), a, b) == 0
+
+
 def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     a, b = drawn(70, 40, kind="float16"), drawn(40, 50, kind="float16")
     there = cuda.to_device(a), cuda.to_device(b)
