@@ -196,6 +196,9 @@ def _in_steps(matrix: Array) -> Array:
 
 def _plain_strides(matrices: Array) -> tuple[int, int]:
     """The strides of rows and columns; those of a single row or column as if others followed."""
-    (rows, columns), (down, right) = matrices.shape[-2:], matrices.strides[-2:]
-    right = matrices.itemsize if columns == 1 else right
-    return columns * matrices.itemsize if rows == 1 and right == matrices.itemsize else down, right
+    (rows, columns), (down, right), size = matrices.shape[-2:], matrices.strides[-2:], matrices.itemsize
+    if columns == 1:
+        right = size
+    if rows == 1:  # of elements with gaps it is a column-major matrix
+        down = columns * size if right == size else size
+    return down, right

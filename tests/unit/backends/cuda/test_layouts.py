@@ -293,7 +293,9 @@ def test_boxes_of_a_single_row_or_column(shapes: tuple[Any, Any]) -> None:
     a, b = (drawn(shape, "float16", seed) for seed, shape in enumerate(shapes))
     expected = np.asarray(tw.matmul(a, b))  # sums of eighths that a half holds: exact in every order
     with tw.simulated_gpu("h100"):
-        for x, y in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
+        layouts = np.ascontiguousarray, np.asfortranarray, every_other, lambda x: x[..., ::-1].copy()[..., ::-1]
+        for lay in layouts:
+            out = cuda.to_device(np.zeros(expected.shape, "float16"))
             for _ in range(2):
-                found = tw.matmul(cuda.to_device(x), cuda.to_device(y), order="fast").copy_to_host()
+                found = tw.matmul(There(lay(a)), There(lay(b)), out, order="fast").copy_to_host()
                 assert np.array_equal(found, expected), "but for the sign of a zero"
