@@ -30,6 +30,8 @@ _AMPERE = (8, 0)
 _ADA = (8, 9)
 #: Compute capability of the GPUs with products of warpgroups, and their multiprocessors.
 _HOPPER, _RESIDENT = (9, 0), 132
+#: The same of GPUs with tensor memory.
+_BLACKWELL, _RESIDENT_THERE = (10, 0), 148
 #: Steps of k of a tile, and tiles in flight, of most kernels of tensor cores.
 _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
 
@@ -249,6 +251,21 @@ def _hopper(
     )  # fmt: skip
 
 
+def _blackwell(name: str, title: str, notes: str, columns: tuple[bool, bool] = (False, False)) -> Record:
+    """A kernel of products in tensor memory, with a ring of four stages of 128 bytes of k."""
+    rows, width, stages, line_bytes, size = 128, 256, 4, 128, 2
+    turned = ", ".join(str(one).lower() for one in columns)
+    return Record(
+        name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=_IN_ONE, cc=_BLACKWELL,
+        family=True, limits=f"within {_IN_ONE} of the exact product", notes=notes, tile=(rows, width), block=(192, 1),
+        operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
+        tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="blackwell", takes=("epilogue",),
+        # tiles, rows of sums that are turned, mbarriers, and the address of columns
+        shared_bytes=stages * (rows + width) * line_bytes + rows * 33 * 4 + (2 * stages + 4) * 8 + 8,
+        compiler=functools.partial(_cuda, "blackwell.cu", f"blackwell<TYPE, {width}, {stages}, {turned}>", family=True),
+    )  # fmt: skip
+
+
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form, takes=_ALL)
 
@@ -380,6 +397,17 @@ _RECORDS = (
         "hopper_fp8", "tensor cores by warpgroups, 8-bit floats",
         "C is float32; sums of a tile are added up by the float32 units; B by columns, since bytes must be along k",
         _BYTES, Bound.of_cut_tiles(tile=128, group=32, fraction=13), 128, columns=(False, True),
+    ),
+    _blackwell(
+        "blackwell", "tensor cores by tensor memory, warps that copy, multiply and store",
+        "persistent blocks; results of one tile are stored while the next is multiplied",
+    ),
+    *(
+        _blackwell(
+            f"blackwell_{of_a}{of_b}", f"tensor cores by tensor memory, {which} by columns",
+            "descriptors of products say so", columns=(of_a == "t", of_b == "t"),
+        )
+        for of_a, of_b, which in (("t", "n", "A"), ("n", "t", "B"), ("t", "t", "A and B"))
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -131,13 +131,14 @@ class Record:
     def program(
         self,
         dtype: str,
-        cc: tuple[int, int] = (9, 0),
+        cc: tuple[int, int] | None = None,
         *,
         finish: Expression | None = None,
         algebra: Semiring | None = None,
     ) -> Program:
         """Compile the kernel for a dtype; equal arguments give the same Program.
 
+        The compute capability is by default 9.0, or that of the only family which has the kernel's instructions.
         `finish` is an expression of the sum, in the dtype `sums(dtype)`, and of operands that `arguments` takes as
         `more`; its result has C's dtype. `algebra` is on the dtype of the sums.
 
@@ -149,6 +150,7 @@ class Record:
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
+        cc = cc or (self.cc if self.family else (9, 0))
         if refused := self.unfit(cc):
             raise ArgumentValueError(f"kernel {self.name!r} {refused}; choose another GPU")
         given = {"epilogue": finish, "algebra": None if self.algebras else algebra}

@@ -35,6 +35,8 @@ END = -1
 _IDLE = 0.1
 #: A branch back for the next of the lanes that give orders to tensor memory. A path has the orders of all at once.
 _LANES = ".U.ANY"
+#: A branch of lanes that are apart, such as that of `__syncwarp`. The lanes of a path are together.
+_APART = "BRA.DIV"
 _LEAVES = ("branch", "call", "exit", "return")
 
 
@@ -87,6 +89,8 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
         flow = opcodes.row(last.name).flow
         leaves = flow in ("exit", "return") or (flow in _LEAVES and last.target is not None)
         if flow == "branch" and last.opcode.endswith(_LANES) and last.target is not None and at[last.target] <= number:
+            leaves = False
+        if last.opcode == _APART:
             leaves = False
         if flow == "return":
             yield from ((number, at[back]) for back in _returns(code, end - 1) if back in at)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from family import gpu_of
 
 import tilewright as tw
 from tilewright import machine
@@ -206,7 +207,7 @@ def test_kernels_of_a_chain_give_the_same_bits(chain: str) -> None:
     for record in chains()[chain]:
         c, shape = np.zeros((m, n), np.float16), record.launch_rule(m, n, k)
         program = record.program("float16", record.cc)
-        gpu = "h100" if record.family else "a100"
+        gpu = gpu_of(record) if record.family else "a100"
         tw.simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
         products.append(c)
     assert all(same_bits(products[0], other) for other in products[1:])

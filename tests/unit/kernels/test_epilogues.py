@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from family import gpu_of
 
 import tilewright as tw
 from tilewright import simt
@@ -36,9 +37,9 @@ def product(record: Record, a: Array, b: Array, finish: Expression, *more: Array
     """A record's product of two operands, with an epilogue; unwritten elements stay recognisable."""
     c = np.full((a.shape[-2], b.shape[-1]), 77, np.dtype(finish.dtype))
     shape = record.launch_rule(*c.shape, a.shape[-1])
-    program = record.program(a.dtype.name, record.cc if record.family else (9, 0), finish=finish)
+    program = record.program(a.dtype.name, finish=finish)
     given = record.arguments(a, b, c, [np.broadcast_to(x, c.shape) for x in more])
-    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes)
+    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes, gpu=gpu_of(record))
     return c
 
 

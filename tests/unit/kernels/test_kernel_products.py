@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from family import gpu_of
 
 from tilewright import simt
 from tilewright.errors import TilewrightError
@@ -21,7 +22,8 @@ def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarra
     c = record.blank(a.shape[0], b.shape[1], a.dtype.name)
     c[:] = 77
     shape = record.launch_rule(*c.shape, a.shape[1])
-    simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
+    program, given = record.program(a.dtype.name), record.arguments(a, b, c)
+    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes, gpu=gpu_of(record))
     return c
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from family import gpu_of
 
 import tilewright as tw
 from tilewright import simt
@@ -30,6 +31,7 @@ VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
 LATER = {
     "stream_k", "batched", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_stores",
+    "blackwell_tn", "blackwell_nt", "blackwell_tt",
 }  # fmt: skip
 CASES = [
     pytest.param(
@@ -42,7 +44,7 @@ CASES = [
 #: in the product: one of them is for the volume tests.
 ALIKE = (
     "tensor_core-bfloat16", "split_k-bfloat16", "tensor_core_fp8-float8_e5m2", "tensor_core_tf32x3-float32",
-    "hopper-bfloat16",
+    "hopper-bfloat16", "blackwell-bfloat16",
 )  # fmt: skip
 PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in ALIKE else case.marks) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
@@ -57,10 +59,11 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def product(record: Record, a: np.ndarray, b: np.ndarray, gpu: str = "h100") -> np.ndarray:
+def product(record: Record, a: np.ndarray, b: np.ndarray, gpu: str = "") -> np.ndarray:
     """A record's product of two operands; unwritten elements stay recognisable."""
     c = record.blank(a.shape[0], b.shape[1], a.dtype.name)
     c[...] = 77
+    gpu = gpu or gpu_of(record)
     shape = record.launch_rule(*c.shape, a.shape[1])
     program = record.program(a.dtype.name, tw.machine.gpu(gpu).compute_capability)
     simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
@@ -107,7 +110,8 @@ def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: s
             (x, _), (y, _), (c, around) = placed
             shape = record.launch_rule(m, n, k)
             given = arguments(record, (x, y, c), (m, n, k, k + gap, n + gap, n + gap))
-            simt.launch(record.program(dtype), shape.grid, shape.block, given, shape.shared_bytes)
+            program, gpu = record.program(dtype), gpu_of(record)
+            simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes, gpu=gpu)
             assert same_bits(np.ascontiguousarray(c.to_host()[:, :n]), expected), (offset, gap)
             assert (around.to_host() == 77).sum() >= offset + m * gap + 8
 
@@ -176,13 +180,15 @@ def test_tiles_of_one_order_have_the_same_bits(
 def test_nothing_is_found(record: Record, dtype: str, shape: tuple[int, int, int]) -> None:
     a, b = operands(*shape, dtype)
     launch, given = record.launch_rule(*shape), record.arguments(a, b, record.blank(*shape[:2], dtype))
-    assert tw.check(record.program(dtype), launch.grid, launch.block, given, shared_bytes=launch.shared_bytes) == ()
+    options = {"shared_bytes": launch.shared_bytes, "gpu": gpu_of(record)}
+    assert tw.check(record.program(dtype), launch.grid, launch.block, given, **options) == ()
 
 
 def profiled(record: Record, dtype: str, m: int, n: int, k: int) -> Profile:
     a, b = operands(m, n, k, dtype)
     launch, given = record.launch_rule(m, n, k), record.arguments(a, b, record.blank(m, n, dtype))
-    return tw.profile(record.program(dtype), launch.grid, launch.block, given, shared_bytes=launch.shared_bytes)
+    options = {"shared_bytes": launch.shared_bytes, "gpu": gpu_of(record)}
+    return tw.profile(record.program(dtype), launch.grid, launch.block, given, **options)
 
 
 #: How kernels that pack their tiles read them; the others do by asynchronous copies.
@@ -238,7 +244,7 @@ def test_the_assembler_keeps_all_in_registers(record: Record, dtype: str, cc: tu
     assert f".target sm_{cc[0]}{cc[1]}{'a' * record.family}\n" in program.ptx
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
     assert 2 * resources.shared_bytes <= 100 * 1024  # two blocks fit the smallest multiprocessor of these
-    assert resources.shared_bytes + record.shared_bytes <= tw.machine.gpu("h100").shared_per_block_optin_bytes
+    assert resources.shared_bytes + record.shared_bytes <= tw.machine.gpu(gpu_of(record)).shared_per_block_optin_bytes
 
 
 def test_three_products_are_as_good_as_float32_and_one_is_not() -> None:
@@ -413,7 +419,7 @@ def test_turned_tiles_are_read_without_conflicts_or_a_copy(name: str, by_columns
     a, b = (np.asfortranarray(x) if of else x for x, of in zip(operands(m, n, k, dtype), by_columns, strict=True))
     launch, given = record.launch_rule(m, n, k), record.arguments(a, b, record.blank(m, n, dtype))
     assert all(np.shares_memory(x, getattr(y, "array", y)) for x, y in zip((a, b), given, strict=False))
-    program, more = record.program(dtype), {"shared_bytes": launch.shared_bytes}
+    program, more = record.program(dtype), {"shared_bytes": launch.shared_bytes, "gpu": gpu_of(record)}
     assert tw.check(program, launch.grid, launch.block, given, **more) == ()
     seen = tw.profile(program, launch.grid, launch.block, given, **more).totals
     assert seen.in_shared.excess_wavefronts == 0
@@ -460,7 +466,7 @@ EXPONENTS = [(-3, 3), (-14, 7), (-24, 15), (-60, 60), (-126, 0)]
 @pytest.mark.parametrize(("record", "dtype"), [case for case in CASES if case.values[0].bound])  # type: ignore[attr-defined]
 def test_every_generation_s_sums_are_within_the_bound(record: Record, dtype: str) -> None:
     random, of_gpus, most_of_dtype = np.random.default_rng(5), [], element(dtype).largest
-    gpus = ("h100",) if record.family else ("a100" if record.cc < (8, 9) else "l40s", "h100", "b200")
+    gpus = (gpu_of(record),) if record.family else ("a100" if record.cc < (8, 9) else "l40s", "h100", "b200")
     for least, most in EXPONENTS:
         a, b = (
             (random.choice([-1, 1], s) * random.uniform(1, 2, s) * np.exp2(random.integers(least, most, s)))

@@ -57,6 +57,15 @@ def test_loops_turn_as_often_as_counted() -> None:
     assert found == [*[0, *[1, 2] * 3, 3, 4] * 4, 5, 6]
 
 
+def test_lanes_of_a_path_are_together() -> None:
+    """`__syncwarp` has a branch for lanes that are apart, to a place behind the kernel's end."""
+    code = (
+        one("FFMA", 1), one("BRA.DIV", 2, target=5), one("FFMA", 2), one("BRA", 12, guard="@P0", target=0), one("EXIT"),
+        one("WARPSYNC", 2), one("BRA", 2, target=2), one("EXIT"),
+    )  # fmt: skip
+    assert path(code, {1: 3, 2: 3, 12: 3}) == [*[0, 1, 2, 3] * 3, 4]
+
+
 def test_fractional_turns_are_distributed() -> None:
     found = path(NESTED, {1: 4, 2: 10, 3: 1, 12: 10, 13: 4, 14: 4})
     assert found.count(1) == 10

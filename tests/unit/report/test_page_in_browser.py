@@ -10,6 +10,7 @@ from typing import Any
 import browser
 import fakes
 import pytest
+from family import gpu_of
 
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 if browser.found() is None:
@@ -169,7 +170,7 @@ def test_of_many_steps_those_around_the_current_one_are_named(shown: browser.Pag
 )
 def test_every_kernel_has_a_page(shown: browser.Page, tmp_path: Path, record: Record) -> None:
     path = tmp_path / "page.html"
-    seen = watch(record, *usual_extents(record), record.dtypes[0], machine.gpu("h100"))
+    seen = watch(record, *usual_extents(record), record.dtypes[0], machine.gpu(gpu_of(record)))
     path.write_text(page.document(record.name, "", [], [partition.part(seen), lanes.part(seen.kept)]), encoding="utf-8")
     assert path.stat().st_size < 300_000
     for width in WIDTHS:

@@ -81,6 +81,15 @@ static __attribute__((noinline)) uint32_t tw_product_unit_mn_major(const struct 
     return tw_matrix_swizzled(m, tw_matrix_mn_major(m, unit % (beside | !beside) * each, unit / (beside | !beside)));
 }
 
+// The same of a K-major matrix, whose lines have 2 or 4 units: those of an atom's lines at one place along k follow
+// each other, since a read takes them at once.
+static __attribute__((noinline)) uint32_t tw_product_unit_k_major(const struct tw_matrix *m, uint32_t unit,
+                                                                uint32_t of_line)
+{
+    const uint32_t row = unit / TW_ATOM_LINES, line = row / of_line * TW_ATOM_LINES + unit % TW_ATOM_LINES;
+    return tw_matrix_swizzled(m, tw_matrix_k_major(m, line, row % of_line * TW_UNIT_CHUNKS));
+}
+
 // The offsets of the `part`-th 32 units of 16 bytes that a thread's product reads in shared memory, A's before B's.
 // Returns the set of lanes that have one, which is empty after the last.
 static inline uint32_t tw_product_units(const struct tw_tensor_operands *operands, uint32_t lane, uint32_t part,
@@ -100,7 +109,7 @@ static inline uint32_t tw_product_units(const struct tw_tensor_operands *operand
         if (mn_major)
             offsets[i] = tw_product_unit_mn_major(&m, unit, is_b ? columns : rows);
         else
-            offsets[i] = tw_matrix_swizzled(&m, tw_matrix_k_major(&m, unit / of_line, unit % of_line * TW_UNIT_CHUNKS));
+            offsets[i] = tw_product_unit_k_major(&m, unit, of_line);
     }
     const uint32_t left = first < all ? all - first : 0;
     return left >= TW_LANES ? UINT32_MAX : (1u << left) - 1;

@@ -1,0 +1,307 @@
+// Blackwell: C = A B by products in tensor memory (tcgen05). One thread copies, one thread multiplies, and four warps
+// store. For compute capability 10.0 only (sm_100a).
+//
+// The copying thread fills a ring of STAGES tiles by TMA, swizzled by 128 bytes. Each stage has an mbarrier for "full",
+// which counts bytes, and one for "empty", at which the products that read it arrive (tcgen05.commit). Sums lie in
+// tensor memory, 128 rows by BN columns, twice: while warps store those of one tile, products add to those of the next.
+// Blocks are persistent: each takes every gridDim.x-th tile, in groups of rows, which share data in L2.
+//
+// A and B may be row-major or column-major: the instruction descriptor says whether neighbours in memory are along k,
+// or along m or n.
+//
+// A warp reads 32 rows of sums, a lane each. It turns them in shared memory, so that a store writes parts of rows,
+// whatever the address of C, and an epilogue reads its operands alike.
+
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "finish.cuh"
+
+// The tensor map that the launch makes of a matrix: 128 bytes that only copies of boxes read.
+struct alignas(64) TensorMap {
+    unsigned long long words[16];
+};
+
+constexpr int LINE = 128;       // bytes, the swizzle's width
+constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
+constexpr int GROUP = 16;       // rows of tiles in a group
+constexpr int ROWS = 128;       // of a block's tile: the lanes of tensor memory
+constexpr int STORERS = 4;      // warps that store, 32 rows each
+constexpr int PART = 32;        // columns that they store at a time
+constexpr int PITCH = PART + 1;  // of a row while it is turned: neighbouring rows lie in neighbouring banks
+
+__device__ inline void init(unsigned barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+__device__ inline void expect(unsigned barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ inline void arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Waits until the phase with this parity is complete; before the first phase, the previous one is.
+__device__ inline void wait(unsigned barrier, int parity) {
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}" ::"r"(barrier), "r"(parity)
+                 : "memory");
+}
+
+// Starts to copy the box of a tensor whose first element is [y, x]; the mbarrier counts its bytes.
+__device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+                 "[%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier)
+                 : "memory");
+}
+
+// One lane of a warp.
+__device__ inline bool elected() {
+    int found = 0;
+    asm volatile("{\n.reg .pred it;\nelect.sync _|it, 0xffffffff;\nselp.s32 %0, 1, 0, it;\n}" : "=r"(found));
+    return found;
+}
+
+// Tensor memory is used in the order of arrivals and waits: before the first, and after the second.
+__device__ inline void before_arrival() {
+    asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+
+__device__ inline void after_wait() {
+    asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
+// The columns of tensor memory, all of them: a block has the multiprocessor for itself. A warp each.
+__device__ inline void allocate(unsigned place) {
+    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 512;\n"
+                 "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::"r"(place)
+                 : "memory");
+}
+
+__device__ inline void free_columns(unsigned columns) {
+    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 512;" ::"r"(columns) : "memory");
+}
+
+// Arrives at an mbarrier when all products of this thread are complete.
+__device__ inline void commit(unsigned barrier) {
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier)
+                 : "memory");
+}
+
+// The number of an element type in the instruction descriptor.
+template <typename T>
+struct Format;
+template <>
+struct Format<__half> {
+    enum { NUMBER = 0 };
+};
+template <>
+struct Format<__nv_bfloat16> {
+    enum { NUMBER = 1 };
+};
+
+// Sums in float32 of `rows` rows and `columns` columns. An operand that is ACROSS is MN-major.
+template <typename T, bool ACROSS_A, bool ACROSS_B>
+__device__ constexpr unsigned instruction(int rows, int columns) {
+    return 1 << 4 | Format<T>::NUMBER << 7 | Format<T>::NUMBER << 10 | ACROSS_A << 15 | ACROSS_B << 16 |
+           columns / 8 << 17 | rows / 16 << 24;
+}
+
+// The descriptor of a matrix in shared memory, swizzled by 128 bytes: groups of eight lines are 1024 bytes apart, and
+// of an MN-major one the next 128 bytes of each line `leading` bytes.
+__device__ inline unsigned long long descriptor(unsigned address, unsigned leading) {
+    const unsigned long long strides = (leading >> 4) << 16 | (unsigned long long)(1024 >> 4) << 32;
+    return (address & 0x3ffff) >> 4 | strides | 1ull << 46 | 2ull << 61;
+}
+
+// Starts D = A B, or D += A B if it `adds`: 32 bytes of k.
+__device__ inline void multiply(unsigned d, unsigned long long a, unsigned long long b, unsigned shape, bool adds) {
+    asm volatile("{\n"
+                 ".reg .pred adds;\n"
+                 "setp.ne.s32 adds, %4, 0;\n"
+                 "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, adds;\n"
+                 "}" ::"r"(d), "l"(a), "l"(b), "r"(shape), "r"((int)adds)
+                 : "memory");
+}
+
+#define EIGHT(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
+#define TO_FOUR(d, i) "=f"(d[i]), "=f"(d[i + 1]), "=f"(d[i + 2]), "=f"(d[i + 3])
+#define TO_SIXTEEN(d, i) TO_FOUR(d, i), TO_FOUR(d, i + 4), TO_FOUR(d, i + 8), TO_FOUR(d, i + 12)
+// Reads PART columns of the warp's rows, and waits for them.
+__device__ inline void load_sums(float (&sums)[PART], unsigned columns) {
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " EIGHT(1) EIGHT(2)
+                 "%30, %31}, [%32];\n"
+                 "tcgen05.wait::ld.sync.aligned;"
+                 : TO_SIXTEEN(sums, 0), TO_SIXTEEN(sums, 16)
+                 : "r"(columns)
+                 : "memory");
+}
+#undef EIGHT
+#undef TO_FOUR
+#undef TO_SIXTEEN
+
+// The tiles of C, by their numbers: down a column of a group of rows, then along the group, then the next group.
+struct Tiles {
+    int rows, columns, wide;  // `wide` columns of C each
+
+    __device__ int count() const { return rows * columns; }
+
+    __device__ void corner(int i, int &top, int &left) const {
+        const int first = i / (GROUP * columns) * GROUP, height = min(GROUP, rows - first);
+        const int within = i - first * columns;
+        top = (first + within % height) * ROWS;
+        left = within / height * wide;
+    }
+};
+
+// The place in a ring, and the parity of its phase.
+template <int COUNT>
+struct Turn {
+    int at = 0, parity = 0;
+
+    __device__ void next() {
+        at = at + 1 == COUNT ? 0 : at + 1;
+        parity ^= at == 0;
+    }
+};
+
+// Where a block's shared memory has what.
+template <int BN, int STAGES>
+struct Shared {
+    enum { TILE_A = ROWS * LINE, TILE_B = BN * LINE };
+    unsigned tiles_a, tiles_b, turned, full, empty, summed, stored, place;
+
+    __device__ explicit Shared(unsigned start)
+        : tiles_a(start), tiles_b(tiles_a + STAGES * TILE_A), turned(tiles_b + STAGES * TILE_B),
+          full(turned + STORERS * 32 * PITCH * 4), empty(full + 8 * STAGES), summed(empty + 8 * STAGES),
+          stored(summed + 2 * 8), place(stored + 2 * 8) {}
+};
+
+// `ldc` is the leading dimension of C, in elements. Maps are of row-major matrices, or of a column-major one's
+// transpose.
+template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C = T,
+          typename Finish = Rounded<C>, typename... Operands>
+__global__ void __launch_bounds__(32 * (STORERS + 2), 1)
+    blackwell(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
+              int ldc, Operands... of) {
+    constexpr int BK = LINE / (int)sizeof(T);
+    constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B;
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const Shared<BN, STAGES> at((unsigned)__cvta_generic_to_shared(shared));
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            init(at.full + 8 * stage, 1);
+            init(at.empty + 8 * stage, 1);
+        }
+        for (int half = 0; half < 2; ++half) {
+            init(at.summed + 8 * half, 1);
+            init(at.stored + 8 * half, STORERS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    } else if (warp == STORERS + 1) {
+        allocate(at.place);
+        before_arrival();
+    }
+    __syncthreads();
+    after_wait();
+    unsigned columns;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(columns) : "r"(at.place) : "memory");
+
+    const Tiles tiles{(m + ROWS - 1) / ROWS, (n + BN - 1) / BN, BN};
+    const int steps = (k + BK - 1) / BK;
+    if (warp == STORERS && elected()) {  // copies
+        Turn<STAGES> stage;
+        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+            int top, left;
+            tiles.corner(tile, top, left);
+            for (int step = 0; step < steps; ++step, stage.next()) {
+                const unsigned full = at.full + 8 * stage.at;
+                wait(at.empty + 8 * stage.at, stage.parity ^ 1);
+                expect(full, at.TILE_A + at.TILE_B);
+#pragma unroll
+                for (int y = 0; y < ROWS; y += 64) {
+                    const int line = ACROSS_A ? step * BK : top + y, first = ACROSS_A ? top + y : step * BK;
+                    copy_box(at.tiles_a + stage.at * at.TILE_A + y / 64 * BOX, a, line, first, full);
+                }
+#pragma unroll
+                for (int x = 0; x < BN; x += 64) {
+                    const int line = ACROSS_B ? step * BK : left + x, first = ACROSS_B ? left + x : step * BK;
+                    copy_box(at.tiles_b + stage.at * at.TILE_B + x / 64 * BOX, b, line, first, full);
+                }
+            }
+        }
+    } else if (warp == STORERS + 1 && elected()) {  // multiplies
+        constexpr unsigned SHAPE = instruction<T, ACROSS_A, ACROSS_B>(ROWS, BN);
+        Turn<STAGES> stage;
+        Turn<2> half;
+        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x, half.next()) {
+            wait(at.stored + 8 * half.at, half.parity ^ 1);
+            after_wait();
+            for (int step = 0; step < steps; ++step, stage.next()) {
+                wait(at.full + 8 * stage.at, stage.parity);
+                after_wait();
+                const unsigned of_a = at.tiles_a + stage.at * at.TILE_A, of_b = at.tiles_b + stage.at * at.TILE_B;
+#pragma unroll
+                for (int l = 0; l < LINE; l += 32) {  // a step of k is part of a line, or some whole lines
+                    const int down = l / (int)sizeof(T) * LINE;
+                    multiply(columns + half.at * BN, descriptor(of_a + (ACROSS_A ? down : l), BOX),
+                             descriptor(of_b + (ACROSS_B ? down : l), BOX), SHAPE, step > 0 || l > 0);
+                }
+                commit(at.empty + 8 * stage.at);
+            }
+            commit(at.summed + 8 * half.at);
+        }
+    } else if (warp < STORERS) {
+        const Finish finish{of...};
+        float *turned = reinterpret_cast<float *>(shared + (at.turned - at.tiles_a)) + warp * 32 * PITCH;
+        Turn<2> half;
+        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x, half.next()) {
+            int top, left;
+            tiles.corner(tile, top, left);
+            top += 32 * warp;
+            wait(at.summed + 8 * half.at, half.parity);
+            after_wait();
+            const int inside = min(BN, n - left);
+#pragma unroll 1
+            for (int part = 0; part < inside; part += PART) {
+                float sums[PART];
+                load_sums(sums, columns + (32 * warp << 16) + half.at * BN + part);
+#pragma unroll
+                for (int x = 0; x < PART; ++x) {
+                    turned[lane * PITCH + x] = sums[x];
+                }
+                __syncwarp();
+                const int x = left + part + lane;
+#pragma unroll 8
+                for (int row = 0; row < 32; ++row) {
+                    const bool is_inside = top + row < m && x < n;
+                    const C made = finish(turned[row * PITCH + lane], top + row, x, is_inside);
+                    if (is_inside) {
+                        c[(long long)(top + row) * ldc + x] = made;
+                    }
+                }
+                __syncwarp();
+            }
+            before_arrival();
+            __syncwarp();
+            if (lane == 0) {
+                arrive(at.stored + 8 * half.at);
+            }
+        }
+    }
+    __syncwarp();
+    before_arrival();
+    __syncthreads();
+    if (warp == STORERS + 1) {
+        after_wait();
+        free_columns(columns);
+    }
+}
