@@ -32,6 +32,8 @@ from tilewright.settings import Settings
 
 #: Rooms whose sources the times of GPUs depend on.
 _SOURCES = ("kernels", "prediction")
+#: Most bytes of a file; one time has about 200.
+_MOST = 1 << 20
 _T = TypeVar("_T")
 
 
@@ -196,7 +198,7 @@ def _path(folder: Path, asked: Key) -> Path:
 def _read(path: Path, asked: Key) -> dict[str, Timed]:
     """The times of a file; none, with a warning, if it fails its check."""
     try:
-        found = _decoded(json.loads(private.read(path)), asked)
+        found = _decoded(json.loads(private.read(path, _MOST)), asked)
     except FileNotFoundError:
         return {}
     except private.ExposedError as error:

@@ -51,7 +51,10 @@ def cuMemAllocAsync(gpu: SimulatedGpu, size: int, stream: Any) -> Any:
 def cuMemFreeAsync(gpu: SimulatedGpu, pointer: Any, stream: Any) -> None:
     """Free device memory, in a stream."""
     gpu.stream(int(stream))
-    cuMemFree(gpu, pointer)
+    if _is_captured(gpu, stream) and int(pointer):  # a replay uses it
+        gpu.capturing.keep(gpu, int(pointer))
+    else:
+        cuMemFree(gpu, pointer)
 
 
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
@@ -206,7 +209,9 @@ def copy(gpu: SimulatedGpu, target: Any, source: Any, size: int, kind: int) -> N
 def copy_in(gpu: SimulatedGpu, stream: Any, target: Any, source: Any, size: int, kind: int) -> None:
     """Copy bytes in a stream; the host waits if the target is its own memory and not pinned."""
     gpu.require_context()
-    if gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
+    if _is_captured(gpu, stream):
+        gpu.capturing.steps.append(lambda: copy_in(gpu, stream, target, source, size, kind))
+    elif gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
         copy_queued(gpu, int(stream), int(target), int(source), size, kind)
 
 
@@ -225,7 +230,9 @@ def copy_queued(gpu: SimulatedGpu, stream: int, target: int, source: int, size: 
 def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int) -> None:
     """Set words on the device, in a stream."""
     gpu.require_context()
-    if gpu.host.submit(gpu, int(stream), lambda _: filled(gpu, target, word, count), "set"):
+    if _is_captured(gpu, stream):
+        gpu.capturing.steps.append(lambda: set_in(gpu, stream, target, word, count))
+    elif gpu.host.submit(gpu, int(stream), lambda _: filled(gpu, target, word, count), "set"):
         _queued(gpu, stream, "setting of bytes", None, (target, len(word) * count))
 
 
@@ -280,6 +287,11 @@ def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
         else:
             gpu.host.write(place, word * count)
     gpu.wrote(place, size)
+
+
+def _is_captured(gpu: SimulatedGpu, stream: Any) -> bool:
+    """Whether a graph gets a stream's work."""
+    return gpu.capturing is not None and gpu.capturing.stream == int(stream)
 
 
 def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: int, kind: int) -> bool:

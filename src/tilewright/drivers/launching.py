@@ -134,9 +134,10 @@ class Launcher:
             try:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.stream(handle)
-                if gpu.capturing is not None:  # Triton's captured launches do not come here
-                    raise DriverError(_CAPTURED, f"{_CAPTURED}: a graph of torch captures only launches of Triton")
                 values = packed(program.parameters, arguments)
+                if gpu.capturing is not None:
+                    self._captured(handle, noted, (stream, config, kernel, *values))
+                    return
                 facts = tuple(noted(values)) if noted else ()
                 for fact in facts:
                     gpu.refuse_ended(fact.address)
@@ -169,6 +170,22 @@ class Launcher:
             gpu.outstanding.queued(handle, task)
         if run.printed:
             self._show(run.printed)
+
+    def _captured(self, stream: int, noted: Any, given: tuple[Any, ...]) -> None:
+        """Add a launch to the graph that is captured.
+
+        Raises DriverError: it is in another stream.
+        """
+        capture = self.gpu.capturing
+        if stream != capture.stream:
+            rule = "while a graph is captured, launches must be in its stream; use that one, or launch before or after"
+            raise DriverError(_CAPTURED, f"{_CAPTURED}: {rule}")
+
+        def again() -> None:
+            self._noted.facts = noted
+            self.launch(*given)
+
+        capture.steps.append(again)
 
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; mapped host memory is synchronised before and after."""

@@ -31,6 +31,8 @@ PROGRAMS = "programs"  #: The library that CUDA programs run with.
 WINNERS = "winners"  #: What a tuner found.
 #: A folder that has only these is a cache, and may be made private.
 ROOMS = (TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS, WINNERS)
+#: Most bytes of a file that is read: the largest kernels have a few million.
+_MOST = 1 << 28
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OWN = 0o700
 #: Linux's limit.
@@ -38,7 +40,7 @@ _LINKS = 40
 
 
 class ExposedError(OSError):
-    """A file or folder that another user could have written; the message says which, and why."""
+    """A file or folder that another user could have written, or that is too large; the message says which, and why."""
 
 
 def folder(root: Path, room: str, *, make: bool = True) -> Path:
@@ -57,11 +59,11 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
     return Path(path)
 
 
-def read(path: Path) -> bytes:
-    """All bytes of a file.
+def read(path: Path, most: int = _MOST) -> bytes:
+    """All bytes of a file, `most` of them at most.
 
-    Raises ExposedError: the file belongs to another user, others may write it, or it is not a regular file; OSError: it
-    is missing, or cannot be read.
+    Raises ExposedError: the file belongs to another user, others may write it, it is larger, or it is not a regular
+    file; OSError: it is missing, or cannot be read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -75,6 +77,8 @@ def read(path: Path) -> bytes:
             raise ExposedError(f"{path.name} is not a regular file")
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
             raise ExposedError(f"another user could have written {path.name}")
+        if status.st_size > most:
+            raise ExposedError(f"{path.name} has {status.st_size:,} bytes, which none of Tilewright's files has")
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read()
     finally:

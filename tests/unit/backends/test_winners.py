@@ -144,6 +144,7 @@ def linked(path: Path) -> None:
     lambda path: path.write_bytes(b"\xff\xfe"),
     lambda path: path.write_text("[" * 100_000),
     lambda path: path.write_text("[]"),
+    lambda path: path.write_bytes(path.read_bytes().ljust(1 << 21)),
     lambda path: path.chmod(0o620),
     linked,
     spoiled(lambda found: found["key"].update(version="another's")),

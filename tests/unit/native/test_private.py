@@ -88,9 +88,16 @@ def _folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize(("plant", "said"), [(_link, "symbolic link"), (_pipe, "regular"), (_folder, "regular")])
-def test_an_entry_that_is_no_file_is_ignored(tmp_path: Path, plant: Callable[[Path], None], said: str) -> None:
-    """Nothing waits for a pipe."""
+def _large(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("plant", "said"),
+    [(_link, "symbolic link"), (_pipe, "regular"), (_folder, "regular"), (_large, "has 1,099,511,627,776 bytes")],
+)
+def test_an_entry_that_is_no_file_of_ours_is_ignored(tmp_path: Path, plant: Callable[[Path], None], said: str) -> None:
+    """Nothing waits for a pipe, and nothing reads a file that does not fit in memory."""
     plant(entry(tmp_path))
     with pytest.warns(TilewrightWarning, match=said):
         assert kept(tmp_path) is None

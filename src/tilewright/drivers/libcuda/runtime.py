@@ -141,8 +141,10 @@ def cudaFree(gpu: SimulatedGpu, address: int) -> None:
 
 
 def cudaFreeAsync(gpu: SimulatedGpu, address: int, stream: int) -> None:
-    """Free memory, in a stream."""
-    cudaFree(gpu, address)
+    """Free memory, in a stream; like :func:`cudaFree`."""
+    with suppress(EndedError):
+        gpu.refuse_ended(address)
+        allocations.cuMemFreeAsync(gpu, address, stream)
 
 
 def cudaFreeHost(gpu: SimulatedGpu, address: int) -> None:

@@ -58,8 +58,7 @@ def cuMemAllocFromPoolAsync(gpu: SimulatedGpu, size: int, pool: int, stream: int
 
 def cuMemFreeAsync(gpu: SimulatedGpu, address: int, stream: int) -> None:
     """Free device memory, in a stream."""
-    gpu.stream(stream)
-    allocations.cuMemFree(gpu, address)
+    allocations.cuMemFreeAsync(gpu, address, stream)
 
 
 def cuDeviceGetDefaultMemPool(gpu: SimulatedGpu, device: int) -> int:

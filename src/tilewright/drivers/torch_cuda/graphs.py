@@ -1,4 +1,4 @@
-"""CUDA graphs of torch: a capture records operations and launches of Triton without running them; a replay runs them.
+"""CUDA graphs of torch: a capture records operations and launches without running them; a replay runs them.
 
 Results of captured operations get memory when they are captured, with the shapes of the same operations on torch's
 device `meta`, which computes nothing. A replay copies its results there.
@@ -8,6 +8,7 @@ Source: PyTorch, "CUDA semantics", section "CUDA Graphs".
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -16,16 +17,22 @@ import torch
 from torch.utils import _pytree
 
 from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.torch_cuda.streams import Stream
-from tilewright.drivers.torch_cuda.tensors import UNSET, on_gpu
+from tilewright.drivers.torch_cuda.tensors import UNSET, free, on_gpu
 
 
 class Capture:
     """What a graph runs, in order, and the memory that it keeps."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: int) -> None:
+        self.stream = stream  #: The captured stream.
         self.steps: list[Callable[[], Any]] = []
         self._kept: list[Any] = []
+
+    def keep(self, gpu: SimulatedGpu, address: int) -> None:
+        """Free device memory when nothing can replay the graph any more."""
+        weakref.finalize(self, free, gpu, address)
 
     def refuse(self, call: str, why: str = "it needs results, which a capture does not compute") -> NoReturn:
         """Raises RuntimeError: a call cannot be captured."""
@@ -98,7 +105,7 @@ class CUDAGraph:
         gpu = current_gpu()
         if gpu.capturing is not None:
             gpu.capturing.refuse("capture_begin()", "one graph is captured at a time")
-        gpu.capturing, self._pool = Capture(), pool
+        gpu.capturing, self._pool = Capture(torch.cuda.current_stream().cuda_stream), pool
 
     def capture_end(self) -> None:
         """End the capture. Raises RuntimeError: none has begun."""

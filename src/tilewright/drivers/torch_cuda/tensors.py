@@ -231,11 +231,12 @@ def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
         Device(gpu).set_current()
         address = gpu.allocate(size_bytes)
     block = (ctypes.c_uint8 * size_bytes).from_address(address)
-    weakref.finalize(block, _free, gpu, address)
+    weakref.finalize(block, free, gpu, address)
     return torch.frombuffer(block, dtype=torch.uint8)
 
 
-def _free(gpu: SimulatedGpu, address: int) -> None:
+def free(gpu: SimulatedGpu, address: int) -> None:
+    """Free memory of the GPU, if it still exists."""
     if not gpu.closed and gpu.memory.extent(address):
         gpu.free(address)
 
