@@ -87,7 +87,7 @@ def debugging(environ: Mapping[str, str] | None = None) -> bool:
 
 
 def _cache_dir(text: str) -> Path | None:
-    """The cache folder: the variable's, with `~` expanded, or the platform's."""
+    """The cache folder: the variable's, with `~` expanded, or the user's."""
     if text:
         try:
             return Path(text).expanduser()
@@ -98,16 +98,17 @@ def _cache_dir(text: str) -> Path | None:
 
 @functools.lru_cache(maxsize=8)
 def _user_cache_dir(home: str | None, caches: str | None, user: int) -> Path | None:
-    """The platform's cache folder, memoised by what it depends on: every launch needs it, and looking it up is slow.
+    """The user's cache folder, memoised by what it depends on: every launch needs it, and looking it up is slow.
 
     None if there is no home folder: a container's user often has none.
-    """
-    import platformdirs
 
+    Source: XDG Base Directory Specification, which says to ignore relative paths.
+    """
+    if caches and Path(caches).is_absolute():
+        return Path(caches) / "tilewright"
     try:
-        if not caches and not Path(home or "~").expanduser().is_dir():
-            return None
-        return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+        at = Path(home or "~").expanduser()
+        return at / ".cache" / "tilewright" if at.is_dir() else None
     except (RuntimeError, OSError):
         return None
 

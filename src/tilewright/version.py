@@ -1,5 +1,8 @@
 """The version of the package that is installed."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-__version__ = version("tilewright")
+try:
+    __version__ = version("tilewright")
+except PackageNotFoundError:  # a checkout on PYTHONPATH
+    __version__ = "0+checkout"

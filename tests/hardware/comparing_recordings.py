@@ -1,12 +1,27 @@
-"""A recording of a GPU beside the simulated one: their differences, and which bars for rates are met."""
+"""A recording of a GPU beside the simulated one: differences, which bars are met, and predicted beside measured times.
+
+On any machine, from the root of the repository::
+
+    python tests/hardware/comparing_recordings.py h100.json --race "bfloat16 4096x4096x4096"
+
+Without `--race` it takes every race; each kernel's prediction takes seconds to tens of seconds.
+"""
 
 from __future__ import annotations
 
+import argparse
 import base64
 import functools
+import json
 import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+if __name__ == "__main__":  # pytest's settings name these folders
+    sys.path += [str(Path(__file__).parents[1] / name) for name in ("isa", "unit")]
 
 import core_bits
 import numpy as np
@@ -107,44 +122,108 @@ def count_differences(recorded: dict[str, Any], simulated: dict[str, Any]) -> li
         f"{recorded['name']} {recorded['dtype']}: {name} is {recorded[name]:.0f} on the GPU, {simulated[name]:.0f} "
         "simulated"
         for name in EXACT
-        if abs(recorded[name] - simulated[name]) > 0.01
+        if recorded[name] is not None and abs(recorded[name] - simulated[name]) > 0.01
+    ] + [f"{recorded['name']} {recorded['dtype']}: no {name} on the GPU" for name in EXACT if recorded[name] is None]
+
+
+#: Bars of the issue: (of a dtype, kernels, against which product, at least this ratio, no larger error).
+BARS = {
+    "float32 SIMT": ("float32", "simt", ("torch",), 0.85, False),
+    "tf32x3": ("float32", "tensor_core_tf32x3", ("torch",), 1.5, True),
+    "bfloat16": ("bfloat16", "", ("torch",), 1.0, False),
+    # Torch's own product of integers on a GPU, should it get one; else by float64, which its developers advise.
+    "int32": ("int32", "", ("torch", "torch float64"), 3.0, False),
+}
+
+
+def bars(found: dict[str, Any], size: int = 4096) -> dict[str, dict[str, Any]]:
+    """Each bar of the issue that the recording can decide: who, against whom, the ratio of their times, and `met`."""
+    shown = {}
+    for name, (dtype, kernels, against, least, no_worse) in BARS.items():
+        race = found["stages"].get("race", {}).get(f"{dtype} {size}x{size}x{size}", {}).get("contenders", {})
+        ran = {one: part for one, part in race.items() if part.get("samples")}
+        peer = next((one for one in against if one in ran), None)
+        own = [one for one in ran if one not in racing.PEERS and _among(one, kernels)]
+        if peer is None or not own:
+            continue
+        best = min(own, key=lambda one: median(ran[one]["samples"]))
+        ratio = median(ran[peer]["samples"]) / median(ran[best]["samples"])
+        met = ratio >= least and not (no_worse and ran[best]["error"] > ran[peer]["error"])
+        shown[name] = {"kernel": best, "against": peer, "ratio": ratio, "least": least, "met": met} | {
+            f"{whose}_{what}": value
+            for whose, one in (("own", ran[best]), ("peer", ran[peer]))
+            for what, value in (("seconds", median(one["samples"])), ("error", one["error"]))
+        }
+    return shown
+
+
+def _among(name: str, kernels: str) -> bool:
+    return not catalogue.find(name).tensor if kernels == "simt" else kernels in ("", name)
+
+
+def shown_bars(found: dict[str, Any]) -> list[str]:
+    """The bars as lines, also those that the recording cannot decide."""
+    known = bars(found)
+    return [
+        f"bar {name}: {one['ratio']:.2f} of {one['against']}, at least {one['least']}: "
+        f"{'met' if one['met'] else 'NOT met'} ({one['kernel']} {1e3 * one['own_seconds']:.3f} ms, error "
+        f"{one['own_error']:.1e}; {one['against']} {1e3 * one['peer_seconds']:.3f} ms, {one['peer_error']:.1e})"
+        if (one := known.get(name))
+        else f"bar {name}: not decided by this recording"
+        for name in BARS
     ]
 
 
-def bars(found: dict[str, Any], size: int = 4096) -> dict[str, tuple[float, bool]]:
-    """Each bar of the issue that the recording can decide: a ratio, and whether it is met.
+def predictions(found: dict[str, Any], races: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """For every rung that was raced: the measured time, the predicted one at the clock that was seen, their ratio."""
+    from tilewright.errors import TilewrightError
+    from tilewright.prediction.products import Product, predict_product
 
-    Rates are over cuBLAS's, which torch calls for floats; its error counts for three products of tf32.
-    """
-    races = found["stages"].get("race", {})
+    gpu = simulated_gpu(found)
+    for stage in ("race", "sizes"):
+        for item, one in found["stages"].get(stage, {}).items():
+            dtype, extents = item.split()
+            for name, part in one.get("contenders", {}).items():
+                if name in racing.PEERS or not part.get("samples") or (races and item not in races):
+                    continue
+                clock = int(median(part.get("sm_mhz") or [0])) or None
+                row = {"race": item, "kernel": name, "clock_mhz": clock, "measured": median(part["samples"])}
+                row["host_bound"] = median(part.get("host_seconds") or [0]) > 0.8 * row["measured"]
+                try:
+                    product = Product(*map(int, extents.split("x")), dtype)
+                    row["predicted"] = predict_product(catalogue.find(name), product, gpu, clock, changes=False).seconds
+                    row["ratio"] = row["predicted"] / row["measured"]
+                except TilewrightError as error:
+                    row["error"] = str(error).splitlines()[0]
+                yield row
 
-    def of(dtype: str) -> dict[str, dict[str, Any]]:
-        one = races.get(f"{dtype} {size}x{size}x{size}", {}).get("contenders", {})
-        return {name: shown for name, shown in one.items() if shown.get("samples")}
 
-    def quickest(dtype: str, *, simt_alone: bool = False) -> float:
-        own = {
-            name: median(shown["samples"])
-            for name, shown in of(dtype).items()
-            if name not in racing.PEERS and not (simt_alone and catalogue.find(name).tensor)
-        }
-        return min(own.values(), default=math.inf)
+def shown(row: dict[str, Any]) -> str:
+    """A row of predictions as a line."""
+    said = row.get("error") or f"{1e3 * row['predicted']:12.4f} {row['ratio']:7.2f}"
+    return (
+        f"{row['race']:26} {row['kernel']:22} {row['clock_mhz'] or '-':>5} {1e3 * row['measured']:12.4f} {said}"
+        f"{'  the host was timed' if row['host_bound'] else ''}"
+    )
 
-    shown = {}
-    single, halves, whole = of("float32"), of("bfloat16"), of("int32")
-    if "torch" in single:
-        rate = median(single["torch"]["samples"])
-        shown["float32 SIMT"] = (ratio := rate / quickest("float32", simt_alone=True)), ratio >= 0.85
-        if "tensor_core_tf32x3" in single:
-            split = single["tensor_core_tf32x3"]
-            ratio = rate / median(split["samples"])
-            shown["tf32x3"] = ratio, ratio >= 1.5 and split["error"] <= single["torch"]["error"]
-    if "torch" in halves:
-        shown["bfloat16"] = (ratio := median(halves["torch"]["samples"]) / quickest("bfloat16")), ratio >= 1
-    # Torch's own product of integers on a GPU, should it get one; else by float64, which its developers advise.
-    for name in ("torch", "torch float64"):
-        if name in whole:
-            ratio = median(whole[name]["samples"]) / quickest("int32")
-            shown["int32" if name == "torch" else f"int32 beside {name}"] = ratio, ratio >= 3
-            break
-    return shown
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what differs, the bars, and a table of predicted times; 1 if something differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recording", type=Path)
+    parser.add_argument("--race", action="append", default=[], help="DTYPE MxNxK; may be repeated; else all")
+    parser.add_argument("--no-differences", action="store_true", help="The table and the bars alone")
+    options = parser.parse_args(arguments)
+    found = json.loads(options.recording.read_text())
+    differ = [] if options.no_differences else differences(found)
+    floor = {} if options.no_differences else floors(found)
+    for line in (*differ, *(f"floor {name}: {by}" for name, by in floor.items()), *shown_bars(found)):
+        print(line)
+    print(f"{'race':26} {'kernel':22} {'MHz':>5} {'measured ms':>12} {'predicted ms':>12} {'ratio':>7}")
+    for row in predictions(found, options.race):
+        print(shown(row), flush=True)
+    return bool(differ)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

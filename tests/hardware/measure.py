@@ -4,10 +4,11 @@ On a machine with a GPU, from the root of the repository::
 
     python tests/hardware/measure.py --out h100.json --seconds 570
 
-Each stage runs in its own process, which writes each item to a log beside the recording as soon as the item is known.
-If the process ends early (a failed kernel, a crash), only that item fails: a fresh process continues with the next. A
-contender that ends a race is left out when the race is run again. The recording is replaced as a whole.
-The next call with the same `--out` goes on; `--resume h100.json` begins with what another recording or log has.
+The first lines say what the machine lacks. Each stage runs in its own process, which writes each item to a log beside
+the recording as soon as the item is known. If the process ends early (a failed kernel, a crash), only that item fails:
+a fresh process continues with the next. A contender that ends a race is left out when the race is run again. The
+recording is replaced as a whole; the whole errors of processes are in `h100.errors.txt`. The next call with the same
+`--out` goes on; `--resume h100.json` begins with what another recording or log has. The last lines are the bars.
 
 `--simulated h100` does the same on the simulated GPU, through cuda.core and the library that stands for libcuda: its
 times mean nothing, and such a recording says `simulated`.
@@ -33,10 +34,15 @@ _ROOT = Path(__file__).parents[2]
 for _folder in ("tests/hardware", "tests/isa", "benchmarks", "tests/unit"):
     sys.path.append(str(_ROOT / _folder))
 
+import clocks  # noqa: E402
+import preflight  # noqa: E402
+
 #: A name, and what measures it; that of a race takes its `Parts`.
 Item = tuple[str, Callable[..., Any]]
 #: Products that are verified: one element, part of a tile, whole tiles.
 SHAPES = ((1, 1, 1), (100, 37, 61), (256, 256, 256))
+#: Products that are timed; the bars are for the first.
+RACES = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024))
 
 
 def _opened() -> Any:
@@ -65,17 +71,27 @@ def verify(options: argparse.Namespace) -> Iterator[Item]:
 
 
 def race(options: argparse.Namespace) -> Iterator[Item]:
-    """Times of rungs and of other libraries."""
+    """Times of rungs and of other libraries, at the size of the bars."""
+    return _races(options, options.races or RACES[:1])
+
+
+def sizes(options: argparse.Namespace) -> Iterator[Item]:
+    """The same at other sizes."""
+    return _races(options, () if options.races else RACES[1:])
+
+
+def _races(options: argparse.Namespace, shapes: Sequence[tuple[int, int, int]]) -> Iterator[Item]:
     import racing
 
-    cc = _opened().cc
-    for m, n, k in options.races or ((4096, 4096, 4096), (1024, 1024, 1024), (8192, 8192, 8192)):
+    cc = _opened().cc if shapes else (0, 0)
+    for m, n, k in shapes:
         for dtype in racing.DTYPES:
             yield (
                 f"{dtype} {m}x{n}x{k}",
                 lambda parts, asked=(dtype, (m, n, k), cc): {
-                    "before": clocks(), "contenders": racing.race(*asked, parts, options.until, tuple(options.only)),
-                    "after": clocks(),
+                    "before": clocks.state(),
+                    "contenders": racing.race(*asked, parts, options.until, tuple(options.only)),
+                    "after": clocks.state(),
                 },
             )  # fmt: skip
 
@@ -107,21 +123,20 @@ def counts(options: argparse.Namespace) -> Iterator[Item]:
 
 
 #: Packages whose versions are recorded, besides those that Tilewright depends on.
-_PACKAGES = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "torch", "triton", "cuda-core", "cuda-bindings")
+_PACKAGES = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "torch", "triton", "cuda-core", "cuda-bindings", "numba",
+             "nvidia-cuda-nvrtc", "nvidia-cublas")  # fmt: skip
 #: The result of an item or a contender that began and did not end.
 _ENDED = "the process ended while it was measured"
+#: Characters of a process's errors that are kept.
+_KEPT = 100_000
 #: The exit status if a file cannot be written.
 _UNWRITTEN = 4
+#: Failures of a stage that are printed; the recording has all.
+_SHOWN = 20
 #: In the order of their value.
 STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
-    "verify": verify, "race": race, "bits": bits, "counts": counts,
+    "verify": verify, "race": race, "counts": counts, "bits": bits, "sizes": sizes,
 }  # fmt: skip
-
-
-def clocks() -> str:
-    """Clocks, power and temperature as the driver's tool prints them; "" without the tool."""
-    query = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
-    return _output("nvidia-smi", f"--query-gpu={query}", "--format=csv").strip()
 
 
 def about(simulated: str) -> dict[str, Any]:
@@ -130,19 +145,11 @@ def about(simulated: str) -> dict[str, Any]:
     from tilewright.rates.conditions import conditions
 
     gpu = device.current()
-    driver = next(iter(re.findall(r"[\d.]+", _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv"))), "")
     return {
-        "device": str(gpu.name), "compute_capability": list(gpu.compute_capability), "driver": driver,
+        "device": str(gpu.name), "compute_capability": list(gpu.compute_capability), "driver": clocks.driver(),
         "simulated": bool(simulated), "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "conditions": conditions(_PACKAGES),
     }  # fmt: skip
-
-
-def _output(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
 
 
 @contextlib.contextmanager
@@ -279,7 +286,7 @@ def child(name: str, options: argparse.Namespace, log: Log) -> None:
                 continue
             if time.time() > options.until:
                 return
-            parts = [Parts(log, name, key)] if name == "race" else []
+            parts = [Parts(log, name, key)] if name in ("race", "sizes") else []
             log.add(stage=name, item=key)
             try:
                 result = measured(*parts)
@@ -294,14 +301,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure all stages, each in its own processes."""
     with written(options.out):
         options.out.parent.mkdir(parents=True, exist_ok=True)
-    log = Log(options.out.with_suffix(".jsonl"))
+    log, environment = Log(options.out.with_suffix(".jsonl")), preflight.environment()
     options.until = time.time() + options.seconds
     _keep([log.read(), *([_recorded(options.resume)] if options.resume else [])], log.path)
     for name in ("about", *(options.stage or STAGES)):
         again, begun = True, time.time()
         while again and time.time() < options.until:
             known = log.path.stat().st_size if log.path.exists() else 0
-            code, said = _process(name, options)
+            code, said = _process(name, options, environment)
             if code == _UNWRITTEN:
                 raise UnwrittenError(said)
             grown = log.path.exists() and log.path.stat().st_size > known
@@ -313,29 +320,21 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return log.read()
 
 
-def _process(name: str, options: argparse.Namespace) -> tuple[int, str]:
+def _process(name: str, options: argparse.Namespace, environment: dict[str, str]) -> tuple[int, str]:
     """Run a stage's process; its exit status, 0 if the time is over, and the last line of its errors."""
     command = [sys.executable, __file__, "--child", name, "--until", str(options.until), *options.given]
     last = max(1, options.until + 20 - time.time())
     with tempfile.TemporaryFile("w+") as errors:
         try:
-            code = subprocess.run(command, check=False, timeout=last, stderr=errors, env=_environment()).returncode
+            code = subprocess.run(command, check=False, timeout=last, stderr=errors, env=environment).returncode
         except subprocess.TimeoutExpired:
             code = 0
         errors.seek(0)
         said = errors.read()
-    sys.stderr.write(said if code != _UNWRITTEN else "")  # `main` prints it
+    if code != _UNWRITTEN and said:  # else `main` prints it
+        with written(options.out), options.out.with_suffix(".errors.txt").open("a") as file:
+            file.write(f"{name} ended with {code}:\n{said[-_KEPT:]}\n")
     return code, next((one for one in reversed(said.splitlines()) if one.strip()), "")[:500]
-
-
-def _environment() -> dict[str, str]:
-    """The environment, with folders for compilers' caches where the home folder cannot be written."""
-    home = Path.home()
-    if os.access(home, os.W_OK):
-        return dict(os.environ)
-    room = Path(tempfile.gettempdir()) / "tilewright-measure"
-    folders = {"XDG_CACHE_HOME": "", "TRITON_CACHE_DIR": "triton", "CUPY_CACHE_DIR": "cupy", "NUMBA_CACHE_DIR": "numba"}
-    return {name: str(room / folder) for name, folder in folders.items()} | dict(os.environ)
 
 
 def _replace(path: Path, found: dict[str, Any]) -> None:
@@ -398,17 +397,40 @@ def _run(options: argparse.Namespace) -> int:
     if options.child:
         child(options.child, options, Log(options.out.with_suffix(".jsonl")))
         return 0
+    missing, less = preflight.lacks()
+    for said in (*missing, *less):
+        print(said, flush=True)
+    if missing:
+        return 1
     found = measure(options)
     failed = 0
     for stage, items in found["stages"].items():
         errors = {item: one["error"] for item, one in items.items() if "error" in one}
         refused = {item: one["refused"] for item, one in items.items() if "refused" in one}
+        refused |= {
+            f"{item}, {name}": part["refused"]
+            for item, one in items.items()
+            for name, part in one.get("contenders", {}).items()
+            if "refused" in part
+        }
         failed += len(errors)
         took = f" in {options.took[stage]:.0f} s" if stage in options.took else ""
         print(f"{stage}: {len(items)} items{took}, {len(errors)} failed, {len(refused)} not possible here")
-        for item, said in list((errors | refused).items())[:10]:
-            print(f"  {item}: {said}")
+        for item, said in list((errors | refused).items())[:_SHOWN]:
+            print(f"  {item}: {said[:200]}")
+    for said in _bars(found):
+        print(said)
     return bool(failed)
+
+
+def _bars(found: dict[str, Any]) -> list[str]:
+    """The bars, a line each; or why there are none."""
+    try:
+        import comparing_recordings
+
+        return comparing_recordings.shown_bars(found)
+    except Exception as error:  # the recording is whole; what it means can be read elsewhere
+        return [f"no bars: {line(error)}"]
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def command(ncu: str, *program: str) -> list[str]:
     return [ncu, *plain, "--metrics", ",".join(METRICS.values()), *program]
 
 
-def read(text: str) -> list[dict[str, float]]:
+def read(text: str) -> list[dict[str, float | None]]:
     """Turn the profiler's table into one dict of counts a launch, in order.
 
     The table starts after lines that begin with `==`; its first row names columns, its second their units.
@@ -51,6 +51,12 @@ def read(text: str) -> list[dict[str, float]]:
     if start is None:
         raise ValueError(f"the profiler printed no table:\n{text[-2000:]}")
     rows = list(csv.DictReader(io.StringIO("\n".join(line for line in lines[start:] if line.startswith('"')))))
-    return [
-        {name: float(row[metric].replace(",", "")) for name, metric in METRICS.items()} for row in rows if row["ID"]
-    ]
+    return [{name: _number(row.get(metric)) for name, metric in METRICS.items()} for row in rows if row["ID"]]
+
+
+def _number(text: str | None) -> float | None:
+    """A count; None if this GPU, or this release of the profiler, has none."""
+    try:
+        return float((text or "").replace(",", ""))
+    except ValueError:
+        return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import clocks
 import measure
 import numpy as np
 
@@ -19,11 +20,41 @@ from tilewright.problem.dtypes import element
 
 #: Dtypes of operands, in the issue's order.
 DTYPES = ("bfloat16", "float32", "int32", "float16", "int8", "float64", "float8_e4m3fn")
-_BUFFERS, _ROUNDS, _BATCH_SECONDS, _ROWS = 3, 7, 0.02, 8
-#: A product that takes longer gets few samples: time on a borrowed GPU is short.
-_LONG_SECONDS, _FEW = 0.2, 2
+_ROUNDS, _BATCH_SECONDS, _ROWS = 7, 0.02, 8
+#: Operands take turns in so many bytes, several times the second-level cache of any GPU; in so many pairs at most.
+_ROTATED_BYTES, _FEWEST, _MOST = 400 << 20, 3, 48
+#: A product that takes longer gets few samples, or only its first: time on a borrowed GPU is short.
+_LONG_SECONDS, _FEW, _ONCE_SECONDS = 0.2, 2, 1.0
 #: (number of the buffers) launches a product.
 Call = Callable[[int], Any]
+
+
+def _given(result: Any) -> Any:
+    """The result of a driver's call."""
+    if int(result[0]):
+        raise RuntimeError(f"the driver reports {result[0].name}")
+    return result[1] if len(result) > 1 else None
+
+
+class _Memory:
+    """A copy of bytes on the GPU, by the driver alone: other libraries may be missing, or keep what they freed."""
+
+    def __init__(self, raw: np.ndarray) -> None:
+        from cuda.bindings import driver
+
+        self._driver, self.bytes = driver, raw.nbytes
+        self.address = int(_given(driver.cuMemAlloc(raw.nbytes)))
+        _given(driver.cuMemcpyHtoD(self.address, raw.ctypes.data, raw.nbytes))
+
+    def fetched(self) -> np.ndarray:
+        """Its bytes on the host."""
+        found = np.empty(self.bytes, np.uint8)
+        _given(self._driver.cuMemcpyDtoH(found.ctypes.data, self.address, self.bytes))
+        return found
+
+    def __del__(self) -> None:
+        if hasattr(self, "address"):
+            self._driver.cuMemFree(self.address)
 
 
 class Operands:
@@ -37,19 +68,19 @@ class Operands:
             (rng.standard_normal(shape, np.float32) * (1 if kind.is_float else 40)).astype(kind.numpy)
             for shape in ((m, k), (k, n))
         ]
+        once = sum(x.nbytes for x in self.host)
+        self.count = min(_MOST, max(_FEWEST, -(-_ROTATED_BYTES // once)))  #: Of pairs on the GPU.
         rows = np.linspace(0, m - 1, _ROWS).astype(int)
         a, b = self.host[0][rows].astype(np.float64), self.host[1].astype(np.float64)
         self.rows, self.exact, self.size = rows, a @ b, np.abs(a) @ np.abs(b)
 
-    def buffers(self, columns: tuple[bool, bool], c_bytes: int) -> list[list[Any]]:
+    def buffers(self, columns: tuple[bool, bool], c_bytes: int) -> list[list[_Memory]]:
         """Copies of A, B and a C on the GPU, by columns if a kernel reads those; kernels of one layout share them."""
-        from numba import cuda
-
         if (columns, c_bytes) not in self._there:
             sides = [x.T if turned else x for x, turned in zip(self.host, columns, strict=True)]
             raw = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in sides]
             self._there[columns, c_bytes] = [
-                [cuda.to_device(x) for x in (*raw, np.zeros(c_bytes, np.uint8))] for _ in range(_BUFFERS)
+                [_Memory(x) for x in (*raw, np.zeros(c_bytes, np.uint8))] for _ in range(self.count)
             ]
         return self._there[columns, c_bytes]
 
@@ -74,7 +105,7 @@ class Rung:
         ready = products.Ready(record, program, given.dtype, made, m)
         self._held, self._made, self._c = given.buffers(record.columns, m * n * made.itemsize), [], (m, n, made)
         for there in self._held:
-            places = [x.__cuda_array_interface__["data"][0] for x in there]
+            places = [x.address for x in there]
             a, b = (
                 pointer(at, shape[::-1], (shape[0] * size, size), kind).T
                 if turned
@@ -97,7 +128,7 @@ class Rung:
     def result(self) -> np.ndarray:
         """C of the first buffer."""
         m, n, kind = self._c
-        found: np.ndarray = self._held[0][2].copy_to_host().view(kind).reshape(m, n)
+        found: np.ndarray = self._held[0][2].fetched().view(kind).reshape(m, n)
         return found
 
 
@@ -129,7 +160,7 @@ def _tensors(given: Operands) -> list[list[Any]]:
 
     kind, words = getattr(torch, given.dtype), {2: np.int16, 1: np.int8}.get(given.host[0].itemsize)
     raw = [x if x.dtype.isbuiltin == 1 else x.view(words) for x in given.host]
-    return [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(_BUFFERS)]
+    return [[torch.from_numpy(x).cuda().view(kind) for x in raw] for _ in range(given.count)]
 
 
 def _torch(given: Operands, *, tf32: bool = False, by_columns: bool = False) -> _Library:
@@ -173,7 +204,7 @@ def _torch_host(given: Operands) -> _Library:
 def _cupy(given: Operands) -> _Library:
     import cupy
 
-    pairs = [[cupy.asarray(x) for x in given.host] for _ in range(_BUFFERS)]
+    pairs = [[cupy.asarray(x) for x in given.host] for _ in range(given.count)]
     return _Library([lambda a=a, b=b: cupy.matmul(a, b) for a, b in pairs], cupy.asnumpy)
 
 
@@ -233,15 +264,17 @@ def race(
 
     def first(name: str) -> dict[str, Any]:
         call = contenders[name]()
-        call(0)
-        seconds = _timed(call, 1)
-        times, rounds = max(1, min(200, int(_BATCH_SECONDS / max(seconds, 1e-6)))), _ROUNDS
-        ready[name] = call, times, _FEW if seconds > _LONG_SECONDS else rounds
+        seconds, *_ = taken = _timed(call, 1, given.count)
+        if seconds > _ONCE_SECONDS and not isinstance(call, _Library):  # a library may compile in its first call
+            return {"error": given.error(call.result())} | _with({}, taken)
+        seconds, *_ = _timed(call, 1, given.count)
+        times = max(1, min(200, int(_BATCH_SECONDS / max(seconds, 1e-6))))
+        ready[name] = call, times, _FEW if seconds > _LONG_SECONDS else _ROUNDS
         return {"error": given.error(call.result()), "samples": []}
 
     def sampled(name: str) -> dict[str, Any]:
         call, times, _ = ready[name]
-        return found[name] | {"samples": [*found[name]["samples"], _timed(call, times)]}
+        return found[name] | _with(found[name], _timed(call, times, given.count))
 
     for name in contenders:
         if name not in found and (not only or name in only) and time.time() < until:
@@ -254,22 +287,32 @@ def race(
     return found
 
 
-def _timed(call: Call, times: int) -> float:
-    """Seconds of a launch: the mean of several, between two events of the default stream."""
+def _with(before: dict[str, Any], taken: tuple[float, float, int]) -> dict[str, Any]:
+    """The samples with one more: seconds on the GPU, the host's seconds, and the clock."""
+    return {
+        name: [*before.get(name, ()), one]
+        for name, one in zip(("samples", "host_seconds", "sm_mhz"), taken, strict=True)
+    }
+
+
+def _timed(call: Call, times: int, buffers: int) -> tuple[float, float, int]:
+    """Seconds of a launch, those that the host needs to issue it, and the clock while the GPU works.
+
+    Each is the mean of several, between two events of the default stream. If the host's are as long, it is the host
+    that was timed.
+    """
     from cuda.bindings import driver
 
-    def given(result: Any) -> Any:
-        if int(result[0]):
-            raise RuntimeError(f"the driver reports {result[0].name}")
-        return result[1] if len(result) > 1 else None
-
-    start, end = (given(driver.cuEventCreate(0)) for _ in range(2))
-    given(driver.cuEventRecord(start, 0))
+    start, end = (_given(driver.cuEventCreate(0)) for _ in range(2))
+    _given(driver.cuEventRecord(start, 0))
+    begun = time.perf_counter()
     for i in range(times):
-        call(i % _BUFFERS)
-    given(driver.cuEventRecord(end, 0))
-    given(driver.cuEventSynchronize(end))
-    seconds = float(given(driver.cuEventElapsedTime(start, end))) / 1e3 / times
+        call(i % buffers)
+    issued = (time.perf_counter() - begun) / times
+    _given(driver.cuEventRecord(end, 0))
+    mhz = clocks.mhz()
+    _given(driver.cuEventSynchronize(end))
+    seconds = float(_given(driver.cuEventElapsedTime(start, end))) / 1e3 / times
     for event in (start, end):
-        given(driver.cuEventDestroy(event))
-    return seconds
+        _given(driver.cuEventDestroy(event))
+    return seconds, issued, mhz

@@ -14,6 +14,9 @@ from typing import Any
 import measure
 import profiler
 
+#: Begins a line of the program's output for each launch.
+_LAUNCHED = "launched "
+
 
 def cases(m: int, n: int, k: int, only: Sequence[str] = ()) -> list[tuple[Any, str]]:
     """Every kernel and dtype that may run on a shape, in the order they are launched.
@@ -33,18 +36,25 @@ def cases(m: int, n: int, k: int, only: Sequence[str] = ()) -> list[tuple[Any, s
 
 
 def launch_all(m: int, n: int, k: int, only: Sequence[str] = ()) -> None:
-    """Launch every case once, checking each product."""
+    """Launch every case once, checking each product, and print what was launched; one that fails is left out."""
+    import oracle
+
     from tilewright.backends.cuda import device
     from tilewright.ladder import operands
 
     cc = device.compute_capability()
     for record, dtype in cases(m, n, k, only):
+        try:
+            program, shape = record.program(dtype, cc), record.launch_rule(m, n, k)
+        except Exception as error:  # of a compiler that this machine lacks
+            print(f"no {record.name} {dtype}: {measure.line(error)}", file=sys.stderr)
+            continue
         a, b = operands(m, n, k, dtype)
         c = record.blank(m, n, dtype)
-        shape = record.launch_rule(m, n, k)
-        device.launch(record.program(dtype, cc), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
-        if record.wrong_elements(c, a, b):
+        device.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
+        if oracle.wrong_elements(record, c, dtype, (m, n, k)):
             raise SystemExit(f"{record.name} {dtype}: wrong product; nothing is recorded")
+        print(f"{_LAUNCHED}{record.name} {dtype}", flush=True)
 
 
 def profiled(
@@ -65,11 +75,12 @@ def profiled(
         return {"refused": f"the profiler took longer than {seconds:.0f} s"}
     if done.returncode or "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
         return {"refused": f"the profiler failed: {done.stdout[-600:]} {done.stderr[-600:]}"}
-    counts, wanted = profiler.read(done.stdout), cases(m, n, k, only)
-    if len(counts) != len(wanted):
-        return {"refused": f"the profiler saw {len(counts)} launches, not {len(wanted)}"}
-    named = zip(wanted, counts, strict=True)
-    return {"shape": [m, n, k], "kernels": [{"name": one.name, "dtype": of, **found} for (one, of), found in named]}
+    counts = profiler.read(done.stdout)
+    launched = [said.removeprefix(_LAUNCHED).split() for said in done.stdout.splitlines() if said.startswith(_LAUNCHED)]
+    if len(counts) != len(launched):
+        return {"refused": f"the profiler saw {len(counts)} launches, not {len(launched)}"}
+    named = zip(launched, counts, strict=True)
+    return {"shape": [m, n, k], "kernels": [{"name": one, "dtype": of, **found} for (one, of), found in named]}
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ INSTRUMENTS_MAY = (
     "native.once", "native.pages", "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
-HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "platformdirs", "tilewright.errors")
+HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")
 
 
 def floor(room: str) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from tilewright.errors import ArgumentValueError
 from tilewright.settings import Settings
 
 
-def test_defaults() -> None:
+def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     settings = Settings.from_environ({})
-    assert settings.cache_dir == Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+    assert settings.cache_dir == Path.home() / ".cache" / "tilewright"
     assert settings.threads >= 1
     assert (settings.gpu, settings.debug, settings.cache_bytes) == ("h100", False, 512 * 2**20)
 
@@ -33,6 +33,16 @@ def test_every_variable() -> None:
     assert settings == Settings(
         Path.home() / "kept", 7, "a100", True, amx=False, quick_code=False, cache_bytes=1_000_000
     )
+
+
+def test_the_cache_is_among_those_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert Settings.from_environ({}).cache_dir == tmp_path / "tilewright"
+    for unused in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", unused)
+        assert Settings.from_environ({}).cache_dir == Path.home() / ".cache" / "tilewright"
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    assert Settings.from_environ({}).cache_dir is None
 
 
 def test_empty_means_unset() -> None:

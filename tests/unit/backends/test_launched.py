@@ -282,21 +282,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         driver = Binding(inner)
 
         class Stream(host_side.CoreStream):
-            def record(self, event: Any) -> None:
-                driver.cuEventRecord(event.handle, self.handle)
-
             def close(self) -> None:
                 driver.cuStreamDestroy(self.handle)
-
-        class Event:
-            def __init__(self) -> None:
-                self.handle = driver.cuEventCreate(0)[1]
-
-            def sync(self) -> None:
-                driver.cuEventSynchronize(self.handle)
-
-            def __sub__(self, other: Any) -> float:
-                return float(driver.cuEventElapsedTime(other.handle, self.handle)[1])
 
         class Memory(views.HeldMemory):
             def close(self, stream: Any) -> None:
@@ -309,14 +296,11 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             def create_stream(self) -> Stream:
                 return Stream(driver.cuStreamCreate(0)[1])
 
-            def create_event(self, options: Any) -> Event:
-                return Event()
-
             def allocate(self, size: int, *, stream: Any = None) -> Any:
                 return Memory(inner, size)
 
         core = SimpleNamespace(
-            Device=functools.partial(Device, inner), ObjectCode=linking.ObjectCode, EventOptions=SimpleNamespace,
+            Device=functools.partial(Device, inner), ObjectCode=linking.ObjectCode,
             LaunchConfig=launching.LaunchConfig, launch=launching.Launcher(inner).launch,
         )  # fmt: skip
         modules = {"cuda.core": core, "cuda.bindings.driver": driver}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -81,6 +81,25 @@ def check(result: Any, action: str) -> Any:
     return result[1] if len(result) > 1 else None
 
 
+def timed(calls: Any, stream: Any, work: Callable[[], Any]) -> float:
+    """Seconds on the GPU of what `work` puts into a stream, between two events; waits for it.
+
+    `calls` are the driver's: releases of cuda.core have different names for the options of an event.
+
+    Raises DeviceError: the work failed.
+    """
+    start, end = (check(calls.cuEventCreate(0), "making an event") for _ in range(2))
+    try:
+        check(calls.cuEventRecord(start, stream.handle), "recording an event")
+        work()
+        check(calls.cuEventRecord(end, stream.handle), "recording an event")
+        check(calls.cuEventSynchronize(end), "waiting for the work")
+        return float(check(calls.cuEventElapsedTime(start, end), "reading the time")) / 1e3
+    finally:
+        for event in (start, end):
+            calls.cuEventDestroy(event)
+
+
 def device() -> Current:
     """The GPU that is current in this thread."""
     found = names().Device()
@@ -149,7 +168,8 @@ def _driver_config(calls: Any, stream: Any, config: Any) -> Any:
         attribute.id, dims = ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, attribute.value.clusterDim
         dims.x, dims.y, dims.z = cluster
         attributes.append(attribute)
-    if config.is_cooperative:
+    # Releases of cuda.core before 1.0 have the second name.
+    if getattr(config, "is_cooperative", False) or getattr(config, "cooperative_launch", False):
         attribute = calls.CUlaunchAttribute()
         attribute.id, attribute.value.cooperative = calls.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1
         attributes.append(attribute)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.backends.cuda.current import is_replaced, launch as launch_words
+from tilewright.backends.cuda.current import is_replaced, launch as launch_words, timed
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.machine import Gpu, launch_limits
@@ -33,9 +33,10 @@ from tilewright.programs.staging import stage, written_back
 from tilewright.simt.following import Extents, SimulatedOptions
 
 #: An export of the library that `drivers.libcuda` provides under the driver's name. Without a simulated GPU in place
-#: that library forwards to the vendor's driver, if there is one; but cuda.core would still list the simulated GPUs that
-#: it found before.
+#: that library forwards to the vendor's driver, if there is one.
 STAND_IN = "tilewright_slots"
+#: Source: CUDA Driver API, "Data types used by CUDA driver", CUDA_ERROR_NO_DEVICE.
+_NO_DEVICE = 100
 _NO_DRIVER = "no NVIDIA driver (libcuda.so.1) is installed"
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
@@ -65,19 +66,23 @@ def unavailable() -> str:
     True
     """
     try:
-        # cuda.core is slow to import; a host without the driver does not need it.
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return _NO_DRIVER
-    if getattr(driver, STAND_IN, None) is not None and driver.cuInit(0):
+    # The driver's own calls: some releases of cuda.core count GPUs by another library, and it is slow to import.
+    count = ctypes.c_int()
+    error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if error and getattr(driver, STAND_IN, None) is not None:
         return _NO_DRIVER
+    if error not in (0, _NO_DEVICE):
+        return f"the NVIDIA driver reports no usable GPU (error {error})"
+    if not count.value:
+        return "the NVIDIA driver reports no GPU"
     try:
-        found = require("cuda.core", _PURPOSE).Device.get_all_devices()
+        require("cuda.core", _PURPOSE)
     except MissingExtraError as error:
         return str(error)
-    except Exception as error:  # the driver's own errors have no common type
-        return f"the NVIDIA driver reports no usable GPU ({error})"
-    return "" if found else "the NVIDIA driver reports no GPU"
+    return ""
 
 
 def available() -> bool:
@@ -184,15 +189,11 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
             _allow_shared(kernel, device, extents["shmem_size"])
         config = core.LaunchConfig(**extents)
         device.sync()  # other streams may still write arrays that were on the GPU before
-        timed = core.EventOptions(timing_enabled=True)
-        start, end = device.create_event(timed), device.create_event(timed)
-        stream.record(start)
-        launch_words(core, stream, config, kernel, words)
-        stream.record(end)
-        end.sync()
+        calls = require("cuda.bindings.driver", _PURPOSE)
+        seconds = timed(calls, stream, lambda: launch_words(core, stream, config, kernel, words))
         copies.bring_back()
         staged.copy_back()
-        return DeviceRun((end - start) / 1e3, program, device.name)
+        return DeviceRun(seconds, program, device.name)
     finally:
         copies.close()
         stream.close()

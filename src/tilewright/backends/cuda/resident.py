@@ -33,8 +33,7 @@ class Resident:
     """
 
     def __init__(self, record: Record, program: Program, a: Array, b: Array, made: np.dtype[Any]) -> None:
-        self._core = require("cuda.core", "Tuning a GPU")
-        self._device = self._core.Device()
+        self._device = require("cuda.core", "Tuning a GPU").Device()
         self._device.set_current()
         self._stream = self._device.create_stream()
         self._shape, self._made = (len(a), b.shape[1]), made
@@ -55,13 +54,7 @@ class Resident:
 
     def __call__(self) -> float:
         """Seconds between the events before and after the launches."""
-        timed = self._core.EventOptions(timing_enabled=True)
-        start, end = (self._device.create_event(timed) for _ in range(2))
-        self._stream.record(start)
-        self._launches.issue(self._stream)
-        self._stream.record(end)
-        end.sync()
-        return float(end - start) / 1e3
+        return current.timed(current.driver(), self._stream, lambda: self._launches.issue(self._stream))
 
     def product(self) -> Array:
         """C on the host."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.backends.cuda import current, device
 from tilewright.backends.cuda.device import launch
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError
@@ -29,16 +30,10 @@ PTX = """
 
 
 class Timed:
-    """An event; a difference of two is in milliseconds."""
+    """An event, in milliseconds."""
 
     def __init__(self) -> None:
         self.time = 0.0
-
-    def sync(self) -> None:
-        pass
-
-    def __sub__(self, other: Timed) -> float:
-        return self.time - other.time
 
 
 class Buffer:
@@ -61,7 +56,7 @@ class Gpu:
         self.launched: list[tuple[Any, ...]] = []
         self.kernel: Callable[..., None] = lambda *words: None
         self.handle = "stream"
-        self.clock = 0.0
+        self.clock, self.events = 0.0, 0
         self.brought_bytes = 0
 
     # the device
@@ -72,10 +67,6 @@ class Gpu:
     def create_stream(self) -> Gpu:
         return self
 
-    def create_event(self, options: Any) -> Timed:
-        assert options.timing_enabled
-        return Timed()
-
     # the stream
     def sync(self) -> None:
         pass
@@ -83,11 +74,27 @@ class Gpu:
     def close(self) -> None:
         pass
 
-    def record(self, event: Timed) -> None:
+    # the driver
+    def cuEventCreate(self, flags: int) -> tuple[int, Timed]:
+        self.events += 1
+        return 0, Timed()
+
+    def cuEventRecord(self, event: Timed, stream: Any) -> tuple[int]:
+        assert stream == self.handle
         self.clock += 2.0
         event.time = self.clock
+        return (0,)
 
-    # the driver
+    def cuEventSynchronize(self, event: Timed) -> tuple[int]:
+        return (0,)
+
+    def cuEventElapsedTime(self, start: Timed, end: Timed) -> tuple[int, float]:
+        return 0, end.time - start.time
+
+    def cuEventDestroy(self, event: Timed) -> tuple[int]:
+        self.events -= 1
+        return (0,)
+
     def cuMemcpyHtoDAsync(self, to: int, source: int, size: int, stream: Any) -> tuple[int]:
         ctypes.memmove(to, source, size)
         return (0,)
@@ -106,7 +113,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
         stand_in.launched.append((config.grid, config.block, config.shmem_size, words))
         stand_in.kernel(*words)
 
-    core = SimpleNamespace(launch=run, LaunchConfig=SimpleNamespace, EventOptions=SimpleNamespace)
+    core = SimpleNamespace(launch=run, LaunchConfig=SimpleNamespace)
     modules = {"cuda.core": core, "cuda.bindings.driver": stand_in}
     monkeypatch.setattr(device, "require", lambda module, purpose: modules[module])
     monkeypatch.setattr(device, "current", lambda: stand_in)
@@ -228,6 +235,7 @@ def test_the_driver_s_errors_are_raised(gpu: Gpu) -> None:
     with pytest.raises(DeviceError, match="k failed on stand-in: CUDA_ERROR_ILLEGAL_ADDRESS"):
         launch(Program.from_ptx(PTX), 1, 1, (np.zeros(1), np.zeros(1), 0, 0.0, 0))
     assert all(buffer.closed for buffer in gpu.buffers)
+    assert gpu.events == 0, "no event is left"
 
 
 @pytest.mark.parametrize(
@@ -287,3 +295,30 @@ def test_the_names_of_another_release_of_numba_cuda_are_not_needed(monkeypatch: 
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     assert current.names() is core
     assert current.driver().__name__ == "cuda.bindings.driver"
+
+
+def test_launches_by_configurations_of_older_releases_of_cuda_core() -> None:
+    calls = pytest.importorskip("cuda.bindings.driver", reason="not run: cuda.bindings is not installed")
+    plain = {"grid": (2, 1, 1), "block": (8, 1, 1), "shmem_size": 0, "cluster": None}
+    stream = SimpleNamespace(handle=0)
+    for options, attributes in (
+        ({}, 0), ({"cooperative_launch": False}, 0), ({"cooperative_launch": True}, 1), ({"is_cooperative": True}, 1),
+    ):  # fmt: skip
+        made = current._driver_config(calls, stream, SimpleNamespace(**plain, **options))
+        assert (made.gridDimX, made.numAttrs) == (2, attributes)
+
+
+def test_gpus_are_counted_by_the_driver_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuda.core may count them by a library that is missing, or that knows nothing of CUDA_VISIBLE_DEVICES."""
+    core = pytest.importorskip("cuda.core", reason="not run: cuda.core is not installed")
+    pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+    class Counted:
+        @staticmethod
+        def get_all_devices() -> Any:
+            raise RuntimeError("no nvml")
+
+    with tw.simulated_gpu("a100"):
+        monkeypatch.setattr(core, "Device", Counted)
+        assert device.unavailable() == ""
+    assert device.unavailable() == "no NVIDIA driver (libcuda.so.1) is installed"
