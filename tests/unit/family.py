@@ -7,4 +7,4 @@ from tilewright.kernels.record import Record
 
 def gpu_of(record: Record) -> str:
     """The default GPU, or one of the only family that the kernel is for."""
-    return "b200" if record.unfit((9, 0)) else "h100"
+    return {(7, 5): "t4", (9, 0): "h100", (10, 0): "b200"}[record.cc] if record.family else "h100"

@@ -260,7 +260,7 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     sectors = sum(record.tile) * size / gpu.sector_bytes
     found = {"second level": sectors / rates.l2_sectors}
     if record.tensor:
-        share = 1.0 if record.family else rates.mma_share * _FED
+        share = 1.0 if record.operands == "boxes" else rates.mma_share * _FED
         rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
         # A unit whose rate no source gives is left out.
         return found | ({"tensor cores": products * record.passes / rate} if rate else {})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.errors import ArgumentValueError
 from tilewright.kernels import functors
-from tilewright.kernels.record import CANONICAL, LaunchShape, Record
+from tilewright.kernels.record import CANONICAL, OLDEST, LaunchShape, Record
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
 
@@ -34,6 +34,9 @@ _HOPPER, _RESIDENT = (9, 0), 132
 _BLACKWELL, _RESIDENT_THERE = (10, 0), 148
 #: Steps of k of a tile, and tiles in flight, of most kernels of tensor cores.
 _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
+
+#: What kernels for GPUs without asynchronous copies have.
+_TURING: Mapping[str, Any] = MappingProxyType({"cc": OLDEST, "family": True, "stages": 2})
 
 #: The source rows of kernels; `docs/sources.md` describes them.
 SOURCES: Mapping[str, str] = MappingProxyType(
@@ -142,6 +145,8 @@ _HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda
 #: Floats of a byte, which tensor cores sum in float32 too, but with few bits: sums of tiles are added up outside of
 #: them.
 _BYTES = tuple(x.name for x in DTYPES if x.bytes == 1 and x.is_float and x.cuda)
+#: Integers of a byte, which tensor cores sum modulo 2^32.
+_WHOLE_BYTES = tuple(x.name for x in DTYPES if x.bytes == 1 and not x.is_float)
 
 
 def _numba(name: str, module: str, title: str, source: str, *, made: bool = True, **more: Any) -> Record:
@@ -270,7 +275,7 @@ def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, titl
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form, takes=_ALL)
 
 
-_OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, 3>"
+_OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, {}>"
 
 _RECORDS = (
     Record(
@@ -430,11 +435,20 @@ _RECORDS = (
         "a chain of fused multiply-adds, so the canonical bits", 64, tensor="f64", depth=16,
     ),
     _tensor_core(
-        "tensor_core_s8", _OF_BYTES, "tensor cores, int8", ("int8",), None,
+        "tensor_core_s8", _OF_BYTES.format(3), "tensor cores, bytes", _WHOLE_BYTES, None,
         "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64,
     ),
     _tensor_core(
-        "tensor_core_fp8", _OF_BYTES, "tensor cores, 8-bit floats", _BYTES,
+        "turing", "tensor_core<TYPE, 128, 128, 32, 64, 32, 2>", "tensor cores of 7.5, halves", ("float16",), _IN_ONE,
+        "tiles go through registers; a warp's product of 16 x 8 x 16 is two instructions", **_TURING,
+    ),
+    _tensor_core(
+        "turing_s8", _OF_BYTES.format(2), "tensor cores of 7.5, bytes", _WHOLE_BYTES, None,
+        "tiles go through registers; a warp's product of 16 x 8 x 32 is four instructions", tensor="s8", depth=64,
+        **_TURING,
+    ),
+    _tensor_core(
+        "tensor_core_fp8", _OF_BYTES.format(3), "tensor cores, 8-bit floats", _BYTES,
         Bound.of_cut_tiles(tile=64, group=16, fraction=13),
         "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
         tensor="f8", depth=64,

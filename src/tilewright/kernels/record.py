@@ -70,7 +70,7 @@ class Record:
     order: Literal["fma", "rounded-product", "tensor-core"] = "fma"
     bound: Bound | None = None  #: Its error bound; None if its order determines the bits.
     cc: tuple[int, int] = OLDEST  #: Least compute capability.
-    family: bool = False  #: Whether no other compute capability has its instructions.
+    family: bool = False  #: Whether it is for no other compute capability.
     published: bool = False  #: Whether it is a specimen, kept as published with its defects: shown, not trusted.
     limits: str = ""  #: The only shapes that it takes, or for which it is right; empty if all.
     notes: str = ""  #: A hint on its counts.

@@ -1,8 +1,8 @@
 // Tensor cores: C = A B for halves, summed in float32. Copies run STAGES - 1 tiles ahead of the products, and need no
-// registers (cp.async). `ldmatrix` reads tiles in chunks of 16 bytes, which are swizzled so that no two of the eight
-// rows of a matrix share banks. For compute capability 8.0 and newer.
+// registers from 8.0 on (cp.async). `ldmatrix` reads tiles in chunks of 16 bytes, which are swizzled so that no two of
+// the eight rows of a matrix share banks. For compute capability 8.0 and newer, float16 with two stages for 7.5 too.
 //
-// A warp owns WM x WN results: fragments of 16 x 16 of A and 16 x 8 of B, multiplied by mma.m16n8k16.
+// A warp owns WM x WN results: fragments of 16 x 16 of A and 16 x 8 of B, multiplied by mma.m16n8k16 or twice m16n8k8.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "tiles.cuh"
 
 // D = A B + D of one warp.
+#if __CUDA_ARCH__ >= 800
 __device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned *b, __half) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                  "{%0, %1, %2, %3};"
@@ -25,6 +26,17 @@ __device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const uns
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+#else
+__device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned *b, __half) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+    }
+}
+#endif
 
 // Shared memory: tiles of A and B, in the layout of their matrices.
 template <typename T, int BM, int BN, int BK, int STAGES>
@@ -81,7 +93,11 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
             copy_b.begin(stage, end - start, n - left, (long long)BK * ldb);
         }
     };
-    pipeline<BK, STAGES>(first, end, load, [&](int stage) {
+    auto written = [&](int stage) {
+        copy_a.end(stage);
+        copy_b.end(stage);
+    };
+    pipeline<BK, STAGES>(first, end, load, written, [&](int stage) {
         const unsigned at_a = of_lane_a + stage * (BM * BK * SIZE);
         const unsigned at_b = of_lane_b + stage * (BK * BN * SIZE);
 #pragma unroll

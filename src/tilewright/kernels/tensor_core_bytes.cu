@@ -1,7 +1,7 @@
-// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. Like tensor_core, with
+// Tensor cores for elements of a byte: integers, summed in int32, and floats, summed in float32. Like tensor_core, with
 // fragments of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B. `ldmatrix` gives it pairs
 // of neighbouring columns; the rows are chosen so that the bytes of two registers form the elements of both columns.
-// For compute capability 8.0 and newer; floats need 8.9.
+// For compute capability 8.0 and newer, integers with two stages for 7.5 too; floats need 8.9.
 //
 // Tensor cores may keep as few as 13 fraction bits of a sum of 8-bit floats. So the sums of a tile begin at 0, and the
 // float32 units add them to the others: the error depends on a tile's products, not on the number of tiles.
@@ -9,6 +9,13 @@
 #include <cuda_fp8.h>
 
 #include "tiles.cuh"
+
+// Blocks of a multiprocessor: tiles that go through registers would need so many that there is one.
+#if ASYNCHRONOUS
+#define BLOCKS
+#else
+#define BLOCKS , 2
+#endif
 
 // The types of sums and of C: 8-bit floats are too narrow for sums.
 template <typename T>
@@ -25,7 +32,15 @@ struct Of<signed char> {
     typedef signed char Result;
 };
 
+template <>
+struct Of<unsigned char> {
+    enum { EXACT = true };
+    typedef int Sum;  // the bits of sums modulo 2^32
+    typedef unsigned char Result;
+};
+
 // D = A B + D of one warp.
+#if __CUDA_ARCH__ >= 800
 #define MULTIPLY(type, sum, letter, forms)                                                                             \
     __device__ inline void multiply(sum(&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], type) {                \
         asm volatile("mma.sync.aligned.m16n8k32.row.col." forms " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "      \
@@ -33,7 +48,19 @@ struct Of<signed char> {
                      : "+" letter(d[0]), "+" letter(d[1]), "+" letter(d[2]), "+" letter(d[3])                          \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
     }
+#else  // four products of 8 x 8 x 16
+#define MULTIPLY(type, sum, letter, forms)                                                                             \
+    __device__ inline void multiply(sum(&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], type) {                \
+        _Pragma("unroll") for (int part = 0; part < 4; ++part) {                                                       \
+            const int half = part % 2 * 2;                                                                             \
+            asm("mma.sync.aligned.m8n8k16.row.col." forms " {%0, %1}, {%2}, {%3}, {%0, %1};"                  \
+                         : "+" letter(d[half]), "+" letter(d[half + 1])                                                \
+                         : "r"(a[part]), "r"(b[part / 2]));                                                            \
+        }                                                                                                              \
+    }
+#endif
 MULTIPLY(signed char, int, "r", "s32.s8.s8.s32")
+MULTIPLY(unsigned char, int, "r", "s32.u8.u8.s32")
 #if __CUDA_ARCH__ >= 890
 MULTIPLY(__nv_fp8_e4m3, float, "f", "f32.e4m3.e4m3.f32")
 MULTIPLY(__nv_fp8_e5m2, float, "f", "f32.e5m2.e5m2.f32")
@@ -61,7 +88,7 @@ __device__ inline void store_four(T *to, int left, bool wide, T first, T second,
 // `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = typename Of<T>::Result,
           typename Finish = Rounded<C>, typename... Operands>
-__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
     tensor_core_bytes(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Operands... of) {
     typedef typename Of<T>::Sum Sum;
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
@@ -86,14 +113,20 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int row_of_b = lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
     unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
     unsigned of_lane_b = shared_address(&tile_b[0][place_b(row_of_b, column / CHUNK<T>)]);
+#if ASYNCHRONOUS
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
+#endif
 
     Sum sums[WM / 16][WN / 8][4] = {};
     auto load = [&](int start, int stage) {
         copy_a.begin(stage, m - top, k - start, BK);
         copy_b.begin(stage, k - start, n - left, (long long)BK * ldb);
     };
-    pipeline<BK, STAGES>(0, k, load, [&](int stage) {
+    auto written = [&](int stage) {
+        copy_a.end(stage);
+        copy_b.end(stage);
+    };
+    pipeline<BK, STAGES>(0, k, load, written, [&](int stage) {
         const unsigned at_a = of_lane_a + stage * (BM * BK);
         const unsigned at_b = of_lane_b + stage * (BK * BN);
         Sum of_tile[WM / 16][WN / 8][4] = {};  // unused, and removed, if sums are exact

@@ -1,9 +1,16 @@
 // What tensor-core kernels share: copies of tiles of A and B to shared memory that run ahead of the products, reads of
-// matrices from there, and writes of sums to C. For compute capability 8.0 and newer.
+// matrices from there, and writes of sums to C. For compute capability 7.5 and newer.
 
 #pragma once
 
 #include "finish.cuh"
+
+// Whether there are copies to shared memory that need no registers (cp.async).
+#if __CUDA_ARCH__ >= 800
+#define ASYNCHRONOUS true
+#else
+#define ASYNCHRONOUS false
+#endif
 
 // Elements in 16 bytes, the most that a thread copies at once.
 template <typename T>
@@ -55,9 +62,19 @@ __device__ inline T load_within(const T *from, int left) {
     return *reinterpret_cast<T *>(&bits);
 }
 
-// Copies a chunk of a row to shared memory; `left` elements are before the row's end, and the others become 0.
-// If rows are not aligned to 16 bytes, elements are copied one by one; those of less than 4 bytes, which an
-// asynchronous copy needs, go through registers.
+// The elements of a chunk of a row, one by one; `left` are before the row's end, and the others become 0.
+template <typename T>
+__device__ inline uint4 load_elements(const T *from, int left) {
+    __align__(16) T values[CHUNK<T>];
+#pragma unroll
+    for (int i = 0; i < CHUNK<T>; ++i) {
+        values[i] = load_within(from + i, left - i);
+    }
+    return *reinterpret_cast<const uint4 *>(values);
+}
+
+// Copies a chunk of a row to shared memory. If rows are not aligned to 16 bytes, elements are copied one by one; those
+// of less than 4 bytes, which an asynchronous copy needs, go through registers.
 template <typename T>
 __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
     constexpr int COUNT = CHUNK<T>, SIZE = sizeof(T);
@@ -72,12 +89,7 @@ __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
             copy_async<SIZE>(there + SIZE * i, i < left ? from + i : from, i < left ? SIZE : 0);
         }
     } else {
-        __align__(16) T values[COUNT];
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            values[i] = load_within(from + i, left - i);
-        }
-        *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(values);
+        *reinterpret_cast<uint4 *>(to) = load_elements(from, left);
     }
 }
 
@@ -95,6 +107,9 @@ struct TileCopy {
     const long long leading;
     const bool wide;
     T *to;
+#if !ASYNCHRONOUS
+    uint4 held[ROWS / STEP];
+#endif
 
     // Copies from `array`, whose rows are `leading` elements apart, from element `first` on, to the place in a tile of
     // `tiles` that `place(row, chunk)` gives.
@@ -117,7 +132,32 @@ struct TileCopy {
     }
 
     __device__ void begin(int stage, int rows, int columns, long long step) {
+#if ASYNCHRONOUS
         begin(stage, rows, columns, step, copy_chunk<T>);
+#else
+#pragma unroll
+        for (int y = 0; y < ROWS; y += STEP) {
+            const int left = row + y < rows ? columns - column : 0;
+            const T *chunk = from + y * leading;
+            held[y / STEP] = wide && left >= CHUNK<T> ? *reinterpret_cast<const uint4 *>(chunk)
+                                                      : load_elements(chunk, left);
+        }
+        from += step;
+#endif
+    }
+
+    // Without asynchronous copies: writes what `begin` has read.
+    __device__ void end(int stage) {
+#if !ASYNCHRONOUS
+#pragma unroll
+        for (int y = 0; y < ROWS; y += STEP) {
+            const uint4 &chunk = held[y / STEP];
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"  // NVRTC would write the words apart
+                         ::"r"(shared_address(to + stage * (ROWS * COLUMNS) + y * COLUMNS)), "r"(chunk.x), "r"(chunk.y),
+                         "r"(chunk.z), "r"(chunk.w)
+                         : "memory");
+        }
+#endif
     }
 };
 
@@ -141,6 +181,31 @@ __device__ inline void pipeline(int first, int end, Load load, Multiply multiply
             reading = reading + 1 == STAGES ? 0 : reading + 1;
         }
     }
+}
+
+// The same for halves and bytes, also without asynchronous copies: a step's tiles are then read to registers before the
+// products of the step before, and `end(stage)` writes them to shared memory behind those.
+template <int BK, int STAGES, typename Load, typename End, typename Multiply>
+__device__ inline void pipeline(int first, int end, Load load, End written, Multiply multiply) {
+#if ASYNCHRONOUS
+    pipeline<BK, STAGES>(first, end, load, multiply);
+#else
+    static_assert(STAGES == 2, "one step is multiplied while the next waits in registers");
+    if (first < end) {
+        load(first, 0);
+        written(0);
+    }
+    for (int start = first, stage = 0; start < end; start += BK, stage ^= 1) {
+        __syncthreads();  // this step's tiles are written, and all threads have read those of the step before
+        if (start + BK < end) {
+            load(start + BK, stage ^ 1);
+        }
+        multiply(stage);
+        if (start + BK < end) {
+            written(stage ^ 1);
+        }
+    }
+#endif
 }
 
 // Loads four matrices of 8 rows of 16 bytes from shared memory; lane l gives the address of row l % 8 of matrix l / 8.

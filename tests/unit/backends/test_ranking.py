@@ -140,7 +140,9 @@ def test_a_kernel_is_chosen_for_its_rate_and_its_bound() -> None:
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
     assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
     assert names(choice("float16", *large, order="tf32x3"))[0].startswith("hopper")
-    assert choice("float16", *large, "t4", order="fast").ranking[0].bound == "", "no kernel of tensor cores goes there"
+    assert names(choice("float16", *large, "t4", order="fast")) == ["turing"]
+    assert names(choice("uint8", *large, "t4"))[0] == "turing_s8"
+    assert choice("bfloat16", *large, "t4", order="fast").ranking[0].bound == "", "its tensor cores have no such format"
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -22,13 +22,19 @@ VOLUME = pytest.mark.volume
 FLOATS = [
     ("bfloat16", "float32", "a100"),
     ("float8_e4m3fn", "bfloat16", "h100"),
+    ("float16", "float16", "t4"),
+    pytest.param("float16", "float32", "t4", marks=VOLUME),
     pytest.param("float16", "float32", "h100", marks=VOLUME),
     pytest.param("float8_e5m2", "float16", "l40s", marks=VOLUME),
     pytest.param("float8_e4m3fn", "float8_e4m3fn", "rtx5090", marks=VOLUME),
 ]
 INTEGERS = [
     ("int8", "int32", "a100"),
+    ("uint8", "uint8", "a100"),
+    ("uint8", "uint32", "t4"),
     pytest.param("int8", "int16", "h100", marks=VOLUME),
+    pytest.param("int8", "int32", "t4", marks=VOLUME),
+    pytest.param("uint8", "int32", "b200", marks=VOLUME),
 ]
 SHAPES = [(129, 65, 33), (1, 300, 7)]
 

@@ -73,7 +73,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "blackwell", "blackwell_tn", "blackwell_nt", "blackwell_tt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
-            "tensor_core_fp8", "tensor_core_bits",
+            "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
         ],
         "SR": ["semiring"],
         "S4": ["opencl_naive", "opencl_tiled"],
@@ -103,9 +103,9 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     assert 16 <= resources.registers_per_thread <= 255
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
     tiles = sum(TILES[record.name]) if record.name in TILES else 2 * math.prod(record.tile)
-    # three stages of two tiles, 64 bytes of each row of A, or 128 of half as many
+    # stages of two tiles, 64 bytes of each row of A, or 128 of half as many
     if record.source == "TC" and record.name not in TILES:
-        tiles = 3 * 2 * 8192 // np.dtype(dtype).itemsize
+        tiles = record.stages * 2 * 8192 // np.dtype(dtype).itemsize
     if record.source == "TC" and record.tile == (64, 64) and dtype != "float64":  # four stages of half of that
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
     if record.shared_bytes:  # nothing is static; four stages of 128 bytes of each row and column, two mbarriers each
@@ -136,7 +136,7 @@ def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) 
     program = record.program(dtype)
     files = {where.rsplit(":", 1)[0].rsplit("/", 1)[-1] for where in program.source_lines.values()}
     alone = record.operands == "boxes" and record.cluster == 1 and not record.boxes_of_c
-    own = f"{record.chain}.cu" if alone else f"{record.name}.cu"
+    own = f"{record.chain}.cu" if alone else "tensor_core.cu" if record.name == "turing" else f"{record.name}.cu"
     shared = {
         "multiply_add.py",
         "fours.cuh",
