@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,62 @@ def test_results_and_views_are_on_the_device(gpu: SimulatedGpu) -> None:
     x[0] = 7
     x += 1
     assert x[0].tolist() == [8, 8, 8, 8] and x.cuda() is x
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.squeeze_(0), lambda x: x.unsqueeze_(1), lambda x: x.transpose_(1, 2), lambda x: x.resize_(2, 2),
+    lambda x: x.as_strided_((2, 2), (2, 1), 1), lambda x: x.swapaxes_(0, 1).squeeze_(),
+])  # fmt: skip
+def test_operations_in_place_change_shape_and_strides(gpu: SimulatedGpu, change: Any) -> None:
+    host = torch.arange(6.0).reshape(1, 2, 3)
+    x = host.to("cuda")
+    assert change(x) is x
+    change(host)
+    assert (x.shape, x.stride(), x.storage_offset()) == (host.shape, host.stride(), host.storage_offset())
+    assert x.tolist() == host.tolist() and (x + 1).tolist() == (host + 1).tolist()
+
+
+def test_a_vector_times_a_matrix_is_a_vector(gpu: SimulatedGpu) -> None:
+    a, b = torch.rand(3), torch.rand(3, 4)
+    found = a.cuda() @ b.cuda()  # torch removes an axis of the product in place
+    assert found.shape == (4,) and torch.equal(found.cpu(), a @ b)
+
+
+@pytest.mark.parametrize("multiply", [torch.matmul, tw.matmul], ids=["torch", "tilewright"])
+def test_transforms_of_functions(gpu: SimulatedGpu, multiply: Any) -> None:
+    host = torch.rand(3, 4), torch.rand(4, 5)
+    x, weight = (one.cuda() for one in host)
+    for transformed in (
+        lambda m, x, w: torch.func.grad(lambda x: m(x, w).sum())(x), lambda m, x, w: torch.vmap(lambda x: m(x, w))(x),
+        lambda m, x, w: torch.func.jvp(lambda x: m(x, w), (x,), (x,))[1],
+        lambda m, x, w: torch.func.jacrev(lambda x: m(x, w))(x),
+    ):  # fmt: skip
+        found = transformed(multiply, x, weight)
+        assert found.is_cuda and torch.allclose(found.cpu(), transformed(torch.matmul, *host))
+
+
+def test_tensors_are_saved_and_loaded(gpu: SimulatedGpu, tmp_path: Path) -> None:
+    layer, path = torch.nn.Linear(3, 2).to("cuda"), tmp_path / "layer.pt"
+    torch.save(layer.state_dict(), path)
+    for where, is_cuda in ((None, False), ("cpu", False), ("cuda", True), (torch.device("cuda", 0), True)):
+        found = torch.load(path, map_location=where)
+        assert {name: one.is_cuda for name, one in found.items()} == {"weight": is_cuda, "bias": is_cuda}
+        assert found["weight"].tolist() == layer.weight.tolist()
+        layer.load_state_dict(found)
+    torch.save(layer, path)
+    found = torch.load(path, map_location="cuda", weights_only=False)
+    assert found.weight.is_cuda and found(torch.ones(1, 3, device="cuda")).requires_grad
+
+
+def test_other_libraries_arrays_become_tensors(gpu: SimulatedGpu) -> None:
+    from numba import cuda
+
+    array = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))[:, ::2]
+    for made in (torch.from_dlpack(array), torch.as_tensor(array, device="cuda"), torch.asarray(array, device="cuda")):
+        assert made.is_cuda and made.data_ptr() == array.__cuda_array_interface__["data"][0]
+        assert (made + 1).tolist() == [[1, 3], [5, 7], [9, 11]]
+    assert torch.tensor(array, device="cuda").data_ptr() != made.data_ptr()
+    assert torch.from_dlpack(np.ones(3)).tolist() == [1, 1, 1]
 
 
 def test_calls_that_torch_refuses_on_a_gpu_are_refused(gpu: SimulatedGpu) -> None:

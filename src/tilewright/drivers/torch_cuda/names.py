@@ -15,7 +15,7 @@ import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
-from tilewright.drivers.torch_cuda import graphs, host_memory, streams
+from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
 from tilewright.programs.numba_names import Row
 
@@ -72,12 +72,15 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
     yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
-    for name in ("tensor", "as_tensor", "asarray"):
-        yield "torch", name, _made_on_host(getattr(torch, name))
+    made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
+    made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
+    yield "torch", "load", shared.load(torch.load)
+    yield from made
+    find = _builtin([value for _, _, value in made])
+    yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))
     yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
     yield "torch", "Tensor.to", _to(torch.Tensor.to)
     yield "torch", "Tensor.cuda", lambda tensor, *_, **__: to_device(tensor)
-    yield from host_memory.rows()
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
 
@@ -146,11 +149,20 @@ def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.
             data = data.detach()
             made = data.clone() if original.__name__ == "tensor" else data
             made = made.to(**kwargs) if kwargs else made
+        elif hasattr(data, "__cuda_array_interface__"):
+            found = shared.viewed(data)
+            made = make(found, *args, device=device, **kwargs)
         else:
             made = to_device(original(data, *args, device="cpu", **kwargs))
         return made.requires_grad_() if requires_grad else made
 
     return make
+
+
+def _builtin(replacements: Sequence[Any]) -> Callable[[Any], Any]:
+    """Replaces the look-up of torch's functions in TorchScript, which does not know the replacements."""
+    find, known = torch.jit._builtins._find_builtin, {id(x): getattr(x, "__wrapped__", x) for x in replacements}
+    return lambda function: find(known.get(id(function), function))
 
 
 def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -103,6 +103,13 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
         return memo.setdefault(id(self), self.detach().clone().requires_grad_(self.requires_grad))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Its elements as a host tensor, which any torch loads: a file outlives the simulated GPU."""
+        host = self.detach().cpu()
+        if isinstance(self, torch.nn.Parameter):
+            return torch.nn.Parameter(host, self.requires_grad).__reduce_ex__(protocol)
+        return host.requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.requires_grad:
@@ -134,7 +141,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     ) -> Any:
         """Run an operation on the CPU, with its results on the device."""
         kwargs, gpu = kwargs or {}, current_gpu()
-        if gpu.capturing is not None and not operation.is_view:
+        in_place = torch.Tag.inplace_view in operation.tags
+        if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
             return gpu.capturing.operation(operation, args, kwargs)
         if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
             return torch_operator.multiplied(*args, **kwargs)
@@ -154,6 +162,8 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         results = _done(operation, plain_args, plain_kwargs)
         for one in written:
             report_written(gpu, one)
+        if in_place:
+            _lay_out_again(args[0])
         unset = operation.overloadpacket.__name__ in UNSET
 
         def on_device(one: Any) -> Any:
@@ -225,6 +235,13 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
     return DeviceTensor(tensor)
 
 
+def _lay_out_again(tensor: DeviceTensor) -> None:
+    """Give a tensor the shape and strides that an operation in place gave its elements."""
+    elements = tensor.elements
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        tensor.set_(elements.untyped_storage(), elements.storage_offset(), elements.size(), elements.stride())
+
+
 def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
     """Bytes of simulated memory, freed when no tensor uses them any more."""
     with gpu.call():
@@ -269,7 +286,8 @@ def refuse_mixed(function: Any, given: Sequence[Any]) -> None:
     """Reject a mix of host and device tensors, as torch does with a GPU."""
     if getattr(function, "__name__", "") in _ANY_DEVICE:
         return
-    host = [one for one in _tensors(given) if not isinstance(one, DeviceTensor) and one.dim() and not one.is_meta]
+    found = map(_without_transforms, _tensors(given))
+    host = [one for one in found if not isinstance(one, DeviceTensor) and one.dim() and not one.is_meta]
     if host:
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but found at least two devices, {CUDA} and cpu! "
@@ -295,6 +313,13 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
 
 def _tensors(given: Any) -> Iterator[torch.Tensor]:
     return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
+
+
+def _without_transforms(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor within those that the transforms of `torch.func` put around it."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
 
 
 def _elements(one: Any) -> Any:
