@@ -55,15 +55,16 @@ def calls() -> dict[str, Callable[[], Any]]:
     halves = [there(64, 64, kind="float16") for _ in range(3)]
     bytes_, words = [there(64, 64, kind="int8") for _ in range(2)], there(64, 64, kind="int32")
     batch, batched = there(3, 64, 64), there(3, 64, 64)
-    many = [there(500, 16, 16) for _ in range(3)]
+    many, heads = [there(500, 16, 16) for _ in range(3)], [there(128, 64, 64, kind="float16") for _ in range(3)]
     turned, row, vector, state = strided(b, strides=(4, 256)), there(64), there(64), [1.0]
     return {
         "two operands": lambda: tw.matmul(a, b, c),
         "float16, on tensor cores": lambda: tw.matmul(*halves, order="fast"),
         "int8 to int32": lambda: tw.matmul(*bytes_, words, dtype="int32"),
         "a vector": lambda: tw.matmul(a, row, vector),
-        "a batch of 3, 3 launches": lambda: tw.matmul(batch, b, batched),
-        "a batch of 500, 500 launches": lambda: tw.matmul(*many),
+        "a batch of 3": lambda: tw.matmul(batch, b, batched),
+        "a batch of 500": lambda: tw.matmul(*many),
+        "128 heads of float16": lambda: tw.matmul(*heads, order="fast"),
         "B turned, with a copy": lambda: tw.matmul(a, turned, c),
         "another rule of casting": lambda: tw.matmul(a, b, c, casting="equiv"),
         "another algebra": lambda: tw.matmul(a, b, c, algebra="min-plus"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import ranking, winners
+from tilewright.backends import batches, ranking, winners
 from tilewright.backends.protocol import Choices, Planned, Strided
 from tilewright.errors import DeviceError
 from tilewright.kernels.record import Record
@@ -61,9 +61,10 @@ class LaunchedProducts:
         return ""
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
-        """Plan the launch of one matrix: `parts` are blocks, `threads` those of a block, `buffer_bytes` its arrays."""
+        """Plan the launches: `parts` are blocks for a matrix, `threads` those of a block, `buffer_bytes` its arrays."""
         m, n, k = (max(extent, 1) for extent in (*arrays.out[-2:], arrays.a[-1]))
-        found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides)
+        matrices = max(math.prod(arrays.out[:-2]), 1)
+        found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides, matrices)
         record, name, made = found.best.record, found.best.dtype, found.best.made
         rows, bound = ranking.rows_of(record, m), found.ranking[0].bound
         shape, size = record.launch_rule(rows, n, k), element(name).bytes
@@ -85,32 +86,40 @@ class LaunchedProducts:
     def multiply_into(
         self, a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
     ) -> None:
-        """Compute out = a b like the CPU's `multiply_into`, one launch for each matrix; `threads` is ignored."""
-        batch, (m, n), k = out.shape[:-2], out.shape[-2:], a.shape[-1]
+        """Compute out = a b like the CPU's `multiply_into`; `threads` is ignored."""
+        (m, n), k, matrices = out.shape[-2:], a.shape[-1], math.prod(out.shape[:-2])
         if out.size == 0 or k == 0:
             out[...] = _of_nothing(kind, out, more)
             return
-        best = self._chosen(kind, m, n, k, a.strides, b.strides).best
+        best = self._chosen(kind, m, n, k, a.strides, b.strides, matrices).best
         record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
-        made, program = as_numpy(best.made), best.program(self.cc, kind.algebra)
-        left, right = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
-        for i in np.ndindex(batch):
-            x, y = (
-                _read(*operand, name=name)
-                for operand in zip((left[i], right[i]), (kind.a, kind.b), record.columns, strict=True)
-            )
-            direct = out.dtype == made and out[i].flags.carray
-            c: Array = out[i] if direct else np.empty((m, n), made)
+        made = as_numpy(best.made)
+        left, right = (
+            np.broadcast_to(_read(x, of, turned, name), (*out.shape[:-2], *x.shape[-2:]))
+            for x, of, turned in zip((a, b), (kind.a, kind.b), record.columns, strict=True)
+        )
+        direct = out.dtype == made and out.flags.carray
+        whole: Array = out if direct else np.empty(out.shape, made)
+        for x, y, c, *rest in batches.split([left, right, whole, *more], self._most(record, m, n, k)):
+            program = best.program(self.cc, kind.algebra, c.ndim > 2)
             for start in range(0, m, rows):
-                part = slice(start, start + rows)
-                self.run(record, program, x[part], y, c[part], [one[i][part] for one in more])
-            if not direct:
-                out[i] = rounded(c, out.dtype)
+                part = (..., slice(start, start + rows), slice(None))
+                self.run(record, program, x[part], y, c[part], [one[part] for one in rest])
+        if not direct:
+            out[...] = rounded(whole, out.dtype)
 
-    def _chosen(self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int]) -> ranking.Choice:
-        """The ranked kernels for operands of these strides."""
-        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, (ranking.by_columns(a), ranking.by_columns(b)))
-        return winners.first_of_gpu(found, self._identity, kind, m, n, k, self.gpu)
+    def _most(self, record: Record, m: int, n: int, k: int) -> int:
+        """How many matrices of C one launch computes, in half of the GPU's memory."""
+        each = 16 * (m * k + k * n + m * n)  # no element has more bytes
+        return max(1, min(ranking.matrices_of(record), self.gpu.memory_bytes // 2 // each))
+
+    def _chosen(
+        self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], batch: int
+    ) -> ranking.Choice:
+        """The ranked kernels for a batch of operands of these strides."""
+        columns = ranking.by_columns(a), ranking.by_columns(b)
+        found = ranking.chosen(kind, m, n, k, self.gpu, self.cc, columns, batch)
+        return winners.first_of_gpu(found, self._identity, kind, m, n, k, self.gpu, batch)
 
     @property
     def _identity(self) -> str:
@@ -141,20 +150,24 @@ class LaunchedProducts:
     def run(
         self, record: Record, program: Program, a: Array, b: Array, c: Array, more: Sequence[Array] = (), **options: Any
     ) -> Any:
-        """Launch a kernel once: c = a b, for matrices of its dtype; `more` are the operands of its epilogue."""
-        shape = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
+        """Launch a kernel once: c = a b, for matrices of its dtype; `more` are the operands of its epilogue.
+
+        All have two more axes for a program of a batch.
+        """
+        shape = record.launch_rule(c.shape[-2], c.shape[-1], a.shape[-1], math.prod(c.shape[:-2]))
         given = record.arguments(a, b, c, more)
         return self.launch(program, shape.grid, shape.block, given, shape.shared_bytes, **options)
 
 
 def _read(operand: Array, kind: str, by_columns: bool, name: np.dtype[Any]) -> Array:
-    """A matrix as kernels read it, in the dtype of the sums; a boolean becomes a word of equal bits."""
-    if name == np.bool_:
+    """Matrices as kernels read them, in the dtype of the sums; a boolean becomes a word of equal bits."""
+    if operand.dtype == name and (kind != "bool" or name == np.bool_):
         return operand
-    made: Array = (operand != 0 if kind == "bool" else operand).astype(
-        name, order="F" if by_columns else "C", copy=False
-    )
-    return -made if kind == "bool" else made
+    own = operand[tuple(slice(0, 1) if step == 0 else slice(None) for step in operand.strides[:-2])]
+    own = own.mT if by_columns else own
+    made: Array = (own != 0 if kind == "bool" else own).astype(name, order="C")
+    made = -made if kind == "bool" else made
+    return np.broadcast_to(made.mT if by_columns else made, operand.shape)
 
 
 def _of_nothing(kind: Kind, out: Array, more: Sequence[Array]) -> Array:

@@ -60,7 +60,7 @@ class Ranked:
     """The estimate of a kernel for a product."""
 
     name: str  #: The kernel's name in the catalogue, or the tile of an OpenCL device.
-    seconds: float  #: Time for one matrix.
+    seconds: float  #: Time for one matrix; of a GPU's kernel for the batch.
     limiter: str  #: The unit that limits the time.
     waves: float  #: Number of blocks divided by those that the device holds at once.
     source: str  #: Source of the time: "estimated", or "tuned" if `tilewright tune` timed it.

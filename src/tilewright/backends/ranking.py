@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tilewright.backends.protocol import Ranked
@@ -58,9 +58,9 @@ class Candidate:
         """The dtype of C that the kernel writes."""
         return element(self.dtype).product if self.finish is None else self.finish.dtype
 
-    def program(self, cc: tuple[int, int], algebra: Semiring | None = None) -> Program:
+    def program(self, cc: tuple[int, int], algebra: Semiring | None = None, batch: bool = False) -> Program:
         """Compile the kernel for a compute capability, as :meth:`Record.program`."""
-        return self.record.program(self.dtype, cc, finish=self.finish, algebra=algebra)
+        return self.record.program(self.dtype, cc, finish=self.finish, algebra=algebra, batch=batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,13 @@ def chosen(
     gpu: Gpu,
     cc: tuple[int, int],
     columns: tuple[bool, bool] = (False, False),
+    batch: int = 1,
 ) -> Choice:
-    """The kernels for one matrix of C, of shape (m, n), the fastest estimate first.
+    """The kernels for a batch of matrices of C, of shape (m, n), the fastest estimate first.
 
     `columns` says for A and B whether columns are contiguous: of kernels that differ only in this, the one that copies
     least is kept. All kernels have the same order of sums, which `k` alone decides: an element's bits do not depend on
-    m and n.
+    m, n and the batch.
 
     Raises DeviceError: no kernel takes the product.
 
@@ -110,7 +111,7 @@ def chosen(
     allowed = _allowed(kind, cc)
     chain = _chain(allowed, k, gpu)
     found = [
-        (one, estimate(one, m, n, k, gpu))
+        (one, estimate(one, m, n, k, gpu, batch))
         for one in allowed
         if one.record.chain == chain and one.record.accepts(rows_of(one.record, m), n, k, one.dtype) is None
     ]
@@ -220,13 +221,25 @@ def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:
     return best.record.chain if best else ""
 
 
+def matrices_of(record: Record) -> int:
+    """How many matrices of C one launch computes: the grid has a limit."""
+    return launch_limits().grid_extents[2] if "batch" in record.takes else 1
+
+
 @functools.lru_cache(maxsize=4096)
-def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
-    """The estimated time of a kernel for C of shape (m, n)."""
+def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int = 1) -> Ranked:
+    """The estimated time of a kernel for a batch of matrices of C, of shape (m, n)."""
+    at_once = min(batch, matrices_of(one.record))
+    found = _of_launch(one, m, n, k, gpu, at_once)
+    return found if batch == at_once else replace(found, seconds=found.seconds * batch / at_once)
+
+
+def _of_launch(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int) -> Ranked:
+    """The estimated time of one launch."""
     record, rates = one.record, timing(gpu)
     rows, columns = (-(-extent // tile) for extent, tile in zip((m, n), record.tile, strict=True))
     parts = record.launch_rule(rows_of(record, m), n, k).grid[2] if record.split and not record.resident else 1
-    tiles, turns = rows * columns * parts, -(-k // (parts * record.depth))
+    tiles, turns = batch * rows * columns * parts, -(-k // (parts * record.depth))
     resident = _resident(record, element(one.dtype).bytes, gpu)
     each: float = -(-tiles // gpu.multiprocessors)
     if record.split and record.resident:  # the steps of all tiles are distributed evenly
@@ -240,7 +253,7 @@ def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
     limiter = "latency" if each * working < clocks / 2 else unit
     seconds = clocks / (gpu.boost_mhz * 1e6)
     size = element(one.dtype).bytes
-    memory = ((m * k + k * n) * size + m * n * element(one.made).bytes) / (gpu.memory_gb_per_s * 1e9)
+    memory = batch * ((m * k + k * n) * size + m * n * element(one.made).bytes) / (gpu.memory_gb_per_s * 1e9)
     if memory > seconds:
         seconds, limiter = memory, "memory"
     if parts > 1:  # one block writes their sums and another reads them

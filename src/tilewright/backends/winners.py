@@ -116,8 +116,12 @@ def first(
     return (*sorted(timed, key=lambda each: each[1].seconds), *others)
 
 
-def first_of_gpu(found: ranking.Choice, device: str, kind: Kind, m: int, n: int, k: int, gpu: Gpu) -> ranking.Choice:
-    """The kernels of a GPU with those that a tuner timed first, by :func:`first`."""
+def first_of_gpu(
+    found: ranking.Choice, device: str, kind: Kind, m: int, n: int, k: int, gpu: Gpu, batch: int = 1
+) -> ranking.Choice:
+    """The kernels of a GPU with those that a tuner timed first, by :func:`first`; a batch is not timed."""
+    if batch > 1:
+        return found
 
     def scale(one: ranking.Candidate, extents: Extents) -> float:
         return ranking.estimate(one, m, n, k, gpu).seconds / ranking.estimate(one, *extents, gpu).seconds

@@ -104,11 +104,12 @@ def _cuda(
     family: bool = False,
     finish: Expression | None = None,
     algebra: Semiring | None = None,
+    batch: str = "",
 ) -> Program:
     """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type.
 
     With `family` the code may use instructions that newer GPUs lack. Code made from expressions precedes the kernel's
-    text.
+    text. `batch` is as in :func:`tilewright.kernels.functors.arguments`.
     """
     from tilewright.programs.program import Program
 
@@ -116,19 +117,24 @@ def _cuda(
     options = (functors.GENERIC, *(f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family)
     entry = entry.replace("TYPE", element(dtype).cuda)
     entry = entry if algebra is None else re.sub("PlusTimes<.*?>", "Algebra", entry)
+    entry = f"{', '.join((entry.removesuffix('>'), *functors.arguments(finish, batch)))}>"
     if finish is None and algebra is None:
         return Program.from_cuda(path, entry, cc, options)
-    entry = f"{', '.join((entry.removesuffix('>'), *functors.arguments(finish)))}>"
     text = f'{functors.source(finish, algebra)}#line 1 "{path}"\n{path.read_text()}'
     return Program.from_cuda(text, entry, cc, (*options, *functors.OPTIONS), path=str(path))
 
 
 def _bits(
-    dtype: str, cc: tuple[int, int], *, finish: Expression | None = None, algebra: Semiring | None = None
+    dtype: str,
+    cc: tuple[int, int],
+    *,
+    finish: Expression | None = None,
+    algebra: Semiring | None = None,
+    batch: str = "",
 ) -> Program:
     """Compile the kernel for booleans for one of its algebras."""
     parity = algebra is not None and algebra.name == "xor-and"
-    return _cuda("tensor_core_bits.cu", f"tensor_core_bits<{str(parity).lower()}>", dtype, cc)
+    return _cuda("tensor_core_bits.cu", f"tensor_core_bits<{str(parity).lower()}>", dtype, cc, batch=batch)
 
 
 #: Dtypes of the host's engine and OpenCL's kernels: every number of NumPy itself.
@@ -137,6 +143,8 @@ _NUMBERS = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if not x.ex
 
 #: Options of kernels that are compiled for each product.
 _ALL: tuple[Literal["epilogue", "algebra"], ...] = ("epilogue", "algebra")
+#: Those of kernels on GPUs that also take a batch.
+_BATCH: tuple[Literal["batch"], ...] = ("batch",)
 #: Dtypes of GPUs' arithmetic: float32, float64 and every integer.
 _COMPUTED = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if x.carried is None))))
 
@@ -176,7 +184,7 @@ def _block_partitioned(size: int) -> Record:
 def _shared_memory(size: int) -> Record:
     return _template(
         f"shared_memory_{size}", "shared_memory.cu", f"shared_memory<{size}, TYPE>",
-        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST, depth=size,
+        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST, depth=size, takes=_BATCH,
         notes="S10 blames bank conflicts for the 8x8 and 16x16 tiles; compare the conflicts counted",
     )  # fmt: skip
 
@@ -186,6 +194,7 @@ def _several_results(count: int) -> Record:
     return _template(
         f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
         f"{count} result{s} per thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1), depth=32,
+        takes=_BATCH,
         notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
     )  # fmt: skip
 
@@ -220,7 +229,7 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands=operands, tensor=tensor, takes=("epilogue",), **{**_RING, **more},
+        operands=operands, tensor=tensor, **{**_RING, "takes": ("epilogue", "batch"), **more},
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 
@@ -341,14 +350,15 @@ _RECORDS = (
     _sgemm(
         "double_buffered", "double_buffered<128, 128, 8, 8, 8>", "the same with two buffers", 128, (8, 8),
         "the next tiles are loaded while these are multiplied; one barrier a step", depth=8, stages=2,
+        takes=_BATCH,
     ),
     _sgemm(
         "warp_tiled", "warp_tiled<128, 128, 16, 64, 64, 8>", "warp tiles of 64x64, 128x128x16", 128, (8, 16),
-        "24 reads serve 128 multiply-adds",
+        "24 reads serve 128 multiply-adds", takes=_BATCH,
     ),
     Record(
         "semiring", "CUDA C++: any algebra and any epilogue, 4x4 results per thread, 64x64x16", "SR", "gpu", _COMPUTED,
-        tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=_ALL, beside=24,
+        tile=(64, 64), block=(256, 1), results=(4, 4), operands="abc m n k", takes=(*_ALL, *_BATCH), beside=24,
         notes="its operations come from traced expressions, as the processor's and OpenCL's do",
         compiler=functools.partial(_cuda, "semiring.cu", "semiring<TYPE, PlusTimes<TYPE>, 64, 64, 16, 4, 4>"),
     ),
@@ -360,17 +370,16 @@ _RECORDS = (
     _tensor_core(
         "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
         "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64,
-        "abc m n k ld work", split=512, stages=4,
+        "abc m n k ld work", split=512, stages=4, takes=("epilogue",),
     ),
     _tensor_core(
         "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, the steps of all tiles dealt evenly",
         _HALVES, Bound(1, 32), "no multiprocessor idles in a last wave; blocks share tiles where they begin and end",
-        operands="abc m n k ld work", split=32, resident=2 * _RESIDENT, group=1,
+        operands="abc m n k ld work", split=32, resident=2 * _RESIDENT, group=1, takes=("epilogue",),
     ),
     _tensor_core(
-        "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,
-        _IN_ONE, "gridDim.z is the number of matrices, which are any distance apart", 64, "abc m n k ld batch",
-        stages=4, alike="tensor_core",
+        "tensor_core_64", "tensor_core<TYPE, 64, 64, 32, 32, 32, 4>", "the same, blocks of 64x64, four stages", _HALVES,
+        _IN_ONE, "for few tiles, or many small products", 64, stages=4, alike="tensor_core",
     ),
     _tensor_core(
         "transposed", "transposed<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, operands by rows or by columns",
@@ -457,7 +466,7 @@ _RECORDS = (
         "tensor_core_bits", "CUDA C++: tensor cores, truth values", "TC", "gpu", ("bool",), cc=_AMPERE, compiler=_bits,
         notes="exact in any order; blocks pack bytes in bits as they read them, 256 steps of k at a time",
         tile=(128, 128), block=(256, 1), results=(8, 8), operands="abc m n k ld", tensor="b1", depth=256, stages=2,
-        algebras=("or-and", "xor-and"),
+        takes=_BATCH, algebras=("or-and", "xor-and"),
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

@@ -1,11 +1,14 @@
 // Like padded, with two buffers for the tiles: while a block multiplies the tiles in one, its threads load the next
 // tiles into registers, and then store them to the other buffer. So one barrier per step is enough.
 
+#include "finish.cuh"
 #include "fours.cuh"
 
-template <int BM, int BN, int BK, int TM, int TN>
+template <int BM, int BN, int BK, int TM, int TN, typename Batch = Alone, typename... Of>
 __global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
-    double_buffered(const float *a, const float *b, float *c, int m, int n, int k) {
+    double_buffered(const float *a, const float *b, float *c, int m, int n, int k, Of... of) {
+    Batch batch{of...};
+    find_product(batch, a, b, c);
     constexpr int THREADS = BM * BN / (TM * TN);
     constexpr int PAD = 4;
     static_assert(BM % TM == 0 && BN % TN == 0 && TM % 4 == 0 && TN % 4 == 0, "results must come in fours");

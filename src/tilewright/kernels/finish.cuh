@@ -1,18 +1,52 @@
 // How a sum becomes an element of C: a functor of the sum, its place in C, and whether the place is inside C.
 // `functors.py` makes those of epilogues from traced expressions, after this file.
+//
+// With `InBatch` around it a launch computes many products of one shape, one for each blockIdx.z.
 
 #pragma once
 
 // By default a sum is rounded to C's type.
 template <typename C>
 struct Rounded {
-    __device__ void advance(int) {}
+    __device__ void advance(int, int) {}
 
     template <typename T>
     __device__ C operator()(T sum, int, int, bool) const {
         return C(sum);
     }
 };
+
+// In place of a functor, for kernels that round no sums.
+struct Alone {
+    __device__ void advance(int, int) {}
+};
+
+// A batch: products along two axes, `inner` of them along the second. For each matrix and axis, the elements from one
+// product's matrix to the next; 0 if products share it.
+template <typename Finish>
+struct InBatch {
+    int inner;
+    long long outer_a, inner_a, outer_b, inner_b, outer_c, inner_c;
+    Finish finish;
+
+    template <typename T>
+    __device__ auto operator()(T sum, int y, int x, bool inside) const {
+        return finish(sum, y, x, inside);
+    }
+};
+
+// Moves A, B, C and an epilogue's operands to the block's product of a batch. One product alone costs nothing.
+template <typename Finish, typename T, typename C>
+__device__ inline void find_product(Finish &, const T *&, const T *&, C *&) {}
+
+template <typename Finish, typename T, typename C>
+__device__ inline void find_product(InBatch<Finish> &of, const T *&a, const T *&b, C *&c) {
+    const int y = blockIdx.z / of.inner, x = blockIdx.z % of.inner;
+    a += y * of.outer_a + x * of.inner_a;
+    b += y * of.outer_b + x * of.inner_b;
+    c += y * of.outer_c + x * of.inner_c;
+    of.finish.advance(y, x);
+}
 
 // An element of an operand, which is not read if its place is outside C. It is predicated, because branches would make
 // hundreds of blocks of code; and not volatile, so that results that share an element share the read.

@@ -48,13 +48,18 @@ def source(finish: Expression | None, semiring: Semiring | None) -> str:
     return "\n".join(('#include "finish.cuh"', '#include "expressions.cuh"', *needed, made, ""))
 
 
-def arguments(finish: Expression | None) -> tuple[str, ...]:
-    """Further template arguments of a kernel: C's element type, the class, and types of its members."""
+def arguments(finish: Expression | None, batch: str = "") -> tuple[str, ...]:
+    """Further template arguments of a kernel: C's element type, the class, and types of its members.
+
+    `batch` is C's type, where `finish` is None, of a kernel for many products; "alone" if it takes no epilogue.
+    """
+    of_batch = ("int", *("long long",) * 6) if batch else ()
     if finish is None:
-        return ()
+        plain = () if not batch else ("InBatch<Alone>",) if batch == "alone" else (batch, f"InBatch<Rounded<{batch}>>")
+        return *plain, *of_batch
     operands = (f"const {renamed(element(name).c_memory)} *" for _, name in finish.parameters[1:])
-    more = (text for operand in operands for text in (operand, *("long long",) * 3))
-    return _stored(finish.dtype), "Finish", *more
+    more = (text for operand in operands for text in (operand, *("long long",) * 4))
+    return _stored(finish.dtype), "InBatch<Finish>" if batch else "Finish", *of_batch, *more
 
 
 def _stored(name: str) -> str:
@@ -68,14 +73,25 @@ def operands(more: Sequence[Array]) -> tuple[Any, ...]:
 
     >>> row = np.broadcast_to(np.ones(3, np.float32), (2, 3))
     >>> [int(step) for step in operands([row])[1:]]
-    [0, 0, 1]
+    [0, 0, 0, 1]
     """
     found: list[Any] = []
     for given in more:
         x = given.copy() if any(stride % given.itemsize for stride in given.strides) else given
         steps = [stride // x.itemsize for stride in x.strides]
-        found += [x, *(np.int64(step) for step in (*(0,) * (3 - len(steps)), *steps))]
+        found += [x, *(np.int64(step) for step in (*(0,) * (4 - len(steps)), *steps))]
     return tuple(found)
+
+
+def batch(a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+    """Arguments of a launch for products along the two axes before the last two of A, B and C.
+
+    >>> a, b = np.zeros((3, 2, 4, 5), np.float32), np.broadcast_to(np.zeros((5, 4), np.float32), (3, 2, 5, 4))
+    >>> [int(one) for one in batch(a, b, np.zeros((3, 2, 4, 4), np.float32))]
+    [2, 40, 20, 0, 0, 32, 16]
+    """
+    steps = (np.int64(stride // x.itemsize) for x in (a, b, c) for stride in x.strides[:2])
+    return np.int32(c.shape[1]), *steps
 
 
 def _algebra(semiring: Semiring) -> list[str]:
@@ -94,9 +110,10 @@ def _finish(finish: Expression) -> list[str]:
     total, *rest = (name for _, name in finish.parameters)
     types = [renamed(element(name).c_memory) for name in rest]
     members = "".join(
-        f"    const {made} *x{i};\n    long long matrix{i}, row{i}, column{i};\n" for i, made in enumerate(types)
+        f"    const {made} *x{i};\n    long long outer{i}, inner{i}, row{i}, column{i};\n"
+        for i, made in enumerate(types)
     )
-    moves = "".join(f" x{i} += z * matrix{i};" for i in range(len(types)))
+    moves = "".join(f" x{i} += y * outer{i} + x * inner{i};" for i in range(len(types)))
     read = "".join(
         f", read_within(x{i} + (y * row{i} + x * column{i}), inside){' != 0' * (name == 'bool')}"
         for i, name in enumerate(rest)
@@ -104,7 +121,7 @@ def _finish(finish: Expression) -> list[str]:
     return [
         renamed(function("finish", finish)),
         f"""struct Finish {{
-{members}    __device__ void advance(int z) {{{moves} }}
+{members}    __device__ void advance(int y, int x) {{{moves} }}
     __device__ {_stored(finish.dtype)} operator()({renamed(element(total).c)} sum, int y, int x, bool inside) const {{
         return {{finish(sum{read})}};
     }}

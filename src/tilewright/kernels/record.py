@@ -33,7 +33,13 @@ class Compile(Protocol):
     """Makes the Program of a kernel."""
 
     def __call__(
-        self, dtype: str, cc: tuple[int, int], *, finish: Expression | None = ..., algebra: Semiring | None = ...
+        self,
+        dtype: str,
+        cc: tuple[int, int],
+        *,
+        finish: Expression | None = ...,
+        algebra: Semiring | None = ...,
+        batch: str = ...,
     ) -> Program:
         """Compile the kernel for a dtype and a compute capability, with the options that it `takes`."""
 
@@ -83,11 +89,11 @@ class Record:
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
     #: Order of the kernel's arguments: arrays; extents; `ld`, row strides in elements; `work`, memory for sums of
     #: blocks that share a tile, and a counter for each tile; `turned`, whether operands have contiguous columns;
-    #: `batch`, matrix strides in elements. Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C
+    #: Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C
     #: has the only `ld`.
     operands: Literal[
         "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
-        "abc m n k ld batch", "boxes",
+        "boxes",
     ] = "abc"  # fmt: skip
     #: With `boxes`: whether A, and B, must be column-major; an operand in the other layout is copied.
     columns: tuple[bool, bool] = (False, False)
@@ -107,8 +113,8 @@ class Record:
     passes: int = 1  #: Products of tensor cores for each product of C.
     alike: str = ""  #: The kernel with the same order of sums, if that order has no name.
     #: Options that it can be compiled with: an "epilogue", a traced expression of its sums, rounded once; an "algebra",
-    #: operations in place of + and x.
-    takes: tuple[Literal["epilogue", "algebra"], ...] = ()
+    #: operations in place of + and x; a "batch", many products along two axes.
+    takes: tuple[Literal["epilogue", "algebra", "batch"], ...] = ()
     #: Names of the algebras that its instructions compute, in place of plus-times; the first is the default.
     algebras: tuple[str, ...] = ()
     module: str = ""  #: For a kernel of the host: the module of its function `multiply(a, b)`.
@@ -121,7 +127,7 @@ class Record:
         Examples
         --------
         >>> from tilewright.kernels.catalogue import find
-        >>> [find(name).chain for name in ("tiled", "batched", "split_k", "stream_k")]
+        >>> [find(name).chain for name in ("tiled", "transposed", "split_k", "stream_k")]
         ['canonical', 'tensor_core', 'split_k', '']
         """
         if self.order == "fma":
@@ -135,14 +141,16 @@ class Record:
         *,
         finish: Expression | None = None,
         algebra: Semiring | None = None,
+        batch: bool = False,
     ) -> Program:
         """Compile the kernel for a dtype; equal arguments give the same Program.
 
         The compute capability is by default 9.0, or that of the only family which has the kernel's instructions.
         `finish` is an expression of the sum, in the dtype `sums(dtype)`, and of operands that `arguments` takes as
-        `more`; its result has C's dtype. `algebra` is on the dtype of the sums.
+        `more`; its result has C's dtype. `algebra` is on the dtype of the sums. A program of a `batch` takes
+        `arguments` of four axes.
 
-        Raises ArgumentValueError: it is not a kernel for GPUs, or needs a newer one, or takes no epilogue or algebra;
+        Raises ArgumentValueError: it is not a kernel for GPUs, or needs a newer one, or does not take an option;
         ArgumentTypeError: the kernel does not take the dtype, or does not sum in that of the expressions;
         MissingExtraError: the `gpu` extra is not installed.
         """
@@ -153,7 +161,7 @@ class Record:
         cc = cc or (self.cc if self.family else (9, 0))
         if refused := self.unfit(cc):
             raise ArgumentValueError(f"kernel {self.name!r} {refused}; choose another GPU")
-        given = {"epilogue": finish, "algebra": None if self.algebras else algebra}
+        given = {"epilogue": finish, "algebra": None if self.algebras else algebra, "batch": batch or None}
         if lacks := [name for name, what in given.items() if what is not None and name not in self.takes]:
             raise ArgumentValueError(f"kernel {self.name!r} takes no {lacks[0]}; choose one whose record says so")
         if algebra is not None and not self.has(algebra):
@@ -161,11 +169,10 @@ class Record:
         of = (None if finish is None else finish.parameters[0][1], None if algebra is None else algebra.dtype)
         if wrong := set(of) - {None, self.sums(dtype), *((of[1],) if self.algebras else ())}:
             raise ArgumentTypeError(f"kernel {self.name!r} sums {dtype} in {self.sums(dtype)} (got {wrong.pop()})")
-        return (
-            self.compiler(dtype, cc, finish=finish, algebra=algebra)
-            if any(expression is not None for expression in (finish, algebra))
-            else self.compiler(dtype, cc)
-        )
+        options: dict[str, Any] = {"finish": finish, "algebra": algebra}
+        if batch:
+            options["batch"] = element(element(dtype).product).cuda if "epilogue" in self.takes else "alone"
+        return self.compiler(dtype, cc, **{name: what for name, what in options.items() if what is not None})
 
     def has(self, algebra: Semiring) -> bool:
         """Whether it can be compiled for an algebra, or computes it itself.
@@ -259,11 +266,20 @@ class Record:
         A kernel with `ld` takes any row strides, as long as rows are contiguous. `more` are the operands of an
         epilogue, each of C's shape, with any strides.
 
-        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n). Raises ArgumentValueError:
-        `c` is not laid out as :meth:`writes_in_place` says.
+        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n). For a batch all have two axes
+        more, the same ones; operands may be broadcast along them. Raises ArgumentValueError: `c` is not laid out as
+        :meth:`writes_in_place` says.
         """
         a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels take booleans as bytes
-        return *self._operands(a, b, c), *functors.operands(more)
+        several = "batch" in self.takes and c.ndim == 4
+        if c.shape != ((*c.shape[:2],) if several else ()) + (a.shape[-2], b.shape[-1]) or not self.writes_in_place(c):
+            raise ArgumentValueError(
+                f"`c` must be row-major of shape {(a.shape[-2], b.shape[-1])} (got {c.shape}, strides {c.strides}); "
+                f"make it with np.empty"
+            )
+        a, b = (self._placed(x, by_columns) for x, by_columns in zip((a, b), self.columns, strict=True))
+        of_batch = functors.batch(a, b, c) if several else ()
+        return *self._operands(a, b, c), *of_batch, *functors.operands(more)
 
     def takes_in_place(self, operand: Array, by_columns: bool = False) -> bool:
         """Whether :meth:`arguments` takes a matrix in place, without a copy; `by_columns` is one of `columns`.
@@ -276,11 +292,12 @@ class Record:
         [False, True]
         """
         if self.operands == "boxes":
-            view = operand.T if by_columns else operand
-            return _in_rows(view) and view.strides[0] % 16 == view.ctypes.data % 16 == 0
+            view = operand.mT if by_columns else operand
+            starts = (*view.strides[:-1], view.ctypes.data)
+            return _in_rows(view) and all(at >= 0 and at % 16 == 0 for at in starts)
         if self.operands.startswith("abc m n k ld"):
-            return _in_rows(operand) or (self.operands.endswith("turned") and _in_rows(operand.T))
-        return operand.flags.c_contiguous and operand.flags.aligned
+            return _in_rows(operand) or (self.operands.endswith("turned") and _in_rows(operand.mT))
+        return _contiguous(operand)
 
     def writes_in_place(self, c: Array) -> bool:
         """Whether the kernel writes a matrix in place: row-major, with gaps between rows if it takes their distance.
@@ -293,35 +310,31 @@ class Record:
         [True, False]
         """
         spaced = self.operands == "boxes" or self.operands.startswith("abc m n k ld")
-        return (c.flags.c_contiguous and c.flags.aligned) or (spaced and _in_rows(c))
+        return _contiguous(c) or (spaced and _in_rows(c))
+
+    def _placed(self, operand: Array, by_columns: bool) -> Array:
+        """An operand that the kernel can read, copied if necessary; matrices that are one in memory are copied once."""
+        if self.operands == "boxes" or self.takes_in_place(operand, by_columns):
+            return operand
+        own = operand[tuple(slice(0, 1) if step == 0 else slice(None) for step in operand.strides[:-2])]
+        placed = np.require(own, requirements=["C", "A"])
+        return placed if own.shape == operand.shape else np.broadcast_to(placed, operand.shape)
 
     def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
-        """The arguments of a product without an epilogue."""
+        """The arguments of a product without a batch and an epilogue, for operands as the kernel reads them."""
         (m, k), n = a.shape[-2:], b.shape[-1]
-        several = c.shape[:-2] if self.operands.endswith("batch") else ()
-        if c.shape != (*several, m, n) or not self.writes_in_place(c):
-            raise ArgumentValueError(
-                f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
-            )
-        ldc = n if c.flags.c_contiguous else c.strides[-2] // c.itemsize
+        ldc = n if _contiguous(c) else c.strides[-2] // c.itemsize
         if self.operands == "boxes":
             views = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
             return *map(_boxes, views), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
-            turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]
-            a, b = (
-                operand if columns or _in_rows(operand) else np.require(operand, requirements=["C", "A"])
-                for operand, columns in zip((a, b), turned, strict=True)
-            )
+            turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.mT) for operand in (a, b)]
             of_lines = zip((a, b), turned, strict=True)
             leading = (one.strides[-1 if columns else -2] // one.itemsize for one, columns in of_lines)
             return a, b, c, *(np.int32(size) for size in (m, n, k, *leading, ldc)), *self._last(a, b, c, turned)
-        # Python's Programs are specialised for writable arrays: a read-only array is copied too.
-        wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
-        a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
-        if self.operands == "abc":
-            return a, b, c
+        if self.operands == "abc":  # Python's Programs are specialised for writable arrays: a read-only one is copied
+            return *(np.require(operand, requirements=["C", "A", "W"]) for operand in (a, b)), c
         sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
         arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
         return *arrays, *(np.int32(size) for size in sizes)
@@ -333,8 +346,6 @@ class Record:
             return _boxes(c if whole else a), np.int32(whole)  # some map
         if self.operands.endswith("turned"):
             return (np.int32(turned[0] + 2 * turned[1]),)
-        if self.operands.endswith("batch"):
-            return tuple(np.int64(one.strides[0] // one.itemsize if one.ndim > 2 else 0) for one in (a, b, c))
         return self._work(c.shape[-2], c.shape[-1], a.shape[-1]) if self.operands.endswith("work") else ()
 
     def _work(self, m: int, n: int, k: int) -> tuple[Array, ...]:
@@ -418,8 +429,18 @@ def _boxes(operand: Array) -> TensorMap:
 
 
 def _in_rows(operand: Array) -> bool:
-    """Whether the elements of a row are contiguous, and rows do not overlap."""
+    """Whether the elements of a row are contiguous, and rows of a matrix do not overlap."""
     rows, columns = operand.strides[-2:]
     width = operand.shape[-1] * operand.itemsize
-    whole = all(stride >= 0 and stride % operand.itemsize == 0 for stride in operand.strides)
-    return columns == operand.itemsize and rows >= width and whole and operand.flags.aligned
+    return columns == operand.itemsize and rows >= width and _whole(operand)
+
+
+def _contiguous(matrices: Array) -> bool:
+    """Whether each matrix is contiguous in rows."""
+    (rows, columns), (down, right), size = matrices.shape[-2:], matrices.strides[-2:], matrices.itemsize
+    return (columns == 1 or right == size) and (rows == 1 or down == columns * size) and _whole(matrices)
+
+
+def _whole(array: Array) -> bool:
+    """Whether strides are whole elements, and elements are aligned."""
+    return array.flags.aligned and all(stride % array.itemsize == 0 for stride in array.strides)

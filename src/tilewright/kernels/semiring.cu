@@ -23,6 +23,8 @@ template <typename T, typename Sums, int BM, int BN, int BK, int TM, int TN, typ
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(BM *BN / (TM * TN))
     semiring(const T *a, const T *b, C *c, int m, int n, int k, Of... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     constexpr int THREADS = BM * BN / (TM * TN), DOWN = BM / TM, RIGHT = BN / TN;
     static_assert(BM % TM == 0 && BN % TN == 0, "a thread's results must divide the block's");
     static_assert(THREADS % BK == 0 && THREADS % BN == 0, "a step must load whole rows");
@@ -74,7 +76,6 @@ __global__ void __launch_bounds__(BM *BN / (TM * TN))
         __syncthreads();
     }
 
-    const Finish finish{of...};
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
         const int y = top + row + i * DOWN;

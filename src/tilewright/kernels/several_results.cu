@@ -3,6 +3,8 @@
 // of A's tile and one of B's, and makes RESULTS multiply-adds with it: all of them use the one read of B.
 // The source computes 2 results, 16 rows apart; here RESULTS is any divisor of TILE, and the shape is free.
 
+#include "finish.cuh"
+
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 // Unsigned, because a signed product may overflow only by undefined behaviour.
@@ -10,8 +12,10 @@ __device__ inline int multiply_add(int a, int b, int c) {
     return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b) + static_cast<unsigned>(c));
 }
 
-template <typename T, int TILE, int RESULTS>
-__global__ void several_results(const T *a, const T *b, T *c, int m, int n, int k) {
+template <typename T, int TILE, int RESULTS, typename Batch = Alone, typename... Of>
+__global__ void several_results(const T *a, const T *b, T *c, int m, int n, int k, Of... of) {
+    Batch batch{of...};
+    find_product(batch, a, b, c);
     static_assert(TILE % RESULTS == 0, "RESULTS must divide TILE");
     constexpr int ROWS = TILE / RESULTS;
 

@@ -2,6 +2,8 @@
 // The source multiplies square int matrices whose width is a multiple of BLOCK_SIZE; here T is any of int, float and
 // double, and the shape is free.
 
+#include "finish.cuh"
+
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 // Unsigned, because a signed product may overflow only by undefined behaviour.
@@ -9,8 +11,10 @@ __device__ inline int multiply_add(int a, int b, int c) {
     return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b) + static_cast<unsigned>(c));
 }
 
-template <int BLOCK_SIZE, typename T>
-__global__ void shared_memory(const T *a, const T *b, T *c, int m, int n, int k) {
+template <int BLOCK_SIZE, typename T, typename Batch = Alone, typename... Of>
+__global__ void shared_memory(const T *a, const T *b, T *c, int m, int n, int k, Of... of) {
+    Batch batch{of...};
+    find_product(batch, a, b, c);
     __shared__ T tile_a[BLOCK_SIZE][BLOCK_SIZE];
     __shared__ T tile_b[BLOCK_SIZE][BLOCK_SIZE];
 

@@ -32,6 +32,8 @@ template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = float
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
     tensor_core_bf16x9(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     __shared__ FloatTiles<BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
@@ -84,5 +86,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), 1)
             }
         }
     });
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, finish);
 }

@@ -89,10 +89,12 @@ __device__ inline int place(int column) {
 }
 
 // `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
-template <bool PARITY>
+template <bool PARITY, typename Batch = Alone, typename... Of>
 __global__ void __launch_bounds__(256, 1) tensor_core_bits(const unsigned char *a, const unsigned char *b,
                                                         unsigned char *c, int m, int n, int k, int lda, int ldb,
-                                                        int ldc) {
+                                                        int ldc, Of... of) {
+    Batch batch{of...};
+    find_product(batch, a, b, c);
     constexpr int EDGE = 128, WM = 64, WN = 32, ROWS = WM / 16, COLUMNS = WN / 8;
     // A's tile has halves of rows, four words each, for ldmatrix; B's has a word per column. Gaps avoid bank conflicts.
     constexpr int HALF_A = 4 * EDGE + 16, WORD_B = EDGE + 8;

@@ -90,6 +90,8 @@ template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typena
           typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
     tensor_core_bytes(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Operands... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     typedef typename Of<T>::Sum Sum;
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr bool EXACT = Of<T>::EXACT;
@@ -163,7 +165,6 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
 
     // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane has four neighbours; sums of int8 wrap.
     const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(C)) == 0 && ldc % 4 == 0;
-    const Finish finish{of...};
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
         const int y = top + row + 8 * i + lane / 4;

@@ -32,6 +32,8 @@ template <bool SPLIT, int BM, int BN, int BK, int WM, int WN, int STAGES, typena
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     tensor_core_f32(const float *a, const float *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     __shared__ FloatTiles<BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
@@ -74,5 +76,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
             add(sums, of_tile);
         }
     });
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, finish);
 }

@@ -16,6 +16,8 @@ template <int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = doubl
           typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     tensor_core_f64(const double *a, const double *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, Of... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     static_assert(BK == 16 && BN % 16 == 0, "the swizzles are for rows of multiples of 128 bytes");
     static_assert(WM % 8 == 0 && WN % 8 == 0, "a warp must own whole fragments");
@@ -76,7 +78,6 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     // A lane has two neighbouring results of row lane / 4 of each fragment.
     const bool wide_c = in_pairs(c, ldc);
-    const Finish finish{of...};
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
         const int y = top + row + 8 * i + lane / 4;

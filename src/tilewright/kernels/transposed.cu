@@ -10,6 +10,8 @@ template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typena
           typename Finish = Rounded<C>, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     transposed(const T *a, const T *b, C *c, int m, int n, int k, int lda, int ldb, int ldc, int turned, Of... of) {
+    Finish finish{of...};
+    find_product(finish, a, b, c);
     __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
@@ -22,5 +24,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     } else {
         multiply_tiles<WM, WN, true, true>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
     }
-    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, Finish{of...});
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left, finish);
 }

@@ -2,11 +2,14 @@
 // share what they read. LANES lanes are below each other, and 32 / LANES side by side. A thread's results are patches
 // of 4 x 4, as far apart as the patches of all lanes side by side.
 
+#include "finish.cuh"
 #include "fours.cuh"
 
-template <int BM, int BN, int BK, int WM, int WN, int LANES>
+template <int BM, int BN, int BK, int WM, int WN, int LANES, typename Batch = Alone, typename... Of>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-    warp_tiled(const float *a, const float *b, float *c, int m, int n, int k) {
+    warp_tiled(const float *a, const float *b, float *c, int m, int n, int k, Of... of) {
+    Batch batch{of...};
+    find_product(batch, a, b, c);
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr int TM = WM / LANES;
     constexpr int TN = WN * LANES / 32;

@@ -69,7 +69,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "vectorised", "padded", "double_buffered", "warp_tiled",
         ],
         "TC": [
-            "tensor_core", "split_k", "stream_k", "batched", "transposed", "hopper",
+            "tensor_core", "split_k", "stream_k", "tensor_core_64", "transposed", "hopper",
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "blackwell", "blackwell_tn", "blackwell_nt", "blackwell_tt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
@@ -136,7 +136,8 @@ def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) 
     program = record.program(dtype)
     files = {where.rsplit(":", 1)[0].rsplit("/", 1)[-1] for where in program.source_lines.values()}
     alone = record.operands == "boxes" and record.cluster == 1 and not record.boxes_of_c
-    own = f"{record.chain}.cu" if alone else "tensor_core.cu" if record.name == "turing" else f"{record.name}.cu"
+    halves = record.name in ("turing", "tensor_core_64")
+    own = f"{record.chain}.cu" if alone else "tensor_core.cu" if halves else f"{record.name}.cu"
     shared = {
         "multiply_add.py",
         "fours.cuh",

@@ -110,20 +110,6 @@ def test_without_an_epilogue_sums_are_rounded_as_by_one_that_only_casts() -> Non
     assert same_bits(c, product(record, a, b, identity("float32", "float16")))
 
 
-def test_a_batch_moves_its_operands_by_matrices() -> None:
-    record, (m, n, k) = small("batched"), (34, 20, 40)
-    a, b = (np.stack(both) for both in zip(*(operands(m, n, k, "float16", seed=s) for s in (1, 2)), strict=True))
-    held = np.random.default_rng(4).standard_normal((2, m, n)).astype(np.float32)
-    finish = trace(lambda total, x: total - x, {"sum": "float32", "x": "float32"})
-    c = np.full((2, m, n), 77, np.float32)
-    shape = record.launch_rule(m, n, k, 2)
-    program = record.program("float16", finish=finish)
-    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c, [held]))
-    for i in range(2):
-        sums = product(small("tensor_core"), a[i], b[i], identity("float32", "float32"))
-        assert same_bits(c[i], sums - held[i]), i
-
-
 def test_nothing_is_found_where_c_is_read_and_written() -> None:
     record, finish = small("tensor_core"), trace(lambda s, c: s * 0.5 + c * 2, {"sum": "float32", "c": "float32"})
     a, b = operands(66, 71, 40, "float16")

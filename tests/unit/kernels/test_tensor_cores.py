@@ -30,7 +30,8 @@ RECORDS = [record for record in catalogue.records() if record.source == "TC"]
 VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
 LATER = {
-    "stream_k", "batched", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_stores",
+    "stream_k", "tensor_core_64", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt",
+    "hopper_stores",
     "blackwell_tn", "blackwell_nt", "blackwell_tt",
 }  # fmt: skip
 CASES = [
@@ -424,21 +425,6 @@ def test_turned_tiles_are_read_without_conflicts_or_a_copy(name: str, by_columns
     seen = tw.profile(program, launch.grid, launch.block, given, **more).totals
     assert seen.in_shared.excess_wavefronts == 0
     assert seen.global_loads.sectors == (a.size + b.size) * a.itemsize // 32
-
-
-def test_a_batch_is_one_launch_and_may_share_an_operand() -> None:
-    record = catalogue.find("batched")
-    a, b = (np.stack([operands(70, 75, 45, "bfloat16", seed=seed)[i] for seed in range(3)]) for i in (0, 1))
-    for left, right in ((a, b), (a[0], b), (a, b[1]), (a[:, :, ::-1], np.broadcast_to(b[2], b.shape)), (a[::-1], b)):
-        c = np.full((3, 70, 75), 77, a.dtype)
-        shape = record.launch_rule(70, 75, 45, batch=3)
-        assert shape.grid == (2, 2, 3)
-        simt.launch(record.program("bfloat16"), shape.grid, shape.block, record.arguments(left, right, c))
-        for i, (x, y) in enumerate(zip(np.broadcast_to(left, a.shape), np.broadcast_to(right, b.shape), strict=True)):
-            assert same_bits(c[i], product(record, x, y)), i
-    assert record.wrong_elements(c[0], a[2], b[0]) == 0
-    with pytest.raises(ValueError, match="`c` must be row-major"):
-        catalogue.find("tensor_core").arguments(a, b, c)
 
 
 def test_nine_products_lose_no_bit_of_an_operand() -> None:

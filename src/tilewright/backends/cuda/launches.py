@@ -96,9 +96,7 @@ class Launches:
     def rearrange(self, source: Array, target: Array, names: tuple[str, str, str]) -> None:
         """Copy an array to another of its shape; `names` are the dtypes of source, in between, and target."""
         program = rearranging.program(*names, self.device.compute_capability)
-        lead = max(0, source.ndim - 3)
-        for i in np.ndindex(source.shape[:lead]):
-            grid, block, arguments = rearranging.launch(source[i], target[i])
+        for grid, block, arguments in rearranging.launches(source, target):
             self.add(program, grid, block, 0, arguments)
 
     def issue(self, stream: Any, at: Sequence[int] = (*OPERANDS, RESULT, *EPILOGUE)) -> None:

@@ -6,7 +6,7 @@ that it cannot write in place, is copied on the GPU, through the launches' own m
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import ranking, winners
+from tilewright.backends import batches, ranking, winners
 from tilewright.backends.cuda import current
 from tilewright.backends.cuda.device import WORDS
 from tilewright.backends.cuda.launches import Launches, pointer
@@ -43,7 +43,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A kernel for products of one shape."""
+    """A kernel for products of one shape, compiled for a batch if it takes one and there are several."""
 
     record: Record
     program: Program
@@ -62,7 +62,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     """
     batch, (m, n), k = c.shape[:-2], c.shape[-2:], a.shape[-1]
     columns = ranking.by_columns(_plain_strides(a)), ranking.by_columns(_plain_strides(b))
-    ready = _ready(kind, m, n, k, current.device(), columns)
+    ready = _ready(kind, m, n, k, current.device(), columns, math.prod(batch))
     made = Launches(current.device())
     direct = _is_direct(c, ready, [a, b], more)
     into = c.view(ready.made) if direct else made.room(c.shape, ready.made)
@@ -71,10 +71,10 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
         for one, of, turned in zip((a, b), (kind.a, kind.b), ready.record.columns, strict=True)
     )
     rest = [_finished(made, one, c.shape) for one in more]
-    for i in np.ndindex(batch):
+    for of_x, of_y, of_c, *of_rest in batches.split([x, y, into, *rest], ranking.matrices_of(ready.record)):
         for start in range(0, m, ready.rows):
-            part = slice(start, start + ready.rows)
-            multiply(made, ready, _plain(x[i][part]), _plain(y[i]), _plain(into[i][part]), [z[i][part] for z in rest])
+            part = (..., slice(start, start + ready.rows), slice(None))
+            multiply(made, ready, _plain(of_x[part]), _plain(of_y), _plain(of_c[part]), [z[part] for z in of_rest])
     if not direct:
         name = name_of(ready.made)
         source = name if name not in _WORDS or kind.out not in _WORDS else kind.out
@@ -83,8 +83,10 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
 
 
 @bounded(1024)
-def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool]) -> Ready:
-    """The kernel that multiplies; `columns` says for A and B whether columns are contiguous.
+def _ready(
+    kind: Kind, m: int, n: int, k: int, device: current.Current, columns: tuple[bool, bool], batch: int = 1
+) -> Ready:
+    """The kernel that multiplies a batch; `columns` says for A and B whether columns are contiguous.
 
     Raises DeviceError: there is none.
     """
@@ -96,10 +98,11 @@ def _ready(kind: Kind, m: int, n: int, k: int, device: current.Current, columns:
     if k == 0:  # k is 0: use the kernel that takes every algebra and every epilogue
         best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator, finish=kind.finish)
     else:
-        found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns)
+        found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns, batch)
         identity = device.identity or winners.simulated(device.record)
-        best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record).best
-    program = best.program(device.compute_capability, kind.algebra)
+        best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record, batch).best
+    several = batch > 1 and "batch" in best.record.takes
+    program = best.program(device.compute_capability, kind.algebra, several)
     return Ready(best.record, program, best.dtype, as_numpy(best.made), ranking.rows_of(best.record, m))
 
 
@@ -110,11 +113,11 @@ def forget() -> None:
 
 
 def multiply(made: Launches, ready: Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
-    """One launch of the kernel, with its arguments besides the operands."""
+    """One launch of the kernel, with its arguments besides the operands: of matrices, or batches along two axes."""
     record = ready.record
     if record.operands == "boxes":
         a, b, c = (_in_steps(x) for x in (a, b, c))
-    shape = record.launch_rule(len(c), c.shape[1], a.shape[1])
+    shape = record.launch_rule(c.shape[-2], c.shape[-1], a.shape[-1], math.prod(c.shape[:-2]))
     arguments = list(record.arguments(a, b, c, more))
     if record.operands.endswith("work"):
         at = next(i for i, one in enumerate(arguments[3:], 3) if isinstance(one, np.ndarray))
@@ -135,15 +138,15 @@ def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Arra
     same = len(names) == 1 or names <= _WORDS
     if same:
         x = x.view(wanted)
-        first = _plain(x[(0,) * (x.ndim - 2)]) if x.size else x
-        steps = not boxes or all(stride % _BOX_STEP == 0 for stride in x.strides[:-2])
-        if x.size == 0 or (ready.record.takes_in_place(first, turned) and steps and x.flags.aligned):
+        if x.size == 0 or ready.record.takes_in_place(_plain(x), turned):
             return x
-    view = x.swapaxes(-1, -2) if turned else x
+    shape = x.shape
+    x = x[tuple(slice(0, 1) if step == 0 else slice(None) for step in x.strides[:-2])]  # one copy serves all
+    view = x.mT if turned else x
     room = made.room(view.shape, wanted, _BOX_STEP if boxes else 1)
     if x.size:
         made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
-    return room.swapaxes(-1, -2) if turned else room
+    return np.broadcast_to(room.mT if turned else room, shape)
 
 
 def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Array:
@@ -164,24 +167,25 @@ def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Arra
 
 def _is_direct(c: Array, ready: Ready, operands: Sequence[Array], more: Sequence[Array | Number]) -> bool:
     """Whether the kernel may write C in place: in this dtype and layout, without overwriting operands."""
-    first, made = itertools.islice(np.ndindex(c.shape[:-2]), 1), ready.made
-    lies = all(ready.record.writes_in_place(_plain(c[i])) for i in first)
+    made = ready.made
+    lies = ready.record.writes_in_place(_plain(c))
     same = c.dtype == made or {name_of(c.dtype), name_of(made)} == _WORDS
     apart = not any(np.may_share_memory(c, x) for x in operands)
     of_c = (x for x in more if isinstance(x, np.ndarray) and np.may_share_memory(c, x))
-    return lies and same and c.flags.aligned and apart and all(_same_places(x, c) for x in of_c)
+    return lies and same and apart and all(_same_places(x, c) for x in of_c)
 
 
 def _same_places(x: Array, c: Array) -> bool:
     return (x.ctypes.data, x.shape, x.strides, x.dtype) == (c.ctypes.data, c.shape, c.strides, c.dtype)
 
 
-def _plain(matrix: Array) -> Array:
-    """A matrix with normal strides for axes of one element, whose strides may be arbitrary.
+def _plain(matrices: Array) -> Array:
+    """Matrices with normal strides for axes of one element, whose strides may be arbitrary.
 
     It is marked writable, as launches require, although only C is written.
     """
-    return pointer(int(matrix.ctypes.data), matrix.shape, _plain_strides(matrix), matrix.dtype)
+    outer = (step if extent > 1 else 0 for extent, step in zip(matrices.shape[:-2], matrices.strides, strict=False))
+    return pointer(int(matrices.ctypes.data), matrices.shape, (*outer, *_plain_strides(matrices)), matrices.dtype)
 
 
 def _in_steps(matrix: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import kernels
+from tilewright.backends import batches
 from tilewright.kernels import functors
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import trace
@@ -21,6 +23,8 @@ Extent = tuple[int, int, int]
 _TILE, _BLOCK = 32, (32, 8, 1)
 #: Most blocks of a launch along y and z; beyond, each block does several parts.
 _MOST = 65_535
+#: Most matrices of a launch, whose number is an int.
+_MOST_MATRICES = 2**31 - 1
 
 
 @functools.lru_cache(maxsize=256)
@@ -37,20 +41,27 @@ def program(of: str, through: str, to: str, cc: tuple[int, int]) -> Program:
     return Program.from_cuda(text, entry, cc, functors.OPTIONS, path=str(path))
 
 
-def launch(source: Array, target: Array) -> tuple[Extent, Extent, tuple[Any, ...]]:
-    """The grid, the block and the arguments that copy an array of up to three axes to another of its shape.
+def launches(source: Array, target: Array) -> Iterator[tuple[Extent, Extent, tuple[Any, ...]]]:
+    """The grid, the block and the arguments of the launches that copy an array to another of its shape.
 
     The arrays are views of device memory: their elements are not read.
 
     >>> x = np.zeros((40, 70), np.float32)
-    >>> launch(x.T, np.empty((70, 40), np.float32))[0]
-    (2, 3, 1)
+    >>> [grid for grid, *_ in launches(x.T, np.empty((70, 40), np.float32))]
+    [(2, 3, 1)]
+    >>> heads = np.zeros((5, 40, 8, 70), np.float32).swapaxes(1, 2)
+    >>> [grid for grid, *_ in launches(heads, np.empty((5, 8, 40, 70), np.float32))]
+    [(3, 2, 40)]
     """
-    lead = 3 - source.ndim
-    planes, rows, columns = (1,) * lead + source.shape
-    steps = [(0,) * lead + one.strides for one in (source, target)]
-    turned = sum(bit * (abs(step[1]) < abs(step[2])) for bit, step in zip((1, 2), steps, strict=True))
-    grid = (-(-columns // _TILE), min(-(-rows // _TILE), _MOST), min(planes, _MOST))
-    addresses = (np.uint64(one.ctypes.data) for one in (source, target))
-    distances = (np.int64(step) for one in steps for step in one)
-    return grid, _BLOCK, (*addresses, *distances, *(np.int32(one) for one in (planes, rows, columns, turned)))
+    matrices = [one[(np.newaxis,) * (2 - one.ndim)] for one in (source, target)]
+    for given in batches.split(matrices, _MOST_MATRICES):
+        lead = (np.newaxis,) * (4 - given[0].ndim)
+        views = [one[lead] for one in given]
+        outer, inner, rows, columns = views[0].shape
+        steps = [one.strides for one in views]
+        turned = sum(bit * (abs(step[-2]) < abs(step[-1])) for bit, step in zip((1, 2), steps, strict=True))
+        grid = (-(-columns // _TILE), min(-(-rows // _TILE), _MOST), min(outer * inner, _MOST))
+        addresses = (np.uint64(one.ctypes.data) for one in views)
+        distances = (np.int64(step) for one in steps for step in one)
+        extents = (np.int32(one) for one in (outer * inner, inner, rows, columns, turned))
+        yield grid, _BLOCK, (*addresses, *distances, *extents)

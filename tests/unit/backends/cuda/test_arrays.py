@@ -111,12 +111,12 @@ def test_dtypes_that_are_converted_have_products_without_steps(gpu: Any, kind: s
         assert same_bits(launched(gpu, a, b, order=order, **asked), np.asarray(tw.matmul(a, b, **asked)))
 
 
-def test_one_launch_a_matrix_and_no_memory_besides_the_result(gpu: Any) -> None:
+def test_one_launch_for_a_batch_and_no_memory_besides_the_result(gpu: Any) -> None:
     a, b, out = (cuda.to_device(drawn(*shape)) for shape in ((3, 20, 30), (30, 9), (3, 20, 9)))
     tw.matmul(a, b, out)
     launches, held = gpu.launches, gpu.memory.allocated_bytes
     assert tw.matmul(a, b, out=(out,)) is out
-    assert (gpu.launches - launches, gpu.memory.allocated_bytes) == (3, held)
+    assert (gpu.launches - launches, gpu.memory.allocated_bytes) == (1, held)
     assert same_bits(out.copy_to_host(), tw.matmul(drawn(3, 20, 30), drawn(30, 9)))
 
 
@@ -432,7 +432,7 @@ def test_a_repeated_call_for_many_matrices_skips_the_rules(gpu: Any) -> None:
     a, b, c = (cuda.to_device(drawn(100, 4, 4) + place) for place in range(3))
     before = gpu.launches
     assert RULES.isdisjoint(entered(a, b, c))
-    assert gpu.launches == before + 200
+    assert gpu.launches == before + 2
     assert same_bits(c.copy_to_host(), tw.matmul(drawn(100, 4, 4), drawn(100, 4, 4) + 1))
 
 
