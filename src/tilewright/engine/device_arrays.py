@@ -30,8 +30,8 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     """Multiply two arrays in a device's memory.
 
     `a`, `b` and `out` are as for :func:`tilewright.matmul`, arrays of the device's library with any strides; `out` has
-    the shape and dtype of the result, and may share memory with operands. `axes` must be left out. The result is on A's
-    device; the call does not wait for it.
+    the shape and dtype of the result, and may share memory with operands. `axes` must be left out, and `device` names
+    at most the arrays' own. The result is on A's device; the call does not wait for it.
 
     Raises ArgumentTypeError, ArgumentValueError: as for arrays of the host, or an operand is on another device;
     DeviceError, CompileError: the device has no such product, or its driver failed.
@@ -40,11 +40,16 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
         raise ArgumentTypeError(
             f"`axes` must be left out for arrays of {row.title}; transpose them, which copies nothing"
         )
-    if asked.device is not None:
+    if not _is_there(asked, row):
         raise ArgumentValueError(f"`device` must be left out for arrays that are on one (got {asked.device!r})")
     if isinstance(out, tuple) and len(out) == 1:  # numpy.matmul takes a tuple of one too
         out = out[0]
     return _by_rules(a, b, out, asked, row)
+
+
+def _is_there(asked: Request, row: Row) -> bool:
+    """Whether a request names no device, or the arrays' only one."""
+    return asked.device is None or (asked.device == row.name and not row.several)
 
 
 def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
@@ -76,7 +81,7 @@ def known_product(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
 
     A request with a function or an object that may change unseen takes every rule each time.
     """
-    if not row.interface or asked.device is not None:
+    if not row.interface or not _is_there(asked, row):
         return None
     arguments: Any = asked.epilogue_args
     epilogue = asked.epilogue

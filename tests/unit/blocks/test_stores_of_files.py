@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -349,6 +350,13 @@ def test_identity_of_an_array_with_only_slices_is_its_own() -> None:
     duck = Duck(np.zeros((2, 2)))
     store = opened(duck, "a")
     assert store.identity() == store.identity() != opened(duck, "a").identity()
+
+
+def test_an_array_with_another_librarys_dtype_is_refused_by_name() -> None:
+    duck = Duck(np.zeros((2, 2)))
+    duck.dtype = SimpleNamespace(name="torch.float32")
+    with pytest.raises(ArgumentTypeError, match=r"^Duck: must have a dtype of NumPy's .*pass a NumPy array$"):
+        opened(duck, "a")
 
 
 class TestNewFiles:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +16,6 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 from tilewright.torch import matmul  # noqa: E402  # torch may be missing
 
-# Of forward mode: torch.jit reads the source of torch's functions, some of which a simulated GPU replaces.
-importlib.import_module("torch._decomp.decompositions_for_jvp")
 SHAPES = [((5, 4), (4, 3)), ((4,), (4, 3)), ((5, 4), (4,)), ((4,), (4,)), ((2, 1, 5, 4), (3, 4, 2))]
 
 
@@ -107,6 +104,13 @@ def _numpy(kind: str) -> Any:
     import ml_dtypes
 
     return getattr(ml_dtypes, kind, kind)
+
+
+def test_arguments_are_checked_before_torch_prints_them() -> None:
+    a = torch.ones(2, 3)
+    with pytest.raises(TypeError, match=r"^`b` must be a tensor .got ndarray.; pass torch.as_tensor.b.*matmul$"):
+        matmul(a, np.ones((3, 2), np.float32))
+    assert matmul(a, a.T, dtype="float64", acc_dtype="float64").dtype == torch.float64
 
 
 @pytest.fixture(scope="module")

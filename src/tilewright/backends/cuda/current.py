@@ -102,17 +102,32 @@ def timed(calls: Any, stream: Any, work: Callable[[], Any]) -> float:
 
 def device() -> Current:
     """The GPU that is current in this thread."""
-    found = names().Device()
-    found.set_current()
+    found = _set_current()
     major, minor = found.compute_capability
     return _current(str(found.name), major, minor, int(found.properties.multiprocessor_count), found.device_id)
 
 
 def identity() -> Any:
     """A value that identifies the current GPU, quickly."""
-    found = names().Device()
-    found.set_current()  # for a thread that has used no GPU yet
-    return found.device_id
+    return _set_current().device_id
+
+
+def _set_current() -> Any:
+    """cuda.core's current device, which is made current in a thread that has used no GPU yet.
+
+    Raises DeviceError: there is no GPU.
+    """
+    try:
+        found = names().Device()
+        found.set_current()
+    except Exception as error:
+        if type(error).__name__ != "CUDAError":  # cuda.core's, which has no public place
+            raise
+        raise DeviceError(
+            f"arrays of an NVIDIA GPU need that GPU (got an error of the driver: {str(error).partition(':')[0]}); "
+            "those of a simulated GPU are multiplied inside `with tilewright.simulated_gpu():`"
+        ) from error
+    return found
 
 
 @bounded(64)

@@ -63,7 +63,14 @@ class SlicedStore:
 
     def __init__(self, array: Any, name: str) -> None:
         self.name, self.array = name, array
-        self.shape, self.dtype = tuple(map(int, array.shape)), numbers(np.dtype(array.dtype), name)
+        try:
+            kind = np.dtype(array.dtype)
+        except TypeError:  # torch's
+            raise ArgumentTypeError(
+                f"{name}: must have a dtype of NumPy's beside an array outside memory (got {array.dtype}); pass a "
+                "NumPy array"
+            ) from None
+        self.shape, self.dtype = tuple(map(int, array.shape)), numbers(kind, name)
         self.chunks = self.write_chunks = _chunks(array, len(self.shape))
         self._lock = Lock()
         self._token = _token(array)

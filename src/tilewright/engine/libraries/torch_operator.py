@@ -14,7 +14,7 @@ import torch
 
 from tilewright.engine.libraries.torch_gradients import folded
 from tilewright.engine.promotion import as_dtype, check_order, types
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 #: The namespace of the operator.
 NAMESPACE = "tilewright"
@@ -28,7 +28,7 @@ def matmul(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: s
     ----------
     a, b : torch.Tensor, shapes (..., m, k) and (..., k, n), or (k,)
         Both on the CPU or both on one GPU; any strides. Axes before the last two broadcast.
-    dtype, acc_dtype : torch.dtype, optional
+    dtype, acc_dtype : dtype, optional
         The dtype of the result and of the running sums, as for :func:`tilewright.matmul`.
     order : {"canonical", "tf32x3", "fast"}
         As for :func:`tilewright.matmul`.
@@ -52,7 +52,18 @@ def matmul(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: s
     tensor([[3., 3., 3., 3.],
             [3., 3., 3., 3.]])
     """
-    return _operator(a, b, dtype=dtype, acc_dtype=acc_dtype, order=order)
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentTypeError(
+                f"`{name}` must be a tensor (got {type(value).__name__}); pass torch.as_tensor({name}), or call "
+                "tilewright.matmul"
+            )
+    return _operator(a, b, dtype=_of_torch(dtype, "dtype"), acc_dtype=_of_torch(acc_dtype, "acc_dtype"), order=order)
+
+
+def _of_torch(kind: Any, name: str) -> Any:
+    """The dtype of torch by any name of it that `tilewright.matmul` takes."""
+    return kind if kind is None or isinstance(kind, torch.dtype) else getattr(torch, as_dtype(kind, name).name)
 
 
 def multiplied(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: Any = "canonical") -> Any:

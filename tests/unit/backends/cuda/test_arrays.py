@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends.cuda import arrays, launches, owned, quick
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.backends.cuda import arrays, current, launches, owned, quick
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue
 from tilewright.problem.reference import same_bits
 
@@ -181,6 +181,27 @@ def test_arrays_that_are_refused(gpu: Any, change: Any, error: type, words: str)
         tw.matmul(given.pop("a"), given.pop("b"), given.pop("out"), **given)
     assert (out.copy_to_host() == 7).all()
     assert gpu.launches == launches + 1
+
+
+def test_the_device_of_the_arrays_may_be_named(gpu: Any) -> None:
+    a, b = cuda.to_device(drawn(20, 30)), cuda.to_device(drawn(30, 9))
+    expected = tw.matmul(a, b).copy_to_host()
+    hits = quick._kept.cache_info().hits
+    assert same_bits(tw.matmul(a, b, device="cuda").copy_to_host(), expected)
+    assert quick._kept.cache_info().hits > hits, "by the fast path too"
+
+
+def test_arrays_without_their_gpu_are_refused(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class CUDAError(Exception):
+        """cuda.core's."""
+
+    def device() -> None:
+        raise CUDAError("CUDA_ERROR_NO_DEVICE: no CUDA-capable devices were detected")
+
+    a = cuda.to_device(drawn(8, 8))
+    monkeypatch.setattr(current, "names", lambda: SimpleNamespace(Device=device))
+    with pytest.raises(DeviceError, match=r"need that GPU .*CUDA_ERROR_NO_DEVICE.*`with tilewright.simulated_gpu"):
+        tw.matmul(a, a)
 
 
 def test_the_callers_stream_has_the_launch_and_nothing_waits(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
