@@ -4,7 +4,7 @@ Run from the root of the repository, with numba-cuda installed::
 
     python benchmarks/device_calls.py
 
-The GPU is simulated, and the measurement removes its launch and calls for memory: the rules, the addresses and the
+The GPU is simulated, and the measurement removes its launch and the driver's calls: the rules, the addresses and the
 parameters remain. Each line is a kind of call; the last line but one is of calls that follow every rule, because their
 epilogue reads a list, which may change unseen. The last is the time in which the arrays' library gives three
 interfaces, which each call asks for.
@@ -79,13 +79,14 @@ def calls() -> dict[str, Callable[[], Any]]:
 
 @contextmanager
 def no_device() -> Iterator[None]:
-    """Launches and calls for memory that do nothing."""
+    """Launches and calls of the driver that do nothing."""
     dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
     driver: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
-    memory = driver.cuMemAllocAsync(1, 0)
+    memory, context = driver.cuMemAllocAsync(1, 0), driver.cuCtxGetCurrent()
     with ExitStack() as stack:
         stack.enter_context(patch.object(dispatcher, "launch", lambda *given: None))
         stack.enter_context(patch.object(driver, "cuMemAllocAsync", lambda *given: memory))
+        stack.enter_context(patch.object(driver, "cuCtxGetCurrent", lambda: context))
         for name in ("cuMemFreeAsync", "cuMemsetD8Async", "cuMemsetD32Async"):
             stack.enter_context(patch.object(driver, name, lambda *given: memory[:1]))
         yield

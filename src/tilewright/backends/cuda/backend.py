@@ -70,7 +70,7 @@ def opened(device: str) -> LaunchedProducts:
     from tilewright.backends.cuda.resident import Resident
     from tilewright.backends.launched import LaunchedProducts
 
-    real.current()
+    real.check_available()
     found = current.device()
     return LaunchedProducts(
         found.name, found.compute_capability, real.launch, found.record, identity=found.identity,

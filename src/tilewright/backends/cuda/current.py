@@ -6,9 +6,10 @@ them, so that it multiplies its own arrays.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -100,26 +101,15 @@ def timed(calls: Any, stream: Any, work: Callable[[], Any]) -> float:
             calls.cuEventDestroy(event)
 
 
-def device() -> Current:
-    """The GPU that is current in this thread."""
-    found = _set_current()
-    major, minor = found.compute_capability
-    return _current(str(found.name), major, minor, int(found.properties.multiprocessor_count), found.device_id)
-
-
-def identity() -> Any:
-    """A value that identifies the current GPU, quickly."""
-    return _set_current().device_id
-
-
-def _set_current() -> Any:
-    """cuda.core's current device, which is made current in a thread that has used no GPU yet.
+def _ready() -> Any:
+    """cuda.core's current device, in the thread's context, which may be the caller's own; if it has none, the GPU's.
 
     Raises DeviceError: there is no GPU.
     """
     try:
         found = names().Device()
-        found.set_current()
+        if not int(driver().cuCtxGetCurrent()[1]):
+            found.set_current()
     except Exception as error:
         if type(error).__name__ != "CUDAError":  # cuda.core's, which has no public place
             raise
@@ -128,6 +118,29 @@ def _set_current() -> Any:
             "those of a simulated GPU are multiplied inside `with tilewright.simulated_gpu():`"
         ) from error
     return found
+
+
+@contextlib.contextmanager
+def kept_context(calls: Any) -> Iterator[None]:
+    """Leave the thread in the context that it had, if any, by the driver's `calls`."""
+    before = check(calls.cuCtxGetCurrent(), "asking for the context")
+    try:
+        yield
+    finally:
+        if int(before) and int(before) != int(calls.cuCtxGetCurrent()[1]):
+            check(calls.cuCtxSetCurrent(before), "restoring the context")
+
+
+def device() -> Current:
+    """The GPU that is current in this thread."""
+    found = _ready()
+    major, minor = found.compute_capability
+    return _current(str(found.name), major, minor, int(found.properties.multiprocessor_count), found.device_id)
+
+
+def identity() -> Any:
+    """A value that identifies the current GPU, quickly."""
+    return _ready().device_id
 
 
 @bounded(64)

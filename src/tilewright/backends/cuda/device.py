@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.backends.cuda.current import is_replaced, launch as launch_words, timed
+from tilewright.backends.cuda.current import is_replaced, kept_context, launch as launch_words, timed
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.machine import Gpu, launch_limits
@@ -91,16 +91,20 @@ def available() -> bool:
 
 
 def current() -> Any:
-    """The current `cuda.core.Device`, ready for use.
+    """The current `cuda.core.Device`, ready for use; its context becomes the thread's.
 
     Raises DeviceError: there is no driver or no GPU.
     """
-    reason = unavailable()
-    if reason:
-        raise DeviceError(f"a launch on a real GPU needs one ({reason}); {_ELSEWHERE}")
+    check_available()
     device = require("cuda.core", _PURPOSE).Device()
     device.set_current()
     return device
+
+
+def check_available() -> None:
+    """Raise DeviceError if there is no driver or no GPU."""
+    if reason := unavailable():
+        raise DeviceError(f"a launch on a real GPU needs one ({reason}); {_ELSEWHERE}")
 
 
 def compute_capability() -> tuple[int, int]:
@@ -146,6 +150,15 @@ def launch(
     for name, value in {"instruments": instruments, **simulated}.items():
         if value is not None and value != ():
             raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
+    check_available()
+    with kept_context(require("cuda.bindings.driver", _PURPOSE)):
+        return _launch(kernel, grid, block, args, shared_bytes, cooperative, cluster)
+
+
+def _launch(
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], shared_bytes: int, cooperative: bool,
+    cluster: Extents | None,
+) -> DeviceRun:  # fmt: skip
     device = current()
     program = program_for(kernel, args, tuple(device.compute_capability))
     blocks, threads = extent.checked(program.name, grid, block)

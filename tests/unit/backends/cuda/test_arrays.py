@@ -449,6 +449,17 @@ def test_a_thread_that_has_used_no_gpu_multiplies_known_layouts(gpu: Any) -> Non
         assert threads.submit(tw.matmul, a, a, c, alpha=2).result() is c
 
 
+def test_a_caller_s_own_context_stays_current(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU's own context is made current only in a thread that has none; the simulated GPU has no second one."""
+    from tilewright.drivers import host_side
+
+    a, changed = cuda.to_device(drawn(8, 8)), []
+    monkeypatch.setattr(host_side.Device, "set_current", changed.append)
+    for _ in range(3):
+        tw.matmul(a, a)
+    assert not changed
+
+
 def test_a_repeated_call_for_many_matrices_skips_the_rules(gpu: Any) -> None:
     a, b, c = (cuda.to_device(drawn(100, 4, 4) + place) for place in range(3))
     before = gpu.launches

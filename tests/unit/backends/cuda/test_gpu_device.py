@@ -29,6 +29,10 @@ PTX = """
 """
 
 
+#: The GPU's own context.
+PRIMARY = 0xC0DE
+
+
 class Timed:
     """An event, in milliseconds."""
 
@@ -56,7 +60,7 @@ class Gpu:
         self.launched: list[tuple[Any, ...]] = []
         self.kernel: Callable[..., None] = lambda *words: None
         self.handle = "stream"
-        self.clock, self.events = 0.0, 0
+        self.clock, self.events, self.context = 0.0, 0, 0
         self.brought_bytes = 0
 
     # the device
@@ -75,6 +79,13 @@ class Gpu:
         pass
 
     # the driver
+    def cuCtxGetCurrent(self) -> tuple[int, int]:
+        return 0, self.context
+
+    def cuCtxSetCurrent(self, context: int) -> tuple[int]:
+        self.context = context
+        return (0,)
+
     def cuEventCreate(self, flags: int) -> tuple[int, Timed]:
         self.events += 1
         return 0, Timed()
@@ -116,7 +127,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     core = SimpleNamespace(launch=run, LaunchConfig=SimpleNamespace)
     modules = {"cuda.core": core, "cuda.bindings.driver": stand_in}
     monkeypatch.setattr(device, "require", lambda module, purpose: modules[module])
-    monkeypatch.setattr(device, "current", lambda: stand_in)
+    monkeypatch.setattr(device, "unavailable", lambda: "")
+
+    def made_current() -> Gpu:
+        stand_in.context = PRIMARY
+        return stand_in
+
+    monkeypatch.setattr(device, "current", made_current)
     monkeypatch.setattr(device, "_loaded", lambda ptx, entry, device_id, cc: entry)
     return stand_in
 
@@ -141,6 +158,18 @@ def test_parameters_arrays_and_time(gpu: Gpu) -> None:
     assert [word.dtype.name for word in words] == ["uint64", "uint64", "uint32", "uint32", "uint16"]
     assert int(words[3]) == 0x3F000000
     assert all(buffer.closed for buffer in gpu.buffers)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, PRIMARY), (PRIMARY, PRIMARY), (77, 77)])
+def test_a_launch_leaves_the_caller_s_own_context(gpu: Gpu, before: int, after: int) -> None:
+    gpu.context, seen = before, []
+    gpu.kernel = lambda *_: seen.append(gpu.context)
+    launch(Program.from_ptx(PTX), 1, 1, (np.zeros(1), np.zeros(1), 0, 0.0, 0))
+    assert (seen, gpu.context) == ([PRIMARY], after)
+    gpu.context = before
+    with pytest.raises(LaunchError):
+        launch(Program.from_ptx(PTX), 0, 1, ())
+    assert gpu.context == after
 
 
 def test_strided_arrays_keep_the_bytes_between_their_elements(gpu: Gpu) -> None:
