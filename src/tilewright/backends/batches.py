@@ -35,7 +35,7 @@ def split(arrays: Sequence[Array], most: int) -> Iterator[list[Array]]:
     in_order = [axes[at] for at in (*outside, *within)]
     extents = tuple(extent for extent, _ in in_order)
     views = [
-        as_strided(x, (*extents, *x.shape[-2:]), (*(steps[which] for _, steps in in_order), *x.strides[-2:]))
+        _strided(x, (*extents, *x.shape[-2:]), (*(steps[which] for _, steps in in_order), *x.strides[-2:]))
         for which, x in enumerate(arrays)
     ]
     for i in np.ndindex(extents[: len(outside)]):
@@ -44,6 +44,11 @@ def split(arrays: Sequence[Array], most: int) -> Iterator[list[Array]]:
             yield from _parts([x if len(within) == 2 else x[np.newaxis] for x in chosen], most)
         else:
             yield chosen
+
+
+def _strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """Another view of an array's memory; NumPy gives views of its own dtypes only, which float8 is not."""
+    return as_strided(x.view(f"V{x.itemsize}"), shape, strides).view(x.dtype)
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[_Axis]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -37,6 +38,13 @@ def views() -> Iterator[Array]:
     for shape in ((1, 3, 4), (2, 1, 1), (1, 1, 4), (1, 1, 1)):
         yield np.broadcast_to(drawn(*shape, 2, 5), (2, 3, 4, 2, 5))
     yield drawn(4, 3, 9, 3, 7)[::2, :, 1::2, :2, :5]
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_dtypes_that_numpy_lacks_are_split_too(kind: Any) -> None:
+    x = drawn(2, 3, 2, 5).astype(kind)
+    ((found,),) = batches.split([x[:, ::-1]], 99)
+    assert found.dtype == kind and same_bits(found.copy(), x[:, ::-1].copy())
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 6, 11, 24, 65_535])
