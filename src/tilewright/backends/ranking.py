@@ -238,6 +238,7 @@ def _of_launch(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int) -> 
     """The estimated time of one launch."""
     record, rates = one.record, timing(gpu)
     rows, columns = (-(-extent // tile) for extent, tile in zip((m, n), record.tile, strict=True))
+    rows = -(-rows // record.cluster) * record.cluster
     parts = record.launch_rule(rows_of(record, m), n, k).grid[2] if record.split and not record.resident else 1
     tiles, turns = batch * rows * columns * parts, -(-k // (parts * record.depth))
     resident = _resident(record, element(one.dtype).bytes, gpu)
@@ -270,7 +271,7 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     """Clocks that a step of k of one tile takes in each unit of a multiprocessor."""
     record, size = one.record, element(one.dtype).numpy.itemsize
     products, warps = math.prod(record.tile), math.prod(record.block) / WARP_LANES
-    sectors = sum(record.tile) * size / gpu.sector_bytes
+    sectors = (record.tile[0] + record.tile[1] / record.cluster) * size / gpu.sector_bytes  # B is copied once for all
     found = {"second level": sectors / rates.l2_sectors}
     if record.tensor:
         share = 1.0 if record.operands == "boxes" else rates.mma_share * _FED

@@ -28,6 +28,7 @@ from tilewright.instruments.shadow.states import States
 from tilewright.instruments.tensor_memory import TensorMemory
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
+from tilewright.programs.clusters import cluster_of
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.isa import Role
 from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
@@ -252,7 +253,8 @@ class Checks(Observer):
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
         tensor = read is not None and any(op.form.row.role is Role.TENSOR_MEMORY for op in read.ops)
-        alone = tensor and launch.cluster in (None, (1, 1, 1))
+        asked = launch.program, launch.cluster, launch.grid, launch.gpu
+        alone = tensor and cluster_of(*asked) in (None, (1, 1, 1))
         more = [Wraparound(signs)] if signs else []
         return [*found, *more, *([shuffles] if shuffles else []), *([TensorMemory(launch.name)] if alone else [])]
 

@@ -1,4 +1,4 @@
-// Blackwell: C = A B by products in tensor memory (tcgen05). One thread copies, one thread multiplies, and four warps
+// Blackwell: C = A B by products in tensor memory (tcgen05). One thread copies, one thread multiplies, and other warps
 // store. For compute capability 10.0 only (sm_100a).
 //
 // The copying thread fills a ring of STAGES tiles by TMA, swizzled by 128 bytes. Each stage has an mbarrier for "full",
@@ -9,8 +9,8 @@
 // A and B may be row-major or column-major: the instruction descriptor says whether neighbours in memory are along k,
 // or along m or n.
 //
-// A warp reads 32 rows of sums, a lane each. It turns them in shared memory, so that a store writes parts of rows,
-// whatever the address of C, and an epilogue reads its operands alike.
+// A warp reads 32 rows of sums, a lane each. It turns them in shared memory, so that a store writes parts of rows, and
+// an epilogue reads its operands alike.
 
 #pragma once
 
@@ -28,9 +28,9 @@ constexpr int LINE = 128;       // bytes, the swizzle's width
 constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
 constexpr int GROUP = 16;       // rows of tiles in a group
 constexpr int ROWS = 128;       // of a block's tile: the lanes of tensor memory
-constexpr int STORERS = 4;      // warps that store, 32 rows each
-constexpr int PART = 32;        // columns that they store at a time
-constexpr int PITCH = PART + 1;  // of a row while it is turned: neighbouring rows lie in neighbouring banks
+constexpr int STORERS = 8;      // warps that store: two for each 32 rows
+constexpr int PART = 32;        // columns that a warp stores at a time
+constexpr int TURNED = 32 * PART * 4;  // bytes of them, while they are turned
 
 __device__ inline void init(unsigned barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -62,6 +62,26 @@ __device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x
                  : "memory");
 }
 
+// Arrives at the mbarrier at this place in the cluster's first block.
+__device__ inline void arrive_at_first(unsigned barrier) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, 0;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(barrier)
+                 : "memory");
+}
+
+// All threads of the block, or of a pair of blocks.
+template <int BLOCKS>
+__device__ inline void synchronise() {
+    if constexpr (BLOCKS > 1) {
+        asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    } else {
+        __syncthreads();
+    }
+}
+
 // One lane of a warp.
 __device__ inline bool elected() {
     int found = 0;
@@ -78,22 +98,41 @@ __device__ inline void after_wait() {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// The columns of tensor memory, all of them: a block has the multiprocessor for itself. A warp each.
-__device__ inline void allocate(unsigned place) {
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 512;\n"
-                 "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::"r"(place)
-                 : "memory");
-}
+// What one block or a pair of blocks does with tensor memory.
+template <int BLOCKS>
+struct Tensor;
 
-__device__ inline void free_columns(unsigned columns) {
-    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 512;" ::"r"(columns) : "memory");
-}
-
-// Arrives at an mbarrier when all products of this thread are complete.
-__device__ inline void commit(unsigned barrier) {
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier)
-                 : "memory");
-}
+#define TENSOR(blocks, arrives)                                                                                 \
+    template <>                                                                                                       \
+    struct Tensor<blocks> {                                                                                           \
+        /* All columns: a block has the multiprocessor for itself. A warp of each block. */                           \
+        __device__ static void allocate(unsigned place) {                                                             \
+            asm volatile("tcgen05.alloc.cta_group::" #blocks ".sync.aligned.shared::cta.b32 [%0], 512;\n"             \
+                         "tcgen05.relinquish_alloc_permit.cta_group::" #blocks ".sync.aligned;" ::"r"(place)          \
+                         : "memory");                                                                                 \
+        }                                                                                                             \
+        __device__ static void free_columns(unsigned columns) {                                                       \
+            asm volatile("tcgen05.dealloc.cta_group::" #blocks ".sync.aligned.b32 %0, 512;" ::"r"(columns)            \
+                         : "memory");                                                                                 \
+        }                                                                                                             \
+        /* Arrives at an mbarrier, of each block, when all products of this thread are complete. */                   \
+        __device__ static void commit(unsigned barrier) {                                                             \
+            asm volatile("tcgen05.commit.cta_group::" #blocks ".mbarrier::arrive::one.shared::cluster" arrives        \
+                         ::"r"(barrier), "h"((short)((1 << blocks) - 1))                                              \
+                         : "memory");                                                                                 \
+        }                                                                                                             \
+        /* Starts D = A B, or D += A B if it `adds`: 32 bytes of k. */                                                \
+        __device__ static void multiply(unsigned d, unsigned long long a, unsigned long long b, unsigned shape,       \
+                                        bool adds) {                                                                  \
+            asm volatile("{\n.reg .pred adds;\nsetp.ne.s32 adds, %4, 0;\n"                                            \
+                         "tcgen05.mma.cta_group::" #blocks ".kind::f16 [%0], %1, %2, %3, adds;\n}" ::"r"(d),          \
+                         "l"(a), "l"(b), "r"(shape), "r"((int)adds)                                                   \
+                         : "memory");                                                                                 \
+        }                                                                                                             \
+    };
+TENSOR(1, ".b64 [%0];")
+TENSOR(2, ".multicast::cluster.b64 [%0], %1;")
+#undef TENSOR
 
 // The number of an element type in the instruction descriptor.
 template <typename T>
@@ -121,16 +160,6 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
     return (address & 0x3ffff) >> 4 | strides | 1ull << 46 | 2ull << 61;
 }
 
-// Starts D = A B, or D += A B if it `adds`: 32 bytes of k.
-__device__ inline void multiply(unsigned d, unsigned long long a, unsigned long long b, unsigned shape, bool adds) {
-    asm volatile("{\n"
-                 ".reg .pred adds;\n"
-                 "setp.ne.s32 adds, %4, 0;\n"
-                 "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, adds;\n"
-                 "}" ::"r"(d), "l"(a), "l"(b), "r"(shape), "r"((int)adds)
-                 : "memory");
-}
-
 #define EIGHT(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
 #define TO_FOUR(d, i) "=f"(d[i]), "=f"(d[i + 1]), "=f"(d[i + 2]), "=f"(d[i + 3])
 #define TO_SIXTEEN(d, i) TO_FOUR(d, i), TO_FOUR(d, i + 4), TO_FOUR(d, i + 8), TO_FOUR(d, i + 12)
@@ -147,17 +176,90 @@ __device__ inline void load_sums(float (&sums)[PART], unsigned columns) {
 #undef TO_FOUR
 #undef TO_SIXTEEN
 
-// The tiles of C, by their numbers: down a column of a group of rows, then along the group, then the next group.
+// Before, a lane has a row of 32 columns; afterwards two columns of 16 rows, one pair after the other. The columns of a
+// row are exchanged by the row's number, so that neither writes nor reads meet in a bank.
+__device__ inline void turn(float (&sums)[PART], float *turned, int lane) {
+#pragma unroll
+    for (int x = 0; x < PART; ++x) {
+        turned[lane * PART + (x ^ lane)] = sums[x];
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        const int row = lane / 16 * 16 + i, x = lane % 16 * 2;
+        const float2 both = *reinterpret_cast<const float2 *>(turned + row * PART + ((x ^ row) & ~1));
+        sums[2 * i] = i % 2 ? both.y : both.x;
+        sums[2 * i + 1] = i % 2 ? both.x : both.y;
+    }
+    __syncwarp();
+}
+
+template <typename T>
+struct alignas(2 * sizeof(T)) Pair {
+    T first, second;
+};
+
+// Writes an element if its place is `inside` C; predicated, to avoid branches.
+#define STORE_INSIDE(width, letter, bits)                                                                          \
+    asm volatile("{\n.reg .pred inside;\nsetp.ne.s32 inside, %1, 0;\n@inside st.global." width " [%0], %2;\n}" ::"l"( \
+                     __cvta_generic_to_global(to)),                                                                \
+                 "r"((int)inside), letter(bits)                                                                    \
+                 : "memory")
+template <typename T>
+__device__ inline void store_inside(T *to, bool inside, T value) {
+    if constexpr (sizeof(T) == 1) {
+        STORE_INSIDE("b8", "h", (unsigned short)*reinterpret_cast<unsigned char *>(&value));
+    } else if constexpr (sizeof(T) == 2) {
+        STORE_INSIDE("b16", "h", *reinterpret_cast<unsigned short *>(&value));
+    } else if constexpr (sizeof(T) == 4) {
+        STORE_INSIDE("b32", "r", *reinterpret_cast<unsigned *>(&value));
+    } else {
+        STORE_INSIDE("b64", "l", *reinterpret_cast<unsigned long long *>(&value));
+    }
+}
+#undef STORE_INSIDE
+
+// Stores two columns of 16 rows; `whole` says that all of the warp's are inside C, and pairs are aligned.
+template <typename C, typename Finish>
+__device__ __forceinline__ void store(const float (&sums)[PART], C *c, int top, int left, int m, int n, int ldc,
+                                      bool whole, const Finish &finish) {
+    C made[PART];
+#pragma unroll
+    for (int i = 0; i < PART; ++i) {
+        const int y = top + i / 2, x = left + i % 2;
+        made[i] = finish(sums[i], y, x, y < m && x < n);
+    }
+    C *to = c + (long long)top * ldc + left;
+    if (whole) {
+#pragma unroll
+        for (int i = 0; i < PART / 2; ++i, to += ldc) {
+            *reinterpret_cast<Pair<C> *>(to) = {made[2 * i], made[2 * i + 1]};
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < PART / 2; ++i, to += ldc) {
+            store_inside(to, top + i < m && left < n, made[2 * i]);
+            store_inside(to + 1, top + i < m && left + 1 < n, made[2 * i + 1]);
+        }
+    }
+}
+
+// The tiles of C, by their numbers: down a column of a group of rows, then along the group, then the next group. A pair
+// of blocks has two tiles, one below the other.
+template <int BLOCKS, int BN>
 struct Tiles {
-    int rows, columns, wide;  // `wide` columns of C each
+    int rows, columns;
+
+    __device__ Tiles(int m, int n) : rows((m + BLOCKS * ROWS - 1) / (BLOCKS * ROWS)), columns((n + BN - 1) / BN) {}
 
     __device__ int count() const { return rows * columns; }
 
-    __device__ void corner(int i, int &top, int &left) const {
-        const int first = i / (GROUP * columns) * GROUP, height = min(GROUP, rows - first);
+    __device__ void corner(int i, int rank, int &top, int &left) const {
+        constexpr int MOST = GROUP / BLOCKS;
+        const int first = i / (MOST * columns) * MOST, height = min(MOST, rows - first);
         const int within = i - first * columns;
-        top = (first + within % height) * ROWS;
-        left = within / height * wide;
+        top = ((first + within % height) * BLOCKS + rank) * ROWS;
+        left = within / height * BN;
     }
 };
 
@@ -172,56 +274,60 @@ struct Turn {
     }
 };
 
-// Where a block's shared memory has what.
-template <int BN, int STAGES>
+// Where a block's shared memory has what; it holds `COLUMNS` columns of a tile of B.
+template <int COLUMNS, int STAGES>
 struct Shared {
-    enum { TILE_A = ROWS * LINE, TILE_B = BN * LINE };
+    enum { TILE_A = ROWS * LINE, TILE_B = COLUMNS * LINE };
     unsigned tiles_a, tiles_b, turned, full, empty, summed, stored, place;
 
     __device__ explicit Shared(unsigned start)
         : tiles_a(start), tiles_b(tiles_a + STAGES * TILE_A), turned(tiles_b + STAGES * TILE_B),
-          full(turned + STORERS * 32 * PITCH * 4), empty(full + 8 * STAGES), summed(empty + 8 * STAGES),
+          full(turned + STORERS * TURNED), empty(full + 8 * STAGES), summed(empty + 8 * STAGES),
           stored(summed + 2 * 8), place(stored + 2 * 8) {}
 };
 
-// `ldc` is the leading dimension of C, in elements. Maps are of row-major matrices, or of a column-major one's
-// transpose.
-template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C = T,
-          typename Finish = Rounded<C>, typename... Operands>
-__global__ void __launch_bounds__(32 * (STORERS + 2), 1)
-    blackwell(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
-              int ldc, Operands... of) {
-    constexpr int BK = LINE / (int)sizeof(T);
+// The work of a block, or of one of a pair: each has half of the columns of B, and D for its rows by all columns.
+template <typename T, int BLOCKS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C, typename Finish>
+__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
+                                               int ldc, const Finish &finish) {
+    constexpr int BK = LINE / (int)sizeof(T), OF_B = BN / BLOCKS;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B;
+    typedef Tensor<BLOCKS> Memory;
     extern __shared__ __align__(1024) unsigned char shared[];
-    const Shared<BN, STAGES> at((unsigned)__cvta_generic_to_shared(shared));
+    const Shared<OF_B, STAGES> at((unsigned)__cvta_generic_to_shared(shared));
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int rank = 0;  // of the block in its pair
+    if constexpr (BLOCKS > 1) {
+        asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    }
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
-            init(at.full + 8 * stage, 1);
+            init(at.full + 8 * stage, rank == 0 ? BLOCKS : 1);
             init(at.empty + 8 * stage, 1);
         }
         for (int half = 0; half < 2; ++half) {
             init(at.summed + 8 * half, 1);
-            init(at.stored + 8 * half, STORERS);
+            init(at.stored + 8 * half, STORERS * BLOCKS);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     } else if (warp == STORERS + 1) {
-        allocate(at.place);
+        Memory::allocate(at.place);
         before_arrival();
     }
-    __syncthreads();
+    __syncwarp();
+    synchronise<BLOCKS>();
     after_wait();
     unsigned columns;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(columns) : "r"(at.place) : "memory");
 
-    const Tiles tiles{(m + ROWS - 1) / ROWS, (n + BN - 1) / BN, BN};
-    const int steps = (k + BK - 1) / BK;
+    const Tiles<BLOCKS, BN> tiles(m, n);
+    const int steps = (k + BK - 1) / BK, first_tile = blockIdx.x / BLOCKS, apart = gridDim.x / BLOCKS;
+    int top, left;
     if (warp == STORERS && elected()) {  // copies
         Turn<STAGES> stage;
-        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
-            int top, left;
-            tiles.corner(tile, top, left);
+        for (int tile = first_tile; tile < tiles.count(); tile += apart) {
+            tiles.corner(tile, rank, top, left);
+            left += rank * OF_B;
             for (int step = 0; step < steps; ++step, stage.next()) {
                 const unsigned full = at.full + 8 * stage.at;
                 wait(at.empty + 8 * stage.at, stage.parity ^ 1);
@@ -232,17 +338,17 @@ __global__ void __launch_bounds__(32 * (STORERS + 2), 1)
                     copy_box(at.tiles_a + stage.at * at.TILE_A + y / 64 * BOX, a, line, first, full);
                 }
 #pragma unroll
-                for (int x = 0; x < BN; x += 64) {
+                for (int x = 0; x < OF_B; x += 64) {
                     const int line = ACROSS_B ? step * BK : left + x, first = ACROSS_B ? left + x : step * BK;
                     copy_box(at.tiles_b + stage.at * at.TILE_B + x / 64 * BOX, b, line, first, full);
                 }
             }
         }
-    } else if (warp == STORERS + 1 && elected()) {  // multiplies
-        constexpr unsigned SHAPE = instruction<T, ACROSS_A, ACROSS_B>(ROWS, BN);
+    } else if (warp == STORERS + 1 && rank == 0 && elected()) {  // multiplies, for both blocks
+        constexpr unsigned SHAPE = instruction<T, ACROSS_A, ACROSS_B>(BLOCKS * ROWS, BN);
         Turn<STAGES> stage;
         Turn<2> half;
-        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x, half.next()) {
+        for (int tile = first_tile; tile < tiles.count(); tile += apart, half.next()) {
             wait(at.stored + 8 * half.at, half.parity ^ 1);
             after_wait();
             for (int step = 0; step < steps; ++step, stage.next()) {
@@ -252,56 +358,65 @@ __global__ void __launch_bounds__(32 * (STORERS + 2), 1)
 #pragma unroll
                 for (int l = 0; l < LINE; l += 32) {  // a step of k is part of a line, or some whole lines
                     const int down = l / (int)sizeof(T) * LINE;
-                    multiply(columns + half.at * BN, descriptor(of_a + (ACROSS_A ? down : l), BOX),
-                             descriptor(of_b + (ACROSS_B ? down : l), BOX), SHAPE, step > 0 || l > 0);
+                    Memory::multiply(columns + half.at * BN, descriptor(of_a + (ACROSS_A ? down : l), BOX),
+                                     descriptor(of_b + (ACROSS_B ? down : l), BOX), SHAPE, step > 0 || l > 0);
                 }
-                commit(at.empty + 8 * stage.at);
+                Memory::commit(at.empty + 8 * stage.at);
             }
-            commit(at.summed + 8 * half.at);
+            Memory::commit(at.summed + 8 * half.at);
+        }
+    } else if (warp == STORERS + 1 && rank > 0 && elected()) {  // tells the first block which stages are full here
+        Turn<STAGES> stage;
+        for (int tile = first_tile; tile < tiles.count(); tile += apart) {
+            for (int step = 0; step < steps; ++step, stage.next()) {
+                wait(at.full + 8 * stage.at, stage.parity);
+                arrive_at_first(at.full + 8 * stage.at);
+            }
         }
     } else if (warp < STORERS) {
-        const Finish finish{of...};
-        float *turned = reinterpret_cast<float *>(shared + (at.turned - at.tiles_a)) + warp * 32 * PITCH;
+        float *turned = reinterpret_cast<float *>(shared + (at.turned - at.tiles_a) + warp * TURNED);
+        const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
         Turn<2> half;
-        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x, half.next()) {
-            int top, left;
-            tiles.corner(tile, top, left);
-            top += 32 * warp;
+        for (int tile = first_tile; tile < tiles.count(); tile += apart, half.next()) {
+            tiles.corner(tile, rank, top, left);
+            top += 32 * (warp % 4);
             wait(at.summed + 8 * half.at, half.parity);
             after_wait();
             const int inside = min(BN, n - left);
 #pragma unroll 1
-            for (int part = 0; part < inside; part += PART) {
+            for (int part = warp / 4 * PART; part < inside; part += STORERS / 4 * PART) {
                 float sums[PART];
-                load_sums(sums, columns + (32 * warp << 16) + half.at * BN + part);
-#pragma unroll
-                for (int x = 0; x < PART; ++x) {
-                    turned[lane * PITCH + x] = sums[x];
-                }
-                __syncwarp();
-                const int x = left + part + lane;
-#pragma unroll 8
-                for (int row = 0; row < 32; ++row) {
-                    const bool is_inside = top + row < m && x < n;
-                    const C made = finish(turned[row * PITCH + lane], top + row, x, is_inside);
-                    if (is_inside) {
-                        c[(long long)(top + row) * ldc + x] = made;
-                    }
-                }
-                __syncwarp();
+                load_sums(sums, columns + (32 * (warp % 4) << 16) + half.at * BN + part);
+                turn(sums, turned, lane);
+                store(sums, c, top + lane / 16 * 16, left + part + lane % 16 * 2, m, n, ldc,
+                      wide_c && top + 32 <= m && left + part + PART <= n, finish);
             }
             before_arrival();
             __syncwarp();
             if (lane == 0) {
-                arrive(at.stored + 8 * half.at);
+                if constexpr (BLOCKS > 1) {
+                    arrive_at_first(at.stored + 8 * half.at);
+                } else {
+                    arrive(at.stored + 8 * half.at);
+                }
             }
         }
     }
     __syncwarp();
     before_arrival();
-    __syncthreads();
+    synchronise<BLOCKS>();  // no block ends before the other has arrived at its mbarriers
     if (warp == STORERS + 1) {
         after_wait();
-        free_columns(columns);
+        Memory::free_columns(columns);
     }
+}
+
+// `ldc` is the leading dimension of C, in elements. Maps are of row-major matrices, or of a column-major one's
+// transpose.
+template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C = T,
+          typename Finish = Rounded<C>, typename... Operands>
+__global__ void __launch_bounds__(32 * (STORERS + 2), 1)
+    blackwell(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
+              int ldc, Operands... of) {
+    multiply_tiles<T, 1, BN, STAGES, COLUMNS_A, COLUMNS_B>(a, b, c, m, n, k, ldc, Finish{of...});
 }

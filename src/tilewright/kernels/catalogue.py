@@ -1,27 +1,17 @@
-"""Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list.
-
-A function for each language compiles a record's program.
-"""
+"""Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list."""
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tilewright.errors import ArgumentValueError
-from tilewright.kernels import functors
+from tilewright.kernels.compiling import bits as _bits, cuda as _cuda, python as _python
 from tilewright.kernels.record import CANONICAL, OLDEST, LaunchShape, Record
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
-
-if TYPE_CHECKING:
-    from tilewright.problem.algebra import Semiring
-    from tilewright.problem.expression import Expression
-    from tilewright.programs.program import Program
 
 _INTEGERS_FIRST = ("int32", "float32", "float64")
 #: Compute capability of the first GPUs with asynchronous copies.
@@ -81,60 +71,6 @@ def find(name: str) -> Record:
         if record.name == name:
             return record
     raise ArgumentValueError(f"a kernel must be one of {', '.join(record.name for record in records())} (got {name!r})")
-
-
-@functools.lru_cache(maxsize=256)
-def _python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: bool) -> Program:
-    """Compile a Python kernel for row-major matrices; `made` says that it is a factory over dtypes."""
-    from tilewright.programs.optional import require
-    from tilewright.programs.program import Program
-
-    require("numba.cuda", "Compiling Python kernels")
-    function = getattr(require(f"tilewright.kernels.{module}", "The kernel"), kernel)
-    matrix = f"{dtype}[:, ::1]"
-    return Program.from_python(function(dtype) if made else function, f"void({matrix}, {matrix}, {matrix})", cc)
-
-
-@functools.lru_cache(maxsize=256)
-def _cuda(
-    file: str,
-    entry: str,
-    dtype: str,
-    cc: tuple[int, int],
-    family: bool = False,
-    finish: Expression | None = None,
-    algebra: Semiring | None = None,
-    batch: str = "",
-) -> Program:
-    """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type.
-
-    With `family` the code may use instructions that newer GPUs lack. Code made from expressions precedes the kernel's
-    text. `batch` is as in :func:`tilewright.kernels.functors.arguments`.
-    """
-    from tilewright.programs.program import Program
-
-    path = Path(__file__).parent / file
-    options = (functors.GENERIC, *(f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family)
-    entry = entry.replace("TYPE", element(dtype).cuda)
-    entry = entry if algebra is None else re.sub("PlusTimes<.*?>", "Algebra", entry)
-    entry = f"{', '.join((entry.removesuffix('>'), *functors.arguments(finish, batch)))}>"
-    if finish is None and algebra is None:
-        return Program.from_cuda(path, entry, cc, options)
-    text = f'{functors.source(finish, algebra)}#line 1 "{path}"\n{path.read_text()}'
-    return Program.from_cuda(text, entry, cc, (*options, *functors.OPTIONS), path=str(path))
-
-
-def _bits(
-    dtype: str,
-    cc: tuple[int, int],
-    *,
-    finish: Expression | None = None,
-    algebra: Semiring | None = None,
-    batch: str = "",
-) -> Program:
-    """Compile the kernel for booleans for one of its algebras."""
-    parity = algebra is not None and algebra.name == "xor-and"
-    return _cuda("tensor_core_bits.cu", f"tensor_core_bits<{str(parity).lower()}>", dtype, cc, batch=batch)
 
 
 #: Dtypes of the host's engine and OpenCL's kernels: every number of NumPy itself.
@@ -265,18 +201,20 @@ def _hopper(
     )  # fmt: skip
 
 
-def _blackwell(name: str, title: str, notes: str, columns: tuple[bool, bool] = (False, False)) -> Record:
-    """A kernel of products in tensor memory, with a ring of four stages of 128 bytes of k."""
-    rows, width, stages, line_bytes, size = 128, 256, 4, 128, 2
-    turned = ", ".join(str(one).lower() for one in columns)
+def _blackwell(
+    name: str, title: str, notes: str, columns: tuple[bool, bool] = (False, False), blocks: int = 2
+) -> Record:
+    """A kernel of products in tensor memory of a block, or of a pair, with a ring of stages of 128 bytes of k."""
+    rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, 2
+    file, turned = "blackwell" if blocks == 1 else "blackwell_pairs", ", ".join(str(one).lower() for one in columns)
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=_IN_ONE, cc=_BLACKWELL,
-        family=True, limits=f"within {_IN_ONE} of the exact product", notes=notes, tile=(rows, width), block=(192, 1),
-        operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
+        family=True, limits=f"within {_IN_ONE} of the exact product", notes=notes, tile=(rows, width), block=(320, 1),
+        operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16, cluster=blocks,
         tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="blackwell", takes=("epilogue",),
         # tiles, rows of sums that are turned, mbarriers, and the address of columns
-        shared_bytes=stages * (rows + width) * line_bytes + rows * 33 * 4 + (2 * stages + 4) * 8 + 8,
-        compiler=functools.partial(_cuda, "blackwell.cu", f"blackwell<TYPE, {width}, {stages}, {turned}>", family=True),
+        shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,
+        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, {width}, {stages}, {turned}>", family=True),
     )  # fmt: skip
 
 
@@ -284,6 +222,8 @@ def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, titl
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form, takes=_ALL)
 
 
+#: Ends of names of kernels that read operands by columns.
+_TURNED = (("t", "n", "A"), ("n", "t", "B"), ("t", "t", "A and B"))
 _OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, {}>"
 
 _RECORDS = (
@@ -405,7 +345,7 @@ _RECORDS = (
             f"hopper_{of_a}{of_b}", f"tensor cores by warpgroups, {which} by columns", "descriptors of products say so",
             columns=(of_a == "t", of_b == "t"),
         )
-        for of_a, of_b, which in (("t", "n", "A"), ("n", "t", "B"), ("t", "t", "A and B"))
+        for of_a, of_b, which in _TURNED
     ),
     _hopper(
         "hopper_fp8", "tensor cores by warpgroups, 8-bit floats",
@@ -414,14 +354,18 @@ _RECORDS = (
     ),
     _blackwell(
         "blackwell", "tensor cores by tensor memory, warps that copy, multiply and store",
-        "persistent blocks; results of one tile are stored while the next is multiplied",
+        "persistent blocks; results of one tile are stored while the next is multiplied", blocks=1,
+    ),
+    _blackwell(
+        "blackwell_pairs", "the same, by pairs of blocks",
+        "clusters of two blocks, which multiply 256 x 256 together: each copies half of B's tile",
     ),
     *(
         _blackwell(
-            f"blackwell_{of_a}{of_b}", f"tensor cores by tensor memory, {which} by columns",
+            f"blackwell_{of_a}{of_b}", f"tensor cores by tensor memory, pairs of blocks, {which} by columns",
             "descriptors of products say so", columns=(of_a == "t", of_b == "t"),
         )
-        for of_a, of_b, which in (("t", "n", "A"), ("n", "t", "B"), ("t", "t", "A and B"))
+        for of_a, of_b, which in _TURNED
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -71,7 +71,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         "TC": [
             "tensor_core", "split_k", "stream_k", "tensor_core_64", "transposed", "hopper",
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
-            "blackwell", "blackwell_tn", "blackwell_nt", "blackwell_tt",
+            "blackwell", "blackwell_pairs", "blackwell_tn", "blackwell_nt", "blackwell_tt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
         ],
@@ -110,9 +110,11 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
     if record.shared_bytes:  # nothing is static; four stages of 128 bytes of each row and column, two mbarriers each
         boxes = 2 * 2 * 64 * 128 * record.boxes_of_c  # of C, two of each consumer
-        # rows of sums that are turned, four mbarriers, the address of tensor memory
-        beside = 128 * 33 * 4 + 4 * 8 + 8 if record.cc == (10, 0) else 0
-        assert record.shared_bytes == 4 * (128 * sum(record.tile) + 2 * 8) + boxes + beside
+        # parts of sums that are turned, four mbarriers, the address of tensor memory
+        beside = 8 * 32 * 32 * 4 + 4 * 8 + 8 if record.cc == (10, 0) else 0
+        halves = record.cluster if record.cc == (10, 0) else 1  # of B's tile, one for each block of a pair
+        lines = record.tile[0] + record.tile[1] // halves
+        assert record.shared_bytes == record.stages * (128 * lines + 2 * 8) + boxes + beside
         tiles = 0
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
@@ -135,9 +137,7 @@ def test_generic_lambdas_are_compiled_by_every_nvrtc(monkeypatch: pytest.MonkeyP
 def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) -> None:
     program = record.program(dtype)
     files = {where.rsplit(":", 1)[0].rsplit("/", 1)[-1] for where in program.source_lines.values()}
-    alone = record.operands == "boxes" and record.cluster == 1 and not record.boxes_of_c
-    halves = record.name in ("turing", "tensor_core_64")
-    own = f"{record.chain}.cu" if alone else "tensor_core.cu" if halves else f"{record.name}.cu"
+    own = next((str(name) for name in getattr(record.compiler, "args", ()) if ".cu" in name), f"{record.name}.cu")
     shared = {
         "multiply_add.py",
         "fours.cuh",
@@ -146,6 +146,7 @@ def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) 
         "finish.cuh",
         "tensor_core.cu",
         "hopper.cu",
+        "blackwell.cu",
     } - {own}
     assert len(files - shared) == 1
     assert len(program.source_lines) > 20

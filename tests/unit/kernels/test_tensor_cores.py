@@ -31,8 +31,7 @@ VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
 LATER = {
     "stream_k", "tensor_core_64", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt",
-    "hopper_stores",
-    "blackwell_tn", "blackwell_nt", "blackwell_tt",
+    "hopper_stores", "blackwell", "blackwell_tn", "blackwell_nt", "blackwell_tt",
 }  # fmt: skip
 CASES = [
     pytest.param(
@@ -45,7 +44,7 @@ CASES = [
 #: in the product: one of them is for the volume tests.
 ALIKE = (
     "tensor_core-bfloat16", "split_k-bfloat16", "tensor_core_fp8-float8_e5m2", "tensor_core_tf32x3-float32",
-    "hopper-bfloat16", "blackwell-bfloat16",
+    "hopper-bfloat16", "blackwell_pairs-bfloat16",
 )  # fmt: skip
 PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in ALIKE else case.marks) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
