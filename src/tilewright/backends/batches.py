@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
+
+from tilewright.programs.host_arrays import strided
 
 Array = npt.NDArray[Any]
 #: An axis of a batch: its extent, and each array's distance of matrices in bytes.
@@ -35,7 +36,7 @@ def split(arrays: Sequence[Array], most: int) -> Iterator[list[Array]]:
     in_order = [axes[at] for at in (*outside, *within)]
     extents = tuple(extent for extent, _ in in_order)
     views = [
-        _strided(x, (*extents, *x.shape[-2:]), (*(steps[which] for _, steps in in_order), *x.strides[-2:]))
+        strided(x, (*extents, *x.shape[-2:]), (*(steps[which] for _, steps in in_order), *x.strides[-2:]))
         for which, x in enumerate(arrays)
     ]
     for i in np.ndindex(extents[: len(outside)]):
@@ -44,11 +45,6 @@ def split(arrays: Sequence[Array], most: int) -> Iterator[list[Array]]:
             yield from _parts([x if len(within) == 2 else x[np.newaxis] for x in chosen], most)
         else:
             yield chosen
-
-
-def _strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """Another view of an array's memory; NumPy gives views of its own dtypes only, which float8 is not."""
-    return as_strided(x.view(f"V{x.itemsize}"), shape, strides).view(x.dtype)
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[_Axis]:

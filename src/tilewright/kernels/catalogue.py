@@ -194,7 +194,7 @@ def _hopper(
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, width), block=(384, 1),
         operands="boxes", columns=columns, results=(2, width // 4), resident=_RESIDENT, group=16,
         tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
-        takes=("epilogue",),
+        takes=("epilogue",) if cluster > 1 else ("epilogue", "batch"),  # a cluster's would spill registers
         shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64, cluster=cluster,
         boxes_of_c=by_boxes,
         compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {turned}>", family=True),

@@ -1,7 +1,8 @@
 // How a sum becomes an element of C: a functor of the sum, its place in C, and whether the place is inside C.
 // `functors.py` makes those of epilogues from traced expressions, after this file.
 //
-// With `InBatch` around it a launch computes many products of one shape, one for each blockIdx.z.
+// With `InBatch` around it a launch computes many products of one shape, one for each blockIdx.z or, where blocks take
+// several tiles in turn, for each run of tiles.
 
 #pragma once
 
@@ -21,11 +22,11 @@ struct Alone {
     __device__ void advance(int, int) {}
 };
 
-// A batch: products along two axes, `inner` of them along the second. For each matrix and axis, the elements from one
-// product's matrix to the next; 0 if products share it.
+// A batch: products along two axes. For each matrix and axis, the elements from one product's matrix to the next, or 1
+// for operands with tensor maps; 0 if products share it.
 template <typename Finish>
 struct InBatch {
-    int inner;
+    int outer, inner;
     long long outer_a, inner_a, outer_b, inner_b, outer_c, inner_c;
     Finish finish;
 
@@ -44,6 +45,30 @@ __device__ inline void find_product(InBatch<Finish> &of, const T *&a, const T *&
     const int y = blockIdx.z / of.inner, x = blockIdx.z % of.inner;
     a += y * of.outer_a + x * of.inner_a;
     b += y * of.outer_b + x * of.inner_b;
+    c += y * of.outer_c + x * of.inner_c;
+    of.finish.advance(y, x);
+}
+
+// How many products there are, and whether there may be several.
+template <typename Finish>
+struct Products {
+    enum { MANY = false };
+    __device__ static int count(const Finish &) { return 1; }
+};
+
+template <typename Finish>
+struct Products<InBatch<Finish>> {
+    enum { MANY = true };
+    __device__ static int count(const InBatch<Finish> &of) { return of.outer * of.inner; }
+};
+
+// Moves C and an epilogue's operands to a product of a batch, of which operands are copied by tensor maps.
+template <typename Finish, typename C>
+__device__ inline void find_result(Finish &, int, C *&) {}
+
+template <typename Finish, typename C>
+__device__ inline void find_result(InBatch<Finish> &of, int product, C *&c) {
+    const int y = product / of.inner, x = product % of.inner;
     c += y * of.outer_c + x * of.inner_c;
     of.finish.advance(y, x);
 }

@@ -53,7 +53,7 @@ def arguments(finish: Expression | None, batch: str = "") -> tuple[str, ...]:
 
     `batch` is C's type, where `finish` is None, of a kernel for many products; "alone" if it takes no epilogue.
     """
-    of_batch = ("int", *("long long",) * 6) if batch else ()
+    of_batch = ("int", "int", *("long long",) * 6) if batch else ()
     if finish is None:
         plain = () if not batch else ("InBatch<Alone>",) if batch == "alone" else (batch, f"InBatch<Rounded<{batch}>>")
         return *plain, *of_batch
@@ -83,15 +83,20 @@ def operands(more: Sequence[Array]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def batch(a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+def batch(a: Array, b: Array, c: Array, in_boxes: bool = False) -> tuple[Any, ...]:
     """Arguments of a launch for products along the two axes before the last two of A, B and C.
+
+    `in_boxes` says that tensor maps have A's and B's distances.
 
     >>> a, b = np.zeros((3, 2, 4, 5), np.float32), np.broadcast_to(np.zeros((5, 4), np.float32), (3, 2, 5, 4))
     >>> [int(one) for one in batch(a, b, np.zeros((3, 2, 4, 4), np.float32))]
-    [2, 40, 20, 0, 0, 32, 16]
+    [3, 2, 40, 20, 0, 0, 32, 16]
     """
-    steps = (np.int64(stride // x.itemsize) for x in (a, b, c) for stride in x.strides[:2])
-    return np.int32(c.shape[1]), *steps
+    of_operands = [stride // x.itemsize for x in (a, b) for stride in x.strides[:2]]
+    steps = [int(step != 0) for step in of_operands] if in_boxes else of_operands
+    return *map(np.int32, c.shape[:2]), *(
+        np.int64(step) for step in (*steps, *(x // c.itemsize for x in c.strides[:2]))
+    )
 
 
 def _algebra(semiring: Semiring) -> list[str]:

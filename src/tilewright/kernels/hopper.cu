@@ -78,6 +78,29 @@ __device__ inline void copy_box_to(int blocks, unsigned to, const TensorMap &fro
                  : "memory");
 }
 
+// The matrices of a batch, whose tensor map has two axes before rows, and the place of one of them.
+struct Matrices {
+    const TensorMap &map;
+    int outer, inner;
+};
+
+__device__ inline void copy_box(unsigned to, const Matrices &from, int y, int x, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+                 "%5}], [%6];" ::"r"(to), "l"(&from.map), "r"(x), "r"(y), "r"(from.inner), "r"(from.outer), "r"(barrier)
+                 : "memory");
+}
+
+// An operand as copies of boxes take it.
+template <typename Finish>
+__device__ __forceinline__ const TensorMap &matrices(const TensorMap &map, const Finish &) {
+    return map;
+}
+
+template <typename Finish>
+__device__ __forceinline__ Matrices matrices(const TensorMap &map, const InBatch<Finish> &) {
+    return {map, 0, 0};
+}
+
 // Arrives at the mbarrier at this place in another block of the cluster.
 __device__ inline void arrive_at(int block, unsigned barrier) {
     asm volatile("{\n"
@@ -195,10 +218,16 @@ __device__ inline void store_box(const TensorMap &to, unsigned from, int y, int 
                  : "memory");
 }
 
+__device__ inline void store_box(const Matrices &to, unsigned from, int y, int x) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&to.map),
+                 "r"(x), "r"(y), "r"(to.inner), "r"(to.outer), "r"(from)
+                 : "memory");
+}
+
 // Stores a consumer's results to C, box by box. It fills one of its two places in shared memory while TMA reads the
 // other. A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
-template <typename C, int BN, typename Finish>
-__device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places, const float (&sums)[BN / 2], int top,
+template <typename C, int BN, typename Map, typename Finish>
+__device__ __forceinline__ void store_boxes(const Map &to, unsigned places, const float (&sums)[BN / 2], int top,
                                             int left, int m, int n, const Finish &finish) {
     constexpr int WIDE = LINE / (int)sizeof(C);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, consumer = warp / 4;
@@ -234,8 +263,8 @@ __device__ __forceinline__ void store_boxes(const TensorMap &to, unsigned places
 // The work of a block. Blocks of a cluster have tiles below each other: each copies a part of B's tile to all of them.
 template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename C,
           typename Finish, typename Stores = ByLanes>
-__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
-                                               int ldc, const Finish &finish, const Stores &stores = Stores()) {
+__device__ __forceinline__ void multiply_tiles(const TensorMap &of_a, const TensorMap &of_b, C *all_c, int m, int n,
+                                               int k, int ldc, const Finish &of_all, const Stores &stores = Stores()) {
     constexpr int BM = 64 * CONSUMERS, BK = LINE / (int)sizeof(T);
     constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = sizeof(T) == 1;
@@ -264,10 +293,22 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     }
 
     const int rows = (m + BM * CLUSTER - 1) / (BM * CLUSTER), columns = (n + BN - 1) / BN;
-    const int steps = (k + BK - 1) / BK;
-    // Tile number i: down a column of a group of rows, then along the group, then the next group.
+    const int steps = (k + BK - 1) / BK, tiles = rows * columns * Products<Finish>::count(of_all);
+    decltype(auto) a = matrices(of_a, of_all);
+    decltype(auto) b = matrices(of_b, of_all);
+    int product = 0;
+    // Tile number i: down a column of a group of rows, then along the group, then the next group; product by product.
     auto corner = [&](int i, int &top, int &left) {
         constexpr int MOST = GROUP / CLUSTER;
+        if constexpr (Products<Finish>::MANY) {
+            product = i / (rows * columns);
+            i -= product * (rows * columns);
+            const int y = product / of_all.inner, x = product % of_all.inner;
+            a.outer = y * (int)of_all.outer_a;
+            a.inner = x * (int)of_all.inner_a;
+            b.outer = y * (int)of_all.outer_b;
+            b.inner = x * (int)of_all.inner_b;
+        }
         const int first = i / (MOST * columns) * MOST, height = min(MOST, rows - first), within = i - first * columns;
         top = ((first + within % height) * CLUSTER + rank) * BM;
         left = within / height * BN;
@@ -282,7 +323,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     if (threadIdx.x >= 128 * CONSUMERS) {  // the producer
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 128 * CONSUMERS) {
-            for (int tile = first_tile; tile < rows * columns; tile += apart) {
+            for (int tile = first_tile; tile < tiles; tile += apart) {
                 corner(tile, top, left);
                 for (int step = 0; step < steps; ++step, next()) {
                     wait(empty + 8 * stage, phase ^ 1);  // before the first phase, the previous one is complete
@@ -327,9 +368,8 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             }
         }
     };
-    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
     float of_tile[BN / 2] = {};  // unused, and removed, if sums are not in parts
-    for (int tile = first_tile; tile < rows * columns; tile += apart) {
+    for (int tile = first_tile; tile < tiles; tile += apart) {
         corner(tile, top, left);
         float sums[BN / 2] = {};
         unsigned before = 0;  // the mbarrier of the stage whose products may be in flight
@@ -372,12 +412,21 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             give_back(before, true);
         }
 
+        C *c = all_c;
+        Finish finish = of_all;
+        find_result(finish, product, c);
         if constexpr (Stores::BOXES > 0) {
             if (stores.on) {
-                store_boxes<C, BN>(*stores.map, places, sums, top, left, m, n, finish);
+                if constexpr (Products<Finish>::MANY) {
+                    const Matrices to{*stores.map, product / of_all.inner, product % of_all.inner};
+                    store_boxes<C, BN>(to, places, sums, top, left, m, n, finish);
+                } else {
+                    store_boxes<C, BN>(*stores.map, places, sums, top, left, m, n, finish);
+                }
                 continue;
             }
         }
+        const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
         // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 #pragma unroll
         for (int i = 0; i < 2; ++i) {

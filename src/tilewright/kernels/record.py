@@ -246,7 +246,7 @@ class Record:
         grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
         if self.resident:
             rows = -(-rows // self.cluster) * self.cluster
-            grid = (min(rows * columns * steps, self.resident), 1, 1)
+            grid = (min(batch * rows * columns * steps, self.resident), 1, 1)
         return LaunchShape(grid, (*self.block, 1), self.shared_bytes)
 
     def blank(self, m: int, n: int, dtype: str) -> Array:
@@ -278,7 +278,7 @@ class Record:
                 f"make it with np.empty"
             )
         a, b = (self._placed(x, by_columns) for x, by_columns in zip((a, b), self.columns, strict=True))
-        of_batch = functors.batch(a, b, c) if several else ()
+        of_batch = functors.batch(a, b, c, self.operands == "boxes") if several else ()
         return *self._operands(a, b, c), *of_batch, *functors.operands(more)
 
     def takes_in_place(self, operand: Array, by_columns: bool = False) -> bool:
@@ -325,7 +325,7 @@ class Record:
         (m, k), n = a.shape[-2:], b.shape[-1]
         ldc = n if _contiguous(c) else c.strides[-2] // c.itemsize
         if self.operands == "boxes":
-            views = (x.T if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
+            views = (x.mT if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
             return *map(_boxes, views), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
@@ -342,7 +342,7 @@ class Record:
     def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
         """The arguments after the row strides."""
         if self.boxes_of_c:
-            whole = _in_rows(c) and c.strides[0] % 16 == c.ctypes.data % 16 == 0
+            whole = _in_rows(c) and all(at >= 0 and at % 16 == 0 for at in (*c.strides[:-1], c.ctypes.data))
             return _boxes(c if whole else a), np.int32(whole)  # some map
         if self.operands.endswith("turned"):
             return (np.int32(turned[0] + 2 * turned[1]),)
@@ -416,16 +416,22 @@ class Record:
 
 
 def _boxes(operand: Array) -> TensorMap:
-    """A tensor map of a matrix; a matrix whose rows do not start at multiples of 16 bytes is copied with padding."""
-    from tilewright.gpu.tensor_maps import TensorMap
+    """A tensor map of matrices; they are copied with padding if rows do not start at multiples of 16 bytes.
 
-    unit = 16 // operand.itemsize
-    if not _in_rows(operand) or operand.strides[0] % 16:
-        rows, columns = operand.shape
-        spaced = np.zeros((rows, -(-columns // unit) * unit), operand.dtype)[:, :columns]
-        spaced[...] = operand
-        operand = spaced
-    return TensorMap(operand, box=(64, 128 // operand.itemsize), swizzle=128)
+    An axis of a batch along which all matrices are one has a single element.
+    """
+    from tilewright.gpu.tensor_maps import TensorMap
+    from tilewright.programs.host_arrays import strided
+
+    unit, lead = 16 // operand.itemsize, operand.ndim - 2
+    operand = operand[tuple(slice(0, 1) if step == 0 else slice(None) for step in operand.strides[:-2])]
+    if not _in_rows(operand) or any(step < 0 or step % 16 for step in operand.strides[:-1]):
+        spaced = np.zeros((*operand.shape[:-1], -(-operand.shape[-1] // unit) * unit), operand.dtype)
+        spaced[..., : operand.shape[-1]] = operand
+        operand = spaced[..., : operand.shape[-1]]
+    steps = [step or operand.strides[-2] for step in operand.strides]  # a driver may refuse 0, even if nothing uses it
+    operand = strided(operand, operand.shape, steps)
+    return TensorMap(operand, box=(*(1,) * lead, 64, 128 // operand.itemsize), swizzle=128)
 
 
 def _in_rows(operand: Array) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 #: Allocations of a device start at multiples of this (CUDA C++ Programming Guide, "Device Memory Accesses").
 _ALIGNMENT_BYTES = 256
@@ -51,6 +52,17 @@ def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(extent, 1)
     return tuple(reversed(strides))
+
+
+def strided(array: npt.NDArray[Any], shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[Any]:
+    """A view of an array from its first element on: NumPy's `as_strided`, also for ml_dtypes' types.
+
+    >>> strided(np.arange(6), (2, 2), (24, 8)).tolist()
+    [[0, 1], [3, 4]]
+    """
+    kind = array.dtype
+    plain = array if kind.isbuiltin == 1 else array.view(f"V{kind.itemsize}")
+    return as_strided(plain, tuple(shape), tuple(strides)).view(kind)
 
 
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:

@@ -190,12 +190,12 @@ def _plain(matrices: Array) -> Array:
 
 def _in_steps(matrix: Array) -> Array:
     """A matrix for boxes, whose rows must begin at multiples of 16 bytes: a single one, or column, as if others did."""
-    (rows, columns), (down, right), size = matrix.shape, matrix.strides, matrix.itemsize
+    (rows, columns), (*outer, down, right), size = matrix.shape[-2:], matrix.strides, matrix.itemsize
     if rows == 1 and right == size:
         down = -(-columns * size // _BOX_STEP) * _BOX_STEP
     elif columns == 1 and down == size:
         right = -(-rows * size // _BOX_STEP) * _BOX_STEP
-    return pointer(int(matrix.ctypes.data), matrix.shape, (down, right), matrix.dtype)
+    return pointer(int(matrix.ctypes.data), matrix.shape, (*outer, down, right), matrix.dtype)
 
 
 def _plain_strides(matrices: Array) -> tuple[int, int]:

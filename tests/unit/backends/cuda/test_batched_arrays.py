@@ -108,6 +108,15 @@ def test_kernels_that_read_rows_with_gaps_copy_no_heads(gpu: Any, kind: str) -> 
     assert count == (1 if kind in ("f2", "i1") else 3)
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_batches_of_dtypes_that_numpy_lacks(gpu: Any, kind: str) -> None:
+    a, b = (np.asarray(tw.astype(drawn(3, 2, 9, 8, seed=seed), kind)) for seed in range(2))
+    b = b.mT[..., :8, :]
+    for order in ("canonical", "fast"):
+        found = tw.matmul(a, b, device="simulated:rtx4090", order=order, dtype="float32")
+        assert same_bits(found, a.astype("f4") @ b.astype("f4") + np.float32(0))
+
+
 def test_c_of_any_layout_is_written_in_one_launch(gpu: Any) -> None:
     """C in rows is written in place; other layouts take one launch more."""
     x, y = there(A), there(B)
@@ -146,3 +155,24 @@ def test_more_matrices_than_a_grid_has(gpu: Any) -> None:
     count, found = product(gpu, a, b)
     assert count == 2
     assert same_bits(found, a @ b + np.float32(0))
+
+
+def test_boxes_are_copied_of_batches_in_place() -> None:
+    """Heads and shared matrices by tensor maps of four axes; descending ones are copied first."""
+    heads = drawn(4, 20, 3, 24, kind="f2").swapaxes(1, 2)
+    rows = drawn(4, 24, 3, 16, kind="f2", seed=1).swapaxes(1, 2)
+    by_columns = drawn(4, 3, 16, 24, kind="f2", seed=2).mT
+    with tw.simulated_gpu("h100") as gpu:
+        for a, b, expected in (
+            (heads, rows, 1), (heads, by_columns, 1), (heads[0, 0], rows, 1),
+            (heads, np.broadcast_to(rows[1], rows.shape), 1), (heads[:, :1], rows[:1], 1), (heads[::-1], rows, 2),
+            (heads[..., 1:], rows[..., 1:, :], 2),
+        ):  # fmt: skip
+            count, found = product(gpu, a, b, order="fast")
+            assert np.array_equal(found, (a.astype("f4") @ b.astype("f4")).astype("f2"))
+            assert count == expected
+            assert same_bits(tw.matmul(a, b, order="fast", device="simulated:h100"), found), "arrays of the host"
+        assert (
+            tw.plan((12, 20, 24), (12, 24, 16), "float16", device="simulated:h100", order="fast").path
+            == "hopper_stores"
+        )
