@@ -1,5 +1,6 @@
-// Blackwell: C = A B by products in tensor memory (tcgen05). One thread copies, one thread multiplies, and other warps
-// store. For compute capability 10.0 only (sm_100a).
+// Blackwell: C = A B by products in tensor memory (tcgen05), of halves and 8-bit floats, summed in float32, and of
+// bytes, summed in int32. One thread copies, one thread multiplies, and other warps store. For compute capability 10.0
+// only (sm_100a).
 //
 // The copying thread fills a ring of STAGES tiles by TMA, swizzled by 128 bytes. Each stage has an mbarrier for "full",
 // which counts bytes, and one for "empty", at which the products that read it arrive (tcgen05.commit). Sums lie in
@@ -16,6 +17,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "finish.cuh"
 
@@ -98,10 +100,48 @@ __device__ inline void after_wait() {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
+// Kinds of products: of halves, of 8-bit floats and of bytes.
+enum { HALVES, FLOATS, BYTES };
+
+// What is known of an element type: the kind of its products, its number in the instruction descriptor, and the types
+// of sums and of C; 8-bit floats are too narrow for sums.
+template <int OF_KIND, int ITS_NUMBER, typename SUM, typename RESULT>
+struct Known {
+    enum { KIND = OF_KIND, NUMBER = ITS_NUMBER };
+    typedef SUM Sum;
+    typedef RESULT Result;
+};
+template <typename T>
+struct Of;
+template <>
+struct Of<__half> : Known<HALVES, 0, float, __half> {};
+template <>
+struct Of<__nv_bfloat16> : Known<HALVES, 1, float, __nv_bfloat16> {};
+template <>
+struct Of<__nv_fp8_e4m3> : Known<FLOATS, 0, float, float> {};
+template <>
+struct Of<__nv_fp8_e5m2> : Known<FLOATS, 1, float, float> {};
+template <>
+struct Of<signed char> : Known<BYTES, 1, int, signed char> {};
+template <>
+struct Of<unsigned char> : Known<BYTES, 0, int, unsigned char> {};  // the bits of sums modulo 2^32
+
+// Sums of `rows` rows and `columns` columns. An operand that is ACROSS is MN-major.
+template <typename T, bool ACROSS_A, bool ACROSS_B>
+__device__ constexpr unsigned instruction(int rows, int columns) {
+    return (Of<T>::KIND == BYTES ? 2 : 1) << 4 | Of<T>::NUMBER << 7 | Of<T>::NUMBER << 10 | ACROSS_A << 15 |
+           ACROSS_B << 16 | columns / 8 << 17 | rows / 16 << 24;
+}
+
 // What one block or a pair of blocks does with tensor memory.
 template <int BLOCKS>
 struct Tensor;
 
+#define MULTIPLY(blocks, kind)                                                                                         \
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.s32 adds, %4, 0;\ntcgen05.mma.cta_group::" #blocks ".kind::" kind       \
+                 " [%0], %1, %2, %3, adds;\n}" ::"r"(d),                                                               \
+                 "l"(a), "l"(b), "r"(shape), "r"((int)adds)                                                            \
+                 : "memory")
 #define TENSOR(blocks, arrives)                                                                                 \
     template <>                                                                                                       \
     struct Tensor<blocks> {                                                                                           \
@@ -122,36 +162,22 @@ struct Tensor;
                          : "memory");                                                                                 \
         }                                                                                                             \
         /* Starts D = A B, or D += A B if it `adds`: 32 bytes of k. */                                                \
+        template <int KIND>                                                                                           \
         __device__ static void multiply(unsigned d, unsigned long long a, unsigned long long b, unsigned shape,       \
                                         bool adds) {                                                                  \
-            asm volatile("{\n.reg .pred adds;\nsetp.ne.s32 adds, %4, 0;\n"                                            \
-                         "tcgen05.mma.cta_group::" #blocks ".kind::f16 [%0], %1, %2, %3, adds;\n}" ::"r"(d),          \
-                         "l"(a), "l"(b), "r"(shape), "r"((int)adds)                                                   \
-                         : "memory");                                                                                 \
+            if constexpr (KIND == HALVES) {                                                                           \
+                MULTIPLY(blocks, "f16");                                                                              \
+            } else if constexpr (KIND == FLOATS) {                                                                    \
+                MULTIPLY(blocks, "f8f6f4");                                                                           \
+            } else {                                                                                                  \
+                MULTIPLY(blocks, "i8");                                                                               \
+            }                                                                                                         \
         }                                                                                                             \
     };
 TENSOR(1, ".b64 [%0];")
 TENSOR(2, ".multicast::cluster.b64 [%0], %1;")
 #undef TENSOR
-
-// The number of an element type in the instruction descriptor.
-template <typename T>
-struct Format;
-template <>
-struct Format<__half> {
-    enum { NUMBER = 0 };
-};
-template <>
-struct Format<__nv_bfloat16> {
-    enum { NUMBER = 1 };
-};
-
-// Sums in float32 of `rows` rows and `columns` columns. An operand that is ACROSS is MN-major.
-template <typename T, bool ACROSS_A, bool ACROSS_B>
-__device__ constexpr unsigned instruction(int rows, int columns) {
-    return 1 << 4 | Format<T>::NUMBER << 7 | Format<T>::NUMBER << 10 | ACROSS_A << 15 | ACROSS_B << 16 |
-           columns / 8 << 17 | rows / 16 << 24;
-}
+#undef MULTIPLY
 
 // The descriptor of a matrix in shared memory, swizzled by 128 bytes: groups of eight lines are 1024 bytes apart, and
 // of an MN-major one the next 128 bytes of each line `leading` bytes.
@@ -161,10 +187,10 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
 }
 
 #define EIGHT(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
-#define TO_FOUR(d, i) "=f"(d[i]), "=f"(d[i + 1]), "=f"(d[i + 2]), "=f"(d[i + 3])
+#define TO_FOUR(d, i) "=r"(d[i]), "=r"(d[i + 1]), "=r"(d[i + 2]), "=r"(d[i + 3])
 #define TO_SIXTEEN(d, i) TO_FOUR(d, i), TO_FOUR(d, i + 4), TO_FOUR(d, i + 8), TO_FOUR(d, i + 12)
-// Reads PART columns of the warp's rows, and waits for them.
-__device__ inline void load_sums(float (&sums)[PART], unsigned columns) {
+// Reads the bits of PART columns of the warp's rows, and waits for them.
+__device__ inline void load_sums(unsigned (&sums)[PART], unsigned columns) {
     asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " EIGHT(1) EIGHT(2)
                  "%30, %31}, [%32];\n"
                  "tcgen05.wait::ld.sync.aligned;"
@@ -178,7 +204,7 @@ __device__ inline void load_sums(float (&sums)[PART], unsigned columns) {
 
 // Before, a lane has a row of 32 columns; afterwards two columns of 16 rows, one pair after the other. The columns of a
 // row are exchanged by the row's number, so that neither writes nor reads meet in a bank.
-__device__ inline void turn(float (&sums)[PART], float *turned, int lane) {
+__device__ inline void turn(unsigned (&sums)[PART], unsigned *turned, int lane) {
 #pragma unroll
     for (int x = 0; x < PART; ++x) {
         turned[lane * PART + (x ^ lane)] = sums[x];
@@ -187,7 +213,7 @@ __device__ inline void turn(float (&sums)[PART], float *turned, int lane) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
         const int row = lane / 16 * 16 + i, x = lane % 16 * 2;
-        const float2 both = *reinterpret_cast<const float2 *>(turned + row * PART + ((x ^ row) & ~1));
+        const uint2 both = *reinterpret_cast<const uint2 *>(turned + row * PART + ((x ^ row) & ~1));
         sums[2 * i] = i % 2 ? both.y : both.x;
         sums[2 * i + 1] = i % 2 ? both.x : both.y;
     }
@@ -220,14 +246,14 @@ __device__ inline void store_inside(T *to, bool inside, T value) {
 #undef STORE_INSIDE
 
 // Stores two columns of 16 rows; `whole` says that all of the warp's are inside C, and pairs are aligned.
-template <typename C, typename Finish>
-__device__ __forceinline__ void store(const float (&sums)[PART], C *c, int top, int left, int m, int n, int ldc,
+template <typename Sum, typename C, typename Finish>
+__device__ __forceinline__ void store(const unsigned (&sums)[PART], C *c, int top, int left, int m, int n, int ldc,
                                       bool whole, const Finish &finish) {
     C made[PART];
 #pragma unroll
     for (int i = 0; i < PART; ++i) {
         const int y = top + i / 2, x = left + i % 2;
-        made[i] = finish(sums[i], y, x, y < m && x < n);
+        made[i] = finish(reinterpret_cast<const Sum &>(sums[i]), y, x, y < m && x < n);
     }
     C *to = c + (long long)top * ldc + left;
     if (whole) {
@@ -262,6 +288,25 @@ struct Tiles {
         left = within / height * BN;
     }
 };
+
+// Copies a tile of LINES rows of A, or columns of B, from `first` on, and 128 bytes of k from `step` on. If it is
+// ACROSS, parts of 128 bytes along m or n lie one after the other, each with all steps of k.
+template <typename T, int LINES, bool ACROSS>
+__device__ __forceinline__ void copy_tile(unsigned to, const TensorMap &from, int first, int step, unsigned full) {
+    constexpr int EACH = LINE / (int)sizeof(T);  // elements
+    if constexpr (ACROSS) {
+        static_assert(LINES % EACH == 0, "boxes are 128 bytes wide, and whole");
+#pragma unroll
+        for (int i = 0; i < LINES / 64; ++i, to += BOX) {
+            copy_box(to, from, step + i * 64 % EACH, first + i * 64 / EACH * EACH, full);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < LINES / 64; ++i, to += BOX) {
+            copy_box(to, from, first + i * 64, step, full);
+        }
+    }
+}
 
 // The place in a ring, and the parity of its phase.
 template <int COUNT>
@@ -332,16 +377,8 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
                 const unsigned full = at.full + 8 * stage.at;
                 wait(at.empty + 8 * stage.at, stage.parity ^ 1);
                 expect(full, at.TILE_A + at.TILE_B);
-#pragma unroll
-                for (int y = 0; y < ROWS; y += 64) {
-                    const int line = ACROSS_A ? step * BK : top + y, first = ACROSS_A ? top + y : step * BK;
-                    copy_box(at.tiles_a + stage.at * at.TILE_A + y / 64 * BOX, a, line, first, full);
-                }
-#pragma unroll
-                for (int x = 0; x < OF_B; x += 64) {
-                    const int line = ACROSS_B ? step * BK : left + x, first = ACROSS_B ? left + x : step * BK;
-                    copy_box(at.tiles_b + stage.at * at.TILE_B + x / 64 * BOX, b, line, first, full);
-                }
+                copy_tile<T, ROWS, ACROSS_A>(at.tiles_a + stage.at * at.TILE_A, a, top, step * BK, full);
+                copy_tile<T, OF_B, ACROSS_B>(at.tiles_b + stage.at * at.TILE_B, b, left, step * BK, full);
             }
         }
     } else if (warp == STORERS + 1 && rank == 0 && elected()) {  // multiplies, for both blocks
@@ -358,8 +395,9 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
 #pragma unroll
                 for (int l = 0; l < LINE; l += 32) {  // a step of k is part of a line, or some whole lines
                     const int down = l / (int)sizeof(T) * LINE;
-                    Memory::multiply(columns + half.at * BN, descriptor(of_a + (ACROSS_A ? down : l), BOX),
-                                     descriptor(of_b + (ACROSS_B ? down : l), BOX), SHAPE, step > 0 || l > 0);
+                    Memory::template multiply<Of<T>::KIND>(
+                        columns + half.at * BN, descriptor(of_a + (ACROSS_A ? down : l), BK * LINE),
+                        descriptor(of_b + (ACROSS_B ? down : l), BK * LINE), SHAPE, step > 0 || l > 0);
                 }
                 Memory::commit(at.empty + 8 * stage.at);
             }
@@ -374,7 +412,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             }
         }
     } else if (warp < STORERS) {
-        float *turned = reinterpret_cast<float *>(shared + (at.turned - at.tiles_a) + warp * TURNED);
+        unsigned *turned = reinterpret_cast<unsigned *>(shared + (at.turned - at.tiles_a) + warp * TURNED);
         const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
         Turn<2> half;
         for (int tile = first_tile; tile < tiles.count(); tile += apart, half.next()) {
@@ -385,10 +423,10 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             const int inside = min(BN, n - left);
 #pragma unroll 1
             for (int part = warp / 4 * PART; part < inside; part += STORERS / 4 * PART) {
-                float sums[PART];
+                unsigned sums[PART];
                 load_sums(sums, columns + (32 * (warp % 4) << 16) + half.at * BN + part);
                 turn(sums, turned, lane);
-                store(sums, c, top + lane / 16 * 16, left + part + lane % 16 * 2, m, n, ldc,
+                store<typename Of<T>::Sum>(sums, c, top + lane / 16 * 16, left + part + lane % 16 * 2, m, n, ldc,
                       wide_c && top + 32 <= m && left + part + PART <= n, finish);
             }
             before_arrival();
@@ -413,8 +451,8 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
 
 // `ldc` is the leading dimension of C, in elements. Maps are of row-major matrices, or of a column-major one's
 // transpose.
-template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C = T,
-          typename Finish = Rounded<C>, typename... Operands>
+template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
+          typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __launch_bounds__(32 * (STORERS + 2), 1)
     blackwell(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
               int ldc, Operands... of) {

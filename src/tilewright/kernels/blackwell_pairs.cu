@@ -5,8 +5,8 @@
 #include "blackwell.cu"
 
 // `ldc` is the leading dimension of C, in elements.
-template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C = T,
-          typename Finish = Rounded<C>, typename... Operands>
+template <typename T, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B,
+          typename C = typename Of<T>::Result, typename Finish = Rounded<C>, typename... Operands>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(32 * (STORERS + 2), 1)
     blackwell_pairs(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
                     int ldc, Operands... of) {

@@ -202,17 +202,29 @@ def _hopper(
 
 
 def _blackwell(
-    name: str, title: str, notes: str, columns: tuple[bool, bool] = (False, False), blocks: int = 2
+    name: str,
+    title: str,
+    notes: str,
+    dtypes: tuple[str, ...] = _HALVES,
+    tensor: str = "f16",
+    columns: tuple[bool, bool] = (False, False),
+    blocks: int = 2,
 ) -> Record:
-    """A kernel of products in tensor memory of a block, or of a pair, with a ring of stages of 128 bytes of k."""
-    rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, 2
+    """A kernel of products in tensor memory of a block, or of a pair, with a ring of stages of 128 bytes of k.
+
+    Floats of a byte are summed like halves, with 25 fraction bits (arXiv 2511.10909): all steps of k in one sum.
+    """
+    rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, element(dtypes[0]).bytes
     file, turned = "blackwell" if blocks == 1 else "blackwell_pairs", ", ".join(str(one).lower() for one in columns)
+    bound = _IN_ONE if element(dtypes[0]).is_float else None
+    order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=_IN_ONE, cc=_BLACKWELL,
-        family=True, limits=f"within {_IN_ONE} of the exact product", notes=notes, tile=(rows, width), block=(320, 1),
-        operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16, cluster=blocks,
-        tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="blackwell", takes=("epilogue",),
-        # tiles, rows of sums that are turned, mbarriers, and the address of columns
+        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_BLACKWELL, family=True,
+        limits="" if bound is None else f"within {bound} of the exact product", notes=notes, tile=(rows, width),
+        block=(320, 1), operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
+        cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue",),
+        alike="" if bound is None else "blackwell" if size == 2 else "blackwell_fp8",
+        # tiles, parts of sums that are turned, mbarriers, and the address of columns
         shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,
         compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, {width}, {stages}, {turned}>", family=True),
     )  # fmt: skip
@@ -366,6 +378,17 @@ _RECORDS = (
             "descriptors of products say so", columns=(of_a == "t", of_b == "t"),
         )
         for of_a, of_b, which in _TURNED
+    ),
+    *(
+        _blackwell(
+            f"blackwell_{name}{end}", f"tensor cores by tensor memory, pairs of blocks, {what}{by}", notes, dtypes,
+            tensor, columns=(False, bool(end)),
+        )
+        for name, what, notes, dtypes, tensor in (
+            ("fp8", "8-bit floats", "C is float32; all steps of k in one sum of 25 fraction bits", _BYTES, "f8"),
+            ("s8", "bytes", "exact in any order", _WHOLE_BYTES, "s8"),
+        )
+        for end, by in (("", ""), ("_nt", ", B by columns"))
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilewright.backends.ranking import chosen
 from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.prediction.products import Product, predict_product
+from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import same_bits
 from tilewright.programs import Program
@@ -37,25 +39,38 @@ def shared_bytes(stages: int, columns: int) -> int:
     return stages * (128 + columns) * 128 + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8
 
 
-@pytest.mark.parametrize(
-    ("name", "entry", "columns", "stages", "grids"),
-    [
-        ("blackwell", "blackwell<__nv_bfloat16, 64, 2, false, false>", 64, 2, (1, 7, 300)),
-        ("blackwell_tt", "blackwell_pairs<__half, 128, 3, true, true>", 64, 3, (2, 14, 300)),
-    ],
-)
+#: Instances of the kernel: dtype, entry, by which operands lie by columns; columns of B that a block holds; stages.
+INSTANCES = [
+    ("bfloat16", "blackwell<__nv_bfloat16, 64, 2, ", (False, False), 64, 2),
+    ("float16", "blackwell_pairs<__half, 128, 3, ", (True, True), 64, 3),
+    ("int8", "blackwell_pairs<signed char, 256, 2, ", (True, False), 128, 2),
+]
+
+
+@pytest.mark.parametrize(("dtype", "entry", "turned", "columns", "stages"), INSTANCES)
 def test_blocks_take_one_tile_after_another(
-    name: str, entry: str, columns: int, stages: int, grids: tuple[int, ...]
+    dtype: str, entry: str, turned: tuple[bool, bool], columns: int, stages: int
 ) -> None:
-    record, (m, n, k) = catalogue.find(name), (2200, 130, 70)  # more rows than a group of tiles has, and ragged
-    a, b = operands(m, n, k, "float16" if "half" in entry else "bfloat16", seed=6)
-    made, shared, found = program(entry), shared_bytes(stages, columns), []
-    for blocks in grids:  # tiles in turns, the last of which not all blocks have; and blocks without a tile
+    """More rows than a group of tiles has, and ragged; turns which not all blocks have, and blocks without a tile."""
+    name, (m, n, k) = "blackwell_s8" if dtype == "int8" else "blackwell", (2200, 130, 170)
+    record, (a, b) = replace(catalogue.find(name), columns=turned), operands(m, n, k, dtype, seed=6)
+    made = program(f"{entry}{', '.join(str(one).lower() for one in turned)}>")
+    shared, found = shared_bytes(stages, columns), []
+    for blocks in (2, 14, 300):
         c = np.full((m, n), 77, a.dtype)
         simt.launch(made, blocks, THREADS, record.arguments(a, b, c), shared, gpu="b200")
         found.append(c)
     assert all(same_bits(c, found[0]) for c in found)
     assert record.wrong_elements(found[0], a, b) == 0
+
+
+def test_a_long_sum_of_8_bit_floats_keeps_the_bits_of_float32() -> None:
+    record, random = catalogue.find("blackwell_fp8"), np.random.default_rng(10)
+    a, b = (random.uniform(1, 2, extents).astype(element("float8_e5m2").numpy) for extents in ((8, 4096), (4096, 8)))
+    c, shape = record.blank(8, 8, "float8_e5m2"), record.launch_rule(8, 8, 4096)
+    made, given = record.program("float8_e5m2"), record.arguments(a, b, c)
+    simt.launch(made, shape.grid, shape.block, given, shape.shared_bytes, gpu="b200")
+    assert record.wrong_elements(c, a, b) == 0
 
 
 #: What is broken: text of the kernel, what takes its place, the code of what is found then, if anything, and whether
@@ -122,10 +137,19 @@ def test_it_is_chosen_on_its_family_alone() -> None:
         assert not any(name.startswith("blackwell") for name in names)
 
 
-def test_the_estimate_is_near_the_predicted_time() -> None:
-    kind = Kind("bfloat16", "bfloat16", "bfloat16", "float32", order="fast")
-    record, size = catalogue.find("blackwell_pairs"), 4096
-    predicted = predict_product(record, Product(size, size, size, "bfloat16"), B200, changes=False).seconds
-    estimated = chosen(kind, size, size, size, B200, (10, 0)).ranking[0].seconds
-    assert 0.85 < estimated / predicted < 1.2
-    assert 2 * size**3 / predicted > 1.7e15
+@pytest.mark.parametrize(
+    ("dtype", "name", "rate"),
+    [
+        ("bfloat16", "blackwell_pairs", 1.7e15),
+        pytest.param("float8_e4m3fn", "blackwell_fp8", 3e15, marks=pytest.mark.volume),
+        pytest.param("int8", "blackwell_s8", 3e15, marks=pytest.mark.volume),
+    ],
+)
+def test_the_estimate_is_near_the_predicted_time(dtype: str, name: str, rate: float) -> None:
+    kind = Kind(dtype, dtype, element(dtype).product, element(dtype).accumulator, order="fast")
+    size = 4096
+    found = predict_product(catalogue.find(name), Product(size, size, size, dtype), B200, changes=False).seconds
+    best = chosen(kind, size, size, size, B200, (10, 0)).ranking[0]
+    assert best.name == name
+    assert 0.85 < best.seconds / found < 1.2
+    assert 2 * size**3 / found > rate

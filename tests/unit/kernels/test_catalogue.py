@@ -72,6 +72,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "tensor_core", "split_k", "stream_k", "tensor_core_64", "transposed", "hopper",
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "blackwell", "blackwell_pairs", "blackwell_tn", "blackwell_nt", "blackwell_tt",
+            "blackwell_fp8", "blackwell_fp8_nt", "blackwell_s8", "blackwell_s8_nt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
         ],

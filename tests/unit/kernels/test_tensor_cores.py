@@ -31,7 +31,8 @@ VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
 LATER = {
     "stream_k", "tensor_core_64", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt",
-    "hopper_stores", "blackwell", "blackwell_tn", "blackwell_nt", "blackwell_tt",
+    "hopper_stores", "blackwell", "blackwell_fp8_nt", "blackwell_s8_nt",
+    "blackwell_tn", "blackwell_nt", "blackwell_tt",
 }  # fmt: skip
 CASES = [
     pytest.param(
