@@ -38,8 +38,9 @@ _LARGE = 4096
 _TILE_CLOCKS = 120
 #: Registers of a thread that hold no results, and those for each result.
 _REGISTERS, _A_RESULT = 32, 1.3
-#: The share of the tensor cores' rate that is left if a warp reads its fragments into registers.
-_FED = 0.6
+#: The share of the tensor cores' rate that is left if a warp reads its fragments into registers: before products of
+#: them, and while it multiplies others.
+_FED, _FED_AHEAD = 0.6, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,9 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     sectors = (record.tile[0] + record.tile[1] / record.cluster) * size / gpu.sector_bytes  # B is copied once for all
     found = {"second level": sectors / rates.l2_sectors}
     if record.tensor:
-        share = 1.0 if record.operands == "boxes" else rates.mma_share * _FED
+        share = 1.0 if record.operands == "boxes" else rates.mma_share * (_FED_AHEAD if record.ahead else _FED)
+        if record.sums(one.dtype) == "float32":
+            share *= gpu.tensor_float32_share
         rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
         # A unit whose rate no source gives is left out.
         return found | ({"tensor cores": products * record.passes / rate} if rate else {})

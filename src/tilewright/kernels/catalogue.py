@@ -24,6 +24,8 @@ _HOPPER, _RESIDENT = (9, 0), 132
 _BLACKWELL, _RESIDENT_THERE = (10, 0), 148
 #: Steps of k of a tile, and tiles in flight, of most kernels of tensor cores.
 _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
+#: Their warps have 64 x 64 results, and read fragments while they multiply others.
+_WIDE: Mapping[str, Any] = MappingProxyType({"columns": 64, "ahead": True})
 
 #: What kernels for GPUs without asynchronous copies have.
 _TURING: Mapping[str, Any] = MappingProxyType({"cc": OLDEST, "family": True, "stages": 2})
@@ -157,14 +159,16 @@ def _tensor_core(
     operands: Any = "abc m n k ld",
     cc: tuple[int, int] = _AMPERE,
     tensor: str = "f16",
+    columns: int = 32,
     **more: Any,
 ) -> Record:
-    """A kernel of tensor cores: square tiles of C; a warp computes half the rows and 32 columns."""
+    """A kernel of tensor cores: square tiles of C; a warp computes half the rows and some columns."""
     file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
     order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
-        limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
+        limits=limits, notes=notes, tile=(edge, edge), block=(64 * edge // columns, 1),
+        results=(edge // 16, columns // 4),
         operands=operands, tensor=tensor, **{**_RING, "takes": ("epilogue", "batch"), **more},
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
@@ -315,28 +319,28 @@ _RECORDS = (
         compiler=functools.partial(_cuda, "semiring.cu", "semiring<TYPE, PlusTimes<TYPE>, 64, 64, 16, 4, 4>"),
     ),
     _tensor_core(
-        "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
+        "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 64, 3>", "tensor cores, three stages of copies",
         _HALVES, _IN_ONE,
-        "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix",
+        "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix", **_WIDE,
     ),
     _tensor_core(
         "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
         "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64,
-        "abc m n k ld work", split=512, stages=4, takes=("epilogue",),
+        "abc m n k ld work", split=512, stages=4, ahead=True, takes=("epilogue",),
     ),
     _tensor_core(
-        "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, the steps of all tiles dealt evenly",
+        "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 64, 3>", "tensor cores, the steps of all tiles dealt evenly",
         _HALVES, Bound(1, 32), "no multiprocessor idles in a last wave; blocks share tiles where they begin and end",
-        operands="abc m n k ld work", split=32, resident=2 * _RESIDENT, group=1, takes=("epilogue",),
+        operands="abc m n k ld work", split=32, resident=2 * _RESIDENT, group=1, takes=("epilogue",), **_WIDE,
     ),
     _tensor_core(
         "tensor_core_64", "tensor_core<TYPE, 64, 64, 32, 32, 32, 4>", "the same, blocks of 64x64, four stages", _HALVES,
-        _IN_ONE, "for few tiles, or many small products", 64, stages=4, alike="tensor_core",
+        _IN_ONE, "for few tiles, or many small products", 64, stages=4, alike="tensor_core", ahead=True,
     ),
     _tensor_core(
-        "transposed", "transposed<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, operands by rows or by columns",
+        "transposed", "transposed<TYPE, 128, 128, 32, 64, 64, 3>", "tensor cores, operands by rows or by columns",
         _HALVES, _IN_ONE, "all four ways without a copy: ldmatrix transposes",
-        operands="abc m n k ld turned", alike="tensor_core",
+        operands="abc m n k ld turned", alike="tensor_core", **_WIDE,
     ),
     _hopper(
         "hopper", "tensor cores by warpgroups, copies by a warpgroup of their own",

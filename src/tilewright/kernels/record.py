@@ -110,6 +110,7 @@ class Record:
     reads: int = 1  #: Cost of a warp's read of an operand, relative to a contiguous read.
     beside: int = 0  #: Instructions of a step of k besides reads and multiply-adds, if its loop is not unrolled.
     tensor: str = ""  #: The format in which tensor cores multiply, as in GPUs' records; "" for other kernels.
+    ahead: bool = False  #: With `tensor`: whether warps read fragments to registers while they multiply others.
     passes: int = 1  #: Products of tensor cores for each product of C.
     alike: str = ""  #: The kernel with the same order of sums, if that order has no name.
     #: Options that it can be compiled with: an "epilogue", a traced expression of its sums, rounded once; an "algebra",

@@ -30,7 +30,6 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
         at += ends - begins;
         float sums[WM / 16][WN / 8][4] = {};
         multiply_tiles<WM, WN>(tiles, a, b, m, n, top, left, begins * BK, min(ends * BK, k), lda, ldb, sums);
-        __syncthreads();  // all threads have read the tiles, which the next copies overwrite
 
         if (ends - begins < steps) {
             const long long begin = (long long)tile * steps;

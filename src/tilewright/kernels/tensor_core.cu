@@ -97,34 +97,34 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
         copy_a.end(stage);
         copy_b.end(stage);
     };
-    pipeline<BK, STAGES>(first, end, load, written, [&](int stage) {
+    unsigned of_a[2][WM / 16][4], of_b[2][WN / 16][4];  // the fragments that are multiplied, and the next ones
+    auto read = [&](int stage, int part) {
         const unsigned at_a = of_lane_a + stage * (BM * BK * SIZE);
         const unsigned at_b = of_lane_b + stage * (BK * BN * SIZE);
+        const int l = 16 * part;
 #pragma unroll
-        for (int l = 0; l < BK; l += 16) {
-            unsigned of_a[WM / 16][4], of_b[WN / 16][4];
-#pragma unroll
-            for (int i = 0; i < WM; i += 16) {
-                if (TURNED_A) {
-                    load_transposed(of_a[i / 16], (at_a ^ i * SIZE) + l * BM * SIZE);
-                } else {
-                    load_matrices(of_a[i / 16], (at_a ^ l * SIZE) + i * BK * SIZE);
-                }
+        for (int i = 0; i < WM; i += 16) {
+            if (TURNED_A) {
+                load_transposed(of_a[part % 2][i / 16], (at_a ^ i * SIZE) + l * BM * SIZE);
+            } else {
+                load_matrices(of_a[part % 2][i / 16], (at_a ^ l * SIZE) + i * BK * SIZE);
             }
+        }
 #pragma unroll
-            for (int j = 0; j < WN; j += 16) {
-                if (TURNED_B) {
-                    load_matrices(of_b[j / 16], (at_b ^ l * SIZE) + j * BK * SIZE);
-                } else {
-                    load_transposed(of_b[j / 16], (at_b ^ j * SIZE) + l * BN * SIZE);
-                }
+        for (int j = 0; j < WN; j += 16) {
+            if (TURNED_B) {
+                load_matrices(of_b[part % 2][j / 16], (at_b ^ l * SIZE) + j * BK * SIZE);
+            } else {
+                load_transposed(of_b[part % 2][j / 16], (at_b ^ j * SIZE) + l * BN * SIZE);
             }
+        }
+    };
+    pipeline_ahead<BK, STAGES, BK / 16>(first, end, load, written, read, [&](int part) {
 #pragma unroll
-            for (int i = 0; i < WM / 16; ++i) {
+        for (int i = 0; i < WM / 16; ++i) {
 #pragma unroll
-                for (int j = 0; j < WN / 8; ++j) {
-                    multiply(sums[i][j], of_a[i], &of_b[j / 2][j % 2 * 2], T());
-                }
+            for (int j = 0; j < WN / 8; ++j) {
+                multiply(sums[i][j], of_a[part % 2][i], &of_b[part % 2][j / 2][j % 2 * 2], T());
             }
         }
     });

@@ -208,6 +208,60 @@ __device__ inline void pipeline(int first, int end, Load load, End written, Mult
 #endif
 }
 
+// The same, and reads of fragments run ahead of the products too: a step has PARTS, an even number, and while
+// `multiply(part)` multiplies one from registers, `read(stage, part)` reads the next, at the end that of the next step.
+template <int BK, int STAGES, int PARTS, typename Load, typename End, typename Read, typename Multiply>
+__device__ inline void pipeline_ahead(int first, int end, Load load, End written, Read read, Multiply multiply) {
+#if !ASYNCHRONOUS
+    pipeline<BK, STAGES>(first, end, load, written, [&](int stage) {
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            read(stage, part);
+            multiply(part);
+        }
+    });
+#else
+    static_assert(PARTS % 2 == 0, "registers of a step's first part must be free at the end of the step before");
+    auto begin = [&](int start, int stage) {
+        if (start < end) {
+            load(start, stage);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");  // empty groups too, so that each step has a group
+    };
+    auto complete = [&]() {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();  // the next step's copies are complete, and all threads have read the tiles of this one
+    };
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        begin(first + stage * BK, stage);
+    }
+    if (first >= end) {
+        return;
+    }
+    complete();
+    read(0, 0);
+    int reading = 0, writing = STAGES - 1;
+    for (int start = first; start < end; start += BK) {
+        begin(start + (STAGES - 1) * BK, writing);
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            if (part < PARTS - 1) {
+                read(reading, part + 1);
+            } else {
+                complete();
+                reading = reading + 1 == STAGES ? 0 : reading + 1;
+                if (start + BK < end) {
+                    read(reading, 0);
+                }
+            }
+            multiply(part);
+        }
+    }
+#endif
+}
+
 // Loads four matrices of 8 rows of 16 bytes from shared memory; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels.catalogue import LaunchShape, Record
-from tilewright.kernels.record import Array
+from tilewright.kernels.record import MOST_SPLIT, Array
 from tilewright.machine import Gpu
 from tilewright.prediction.crew import watched
 from tilewright.prediction.deadline import Deadline
@@ -104,7 +104,7 @@ def predict_product(
         return _of_first_block(record, program, product, gpu, clock_mhz, changes=changes)
     seen = [_counted(record, program, one, gpu) for one in _small(record, product)]
     shape = record.launch_rule(product.m, product.n, product.k)
-    work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
+    work = _scaled([_work(one) for one in seen], _counted_k(record, product), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
     return of_work(seen[0], model, work, shape.grid, clock_mhz, changes=changes)
 
@@ -135,12 +135,20 @@ def _of_first_block(
     return replace(found, counted_blocks=together)
 
 
+def _counted_k(record: Record, product: Product) -> int:
+    """The steps of k of the smaller counted product.
+
+    Where blocks share a tile, both have as many of them as the product itself, so that their parts of k scale.
+    """
+    return min(product.k, MOST_SPLIT * record.split or _COUNTED_K)
+
+
 def _small(record: Record, product: Product) -> tuple[Product, Product]:
     """Two small products, the second with twice the k; a specimen also has twice the m, which one loops over."""
     rows, columns = (
         min(have, _COUNTED_TILES * tile) for have, tile in zip((product.m, product.n), record.tile, strict=True)
     )
-    k = min(product.k, _COUNTED_K)
+    k = _counted_k(record, product)
     if not record.published:
         return replace(product, m=rows, n=columns, k=k), replace(product, m=rows, n=columns, k=2 * k)
     if product.m != product.k:
