@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
+from tilewright.drivers.capturing import Capture
 from tilewright.drivers.ended import advice
 from tilewright.drivers.host import Host, Registered
 from tilewright.drivers.left_out import LeftOut
@@ -171,7 +172,8 @@ class SimulatedGpu:
         self.left_out = LeftOut()
         self.said: set[str] = set()  # keys of the messages about times that were shown
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
-        self.capturing: Any = None  # what records the operations of a graph of torch
+        self.capturing: Any = None  # the `Capture` of the graph that gets a stream's work
+        self.graphs: dict[int, Capture] = {}
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0

@@ -46,7 +46,10 @@ def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
 
 def cuStreamSynchronize(gpu: SimulatedGpu, stream: Any) -> None:
     """Wait for a stream's work."""
-    gpu.wait(gpu.stream(stream))
+    found = gpu.stream(stream)
+    if gpu.capturing is not None and gpu.capturing.stream == int(stream):
+        raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "a stream that is captured does no work")
+    gpu.wait(found)
     gpu.outstanding.synchronised(int(stream))
 
 

@@ -101,6 +101,27 @@ for work in (lambda: x.reshape(10, 10) @ x.reshape(10, 10), lambda: cupy.sort(x)
         assert "machine code" in line
 
 
+def test_graphs_have_kernels_and_products(tmp_path: Path) -> None:
+    text = """
+import cupy
+import tilewright as tw
+
+a, b = cupy.arange(64, dtype="f4").reshape(8, 8), cupy.eye(8, dtype="f4")
+stream, out = cupy.cuda.Stream(non_blocking=True), cupy.zeros((8, 8), "f4")
+with stream:
+    stream.begin_capture()
+    tw.matmul(a, b, out)
+    twice = out * 2
+    graph = stream.end_capture()
+    assert not out.get().any()
+    for scale in (1, 3):
+        b *= scale
+        graph.launch(stream)
+        assert (out == a * scale).all() and (twice == out * 2).all()
+"""
+    assert ran(tmp_path, "run", text).returncode == 0
+
+
 def test_the_runtime_in_the_module_that_cupy_imports_late_is_ours(tmp_path: Path) -> None:
     text = """
 import ctypes

@@ -39,7 +39,7 @@ STAND_IN = "tilewright_slots"
 _NO_DEVICE = 100
 _NO_DRIVER = "no NVIDIA driver (libcuda.so.1) is installed"
 _PURPOSE = "Running on a real GPU"
-_ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
+_ELSEWHERE = 'use the simulated GPU instead (device="simulated"; for a kernel, tilewright.simt.launch)'
 #: Unsigned words by their bytes.
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 

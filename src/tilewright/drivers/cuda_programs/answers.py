@@ -24,6 +24,10 @@ _SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
         "cuStreamWaitEvent": streams.cudaStreamWaitEvent, "cuStreamIsCapturing": graphs.cudaStreamIsCapturing,
         "cuEventDestroy": streams.cudaEventDestroy, "cuEventRecord": streams.cudaEventRecord,
         "cuEventRecordWithFlags": streams.cudaEventRecordWithFlags,
+        "cuStreamBeginCapture": graphs.cudaStreamBeginCapture, "cuStreamEndCapture": graphs.cudaStreamEndCapture,
+        "cuGraphInstantiateWithFlags": graphs.cudaGraphInstantiate, "cuGraphUpload": graphs.cudaGraphUpload,
+        "cuGraphLaunch": graphs.cudaGraphLaunch, "cuGraphDestroy": graphs.cudaGraphDestroy,
+        "cuGraphExecDestroy": graphs.cudaGraphDestroy,
     }
 )  # fmt: skip
 #: Calls that have an `Async` variant with a stream as the last parameter; with their names in graphs.

@@ -125,7 +125,6 @@ cuStreamGetFlags = _of_stream(lambda stream, handle: int(stream.independent))
 cuStreamGetId = _of_stream(lambda stream, handle: handle)
 cuStreamGetDevice = _of_stream(lambda stream, handle: 0)
 cuStreamGetCtx = _of_stream(lambda stream, handle: PRIMARY)
-cuStreamIsCapturing = _of_stream(lambda stream, handle: 0)
 
 
 def cuEventRecordWithFlags(gpu: SimulatedGpu, event: int, stream: int, flags: int) -> None:

@@ -23,7 +23,7 @@ from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.driver_binding import CALLS, UNLOCKED
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.launching import kernel_error
-from tilewright.drivers.libcuda import devices, launches, loading, tensor_maps, transfers
+from tilewright.drivers.libcuda import devices, graphs, launches, loading, tensor_maps, transfers
 from tilewright.drivers.libcuda.driver_calls import PROTOTYPES, SINCE
 from tilewright.drivers.libcuda.entries import DYNSYM, functions
 from tilewright.drivers.libcuda.errors import code_of, errors, name_of
@@ -236,7 +236,7 @@ ANSWERS: dict[str, _Answer] = {
     **dict.fromkeys(_NOTHING, _nothing),
     **{
         name: function
-        for subject in (devices, loading, launches, tensor_maps, transfers)
+        for subject in (devices, graphs, loading, launches, tensor_maps, transfers)
         for name, function in vars(subject).items()
         if name.startswith("cu")
     },

@@ -8,31 +8,25 @@ Source: PyTorch, "CUDA semantics", section "CUDA Graphs".
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
 from torch.utils import _pytree
 
+from tilewright.drivers import capturing
 from tilewright.drivers.current import current_gpu
-from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.torch_cuda.streams import Stream
-from tilewright.drivers.torch_cuda.tensors import UNSET, free, on_gpu
+from tilewright.drivers.torch_cuda.tensors import UNSET, on_gpu
 
 
-class Capture:
-    """What a graph runs, in order, and the memory that it keeps."""
+class Capture(capturing.Capture):
+    """What a graph of torch runs, with operations of torch."""
 
     def __init__(self, stream: int) -> None:
-        self.stream = stream  #: The captured stream.
-        self.steps: list[Callable[[], Any]] = []
+        super().__init__(stream)
         self._kept: list[Any] = []
-
-    def keep(self, gpu: SimulatedGpu, address: int) -> None:
-        """Free device memory when nothing can replay the graph any more."""
-        weakref.finalize(self, free, gpu, address)
 
     def refuse(self, call: str, why: str = "it needs results, which a capture does not compute") -> NoReturn:
         """Raises RuntimeError: a call cannot be captured."""
@@ -73,8 +67,7 @@ class Capture:
     def replay(self) -> None:
         """Run all steps."""
         with torch.no_grad():
-            for run in self.steps:
-                run()
+            super().replay()
 
 
 def _is_tensor(one: Any) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree
 
+from tilewright.drivers.capturing import free
 from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import Device
@@ -250,12 +251,6 @@ def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
     block = (ctypes.c_uint8 * size_bytes).from_address(address)
     weakref.finalize(block, free, gpu, address)
     return torch.frombuffer(block, dtype=torch.uint8)
-
-
-def free(gpu: SimulatedGpu, address: int) -> None:
-    """Free memory of the GPU, if it still exists."""
-    if not gpu.closed and gpu.memory.extent(address):
-        gpu.free(address)
 
 
 def _left_out(gpu: SimulatedGpu, product: Product) -> DeviceTensor:

@@ -226,6 +226,42 @@ def test_calls_that_a_capture_forbids_are_found(gpu: Any, monkeypatch: pytest.Mo
         current.driver().cuStreamSynchronize(0)
 
 
+def test_a_graph_of_the_driver_has_products_and_their_memory(gpu: Any) -> None:
+    calls: Any = pytest.importorskip("cuda.bindings.driver", reason="not run: cuda.bindings is not installed")
+
+    def done(result: Any) -> Any:
+        assert int(result[0]) == 0, result
+        return result[1] if len(result) > 1 else None
+
+    stream = cuda.stream()
+    handle = calls.CUstream(int(stream.handle))
+    a, b = drawn((20, 30), "f4"), LAYOUTS["transposed"](drawn((30, 9), "f4", 1))
+    left, right, out = There(a), There(LAYOUTS["every other"](b)), cuda.device_array((20, 9), "f4")
+    for one in (left, right):
+        one.__cuda_array_interface__["stream"] = int(stream.handle)
+    done(calls.cuStreamBeginCapture(handle, calls.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    before = gpu.launches
+    tw.matmul(left, right, out)  # B is copied to memory of the product's own
+    assert int(calls.cuStreamSynchronize(handle)[0]) == calls.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+    graph = done(calls.cuStreamEndCapture(handle))
+    ready = done(calls.cuGraphInstantiate(graph, 0))
+    done(calls.cuGraphDestroy(graph))
+    assert gpu.launches == before
+    others = [cuda.to_device(np.full(600, 7, "u1")) for _ in range(8)]
+    for sign in (1, -1):
+        a *= sign
+        left.held[left.start : left.start + left.size].copy_to_device(left.of_the_host())
+        done(calls.cuGraphLaunch(ready, handle))
+        assert same_bits(out.copy_to_host(), tw.matmul(a, b))
+    assert gpu.launches == before + 4
+    assert all((one.copy_to_host() == 7).all() for one in others)
+    held = gpu.memory.allocated_bytes
+    done(calls.cuGraphExecDestroy(ready))
+    assert gpu.memory.allocated_bytes < held
+    assert int(calls.cuGraphLaunch(ready, handle)[0]) == calls.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert int(calls.cuStreamBeginCapture(0, 0)[0]) == calls.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+
+
 @pytest.mark.parametrize("name", ["a100", "h100"])
 def test_tensor_cores_write_rows_with_gaps_in_place(name: str) -> None:
     a, b = drawn((33, 40), "float16"), drawn((40, 48), "float16", 1)
