@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -429,6 +428,8 @@ class SimulatedGpu:
         self.registered.clear()
         self.events.clear()
         self.streams = {number: Stream() for number in DEFAULT_STREAMS}
+        self.capturing = None
+        self.graphs.clear()
         self.primary_retained = 0
         self._handles_from = self.new_handle()
 
@@ -474,8 +475,3 @@ class SimulatedGpu:
                 if address in ours or address not in self.host_visible:
                     self.memory.free(address)
             self.memory.retire()
-
-
-def now() -> float:
-    """The time that events record, in seconds."""
-    return time.perf_counter()

@@ -5,10 +5,11 @@ Source: CUDA Driver API, "Stream Management" and "Event Management".
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tilewright.drivers.contexts import binding
-from tilewright.drivers.gpu import DEFAULT_STREAMS, DriverError, Event, SimulatedGpu, Stream, now
+from tilewright.drivers.gpu import DEFAULT_STREAMS, DriverError, Event, SimulatedGpu, Stream
 from tilewright.native.once import once
 
 
@@ -91,7 +92,7 @@ def cuEventDestroy(gpu: SimulatedGpu, event: Any) -> None:
 def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
     """Record the time in a stream."""
     gpu.stream(stream)
-    gpu.event(event).recorded = now()
+    gpu.event(event).recorded = time.perf_counter()
     gpu.outstanding.recorded(int(event), int(stream))
 
 

@@ -241,6 +241,7 @@ def test_cuda_core_compiles_launches_and_explains(gpu: SimulatedGpu) -> None:
     source = """template <typename T> __global__ void put(T *out) { out[threadIdx.x] = T(threadIdx.x); }"""
     program = Program(source, "c++", ProgramOptions(std="c++17", arch=f"sm_{device.arch}"))
     kernel = program.compile("cubin", name_expressions=("put<float>",)).get_kernel("put<float>")
+    program.close()  # else cuda.core leaves a file of the source in the temporary folder
     memory = device.allocate(128, stream=stream)
     launch(stream, LaunchConfig(grid=1, block=32), kernel, memory)
     stream.sync()

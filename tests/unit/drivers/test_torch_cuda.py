@@ -89,6 +89,29 @@ def test_transforms_of_functions(gpu: SimulatedGpu, multiply: Any) -> None:
         assert found.is_cuda and torch.allclose(found.cpu(), transformed(torch.matmul, *host))
 
 
+@pytest.mark.parametrize("size", [20 << 30, 1 << 43], ids=["the GPU's", "the host's"])
+def test_too_large_tensors_are_torch_s_error_of_memory(size: int) -> None:
+    with tw.simulated_gpu("t4"):
+        small = torch.zeros(1, device="cuda", dtype=torch.uint8)
+        makers = [lambda: torch.empty(size, dtype=torch.uint8, device="cuda")]
+        makers += [lambda: small.expand(size).clone()] * (size > 1 << 40)
+        for make in makers:
+            with pytest.raises(torch.cuda.OutOfMemoryError, match="CUDA out of memory"):
+                make()
+
+
+def test_amounts_of_memory() -> None:
+    with tw.simulated_gpu("t4"):
+        torch.cuda.reset_peak_memory_stats()
+        x = torch.zeros(1 << 20, device="cuda")
+        used, (free, total) = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()
+        assert used == 4 << 20 and total - free == torch.cuda.memory_reserved() >= used
+        del x
+        assert torch.cuda.memory_allocated() == 0 and torch.cuda.max_memory_allocated() >= used
+        torch.cuda.reset_peak_memory_stats()
+        assert torch.cuda.max_memory_allocated() == torch.cuda.memory_reserved() < used
+
+
 def test_tensors_are_saved_and_loaded(gpu: SimulatedGpu, tmp_path: Path) -> None:
     layer, path = torch.nn.Linear(3, 2).to("cuda"), tmp_path / "layer.pt"
     torch.save(layer.state_dict(), path)

@@ -101,7 +101,7 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "get_device_properties": lambda device=None: Properties.of(gpu),
         "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
         "empty_cache": lambda: None,
-        "memory_allocated": lambda device=None: sum(size for _, size in gpu.memory.allocations()),
+        **_memory(gpu),
         "manual_seed": torch.default_generator.manual_seed,
         "get_rng_state": lambda device="cuda": torch.default_generator.get_state(),
         "set_rng_state": lambda new_state, device="cuda": torch.default_generator.set_state(new_state),
@@ -114,6 +114,19 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
         "ExternalStream": streams.ExternalStream,
         "Event": streams.Event,
         **_graphs(gpu),
+    }
+
+
+def _memory(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Those for amounts of memory: nothing is reserved that is not allocated."""
+    memory = gpu.memory
+    return {
+        "memory_allocated": lambda device=None: sum(size for _, size in memory.allocations()),
+        "memory_reserved": lambda device=None: memory.allocated_bytes,
+        "max_memory_allocated": lambda device=None: memory.peak_bytes,
+        "max_memory_reserved": lambda device=None: memory.peak_bytes,
+        "reset_peak_memory_stats": lambda device=None: setattr(memory, "peak_bytes", memory.allocated_bytes),
+        "mem_get_info": lambda device=None: (memory.capacity_bytes - memory.allocated_bytes, memory.capacity_bytes),
     }
 
 

@@ -21,11 +21,12 @@ from torch.utils import _pytree
 
 from tilewright.drivers.capturing import free
 from tilewright.drivers.current import current_gpu, placed_gpu
-from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.torch_cuda.products import Product
 from tilewright.engine.libraries import torch_operator
+from tilewright.machine.sizes import size_text
 from tilewright.simt.observer import ArgumentFact
 
 #: The one device.
@@ -247,7 +248,15 @@ def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
     """Bytes of simulated memory, freed when no tensor uses them any more."""
     with gpu.call():
         Device(gpu).set_current()
-        address = gpu.allocate(size_bytes)
+        try:
+            address = gpu.allocate(size_bytes)
+        except DriverError as error:
+            memory = gpu.memory
+            free_bytes = memory.capacity_bytes - memory.allocated_bytes
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size_text(size_bytes)}. GPU 0 has a total capacity of "
+                f"{size_text(memory.capacity_bytes)} of which {size_text(free_bytes)} is free."
+            ) from error
     block = (ctypes.c_uint8 * size_bytes).from_address(address)
     weakref.finalize(block, free, gpu, address)
     return torch.frombuffer(block, dtype=torch.uint8)
@@ -326,9 +335,25 @@ def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     again = _SUMMED_IN_FLOAT.get(operation.overloadpacket.__name__, 0)
     halves = [one.dtype for one in _tensors(args) if _is_half(one)] if again else []
     if not halves:
-        return operation(*args, **kwargs)
+        return _on_host(operation, args, kwargs)
     made = operation(*_pytree.tree_map(lambda one: one.float() if _is_half(one) else one, args), **kwargs)
     return tuple(one.to(halves[0]) if at < again and one is not None else one for at, one in enumerate(made))
+
+
+def _on_host(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The CPU's result of an operation.
+
+    Raises OutOfMemoryError, torch's: the host has no memory for it.
+    """
+    try:
+        return operation(*args, **kwargs)
+    except RuntimeError as error:
+        if "DefaultCPUAllocator: can't allocate memory" not in str(error):
+            raise
+        wanted = str(error).partition("allocate ")[2].partition(" bytes")[0].split()[-1]
+        raise torch.OutOfMemoryError(
+            f"CUDA out of memory. Tried to allocate {wanted} bytes, which the host of the simulated GPU does not have."
+        ) from error
 
 
 def _is_half(one: Any) -> bool:
@@ -351,8 +376,9 @@ def factory(name: str) -> Callable[..., DeviceTensor]:
     def make(*args: Any, **kwargs: Any) -> DeviceTensor:
         capturing = current_gpu().capturing
         if capturing is not None:
-            made: DeviceTensor = capturing.operation(operation, args, {**kwargs, "device": CUDA})
-            return made
-        return on_gpu(operation(*args, **{**kwargs, "device": torch.device("cpu")}), unset=packet in UNSET)
+            captured: DeviceTensor = capturing.operation(operation, args, {**kwargs, "device": CUDA})
+            return captured
+        made = _on_host(operation, args, {**kwargs, "device": torch.device("cpu")})
+        return on_gpu(made, unset=packet in UNSET)
 
     return make

@@ -79,6 +79,7 @@ class Memory:
         self._arena = self._addresses.arena
         self._in_use = False  # whether it ever had an allocation
         self._taken = 0  # bytes in allocations, with their padding and red zones
+        self.peak_bytes = 0  #: The most that there were since the start, or since a caller set this.
         self._waiting = 0  # bytes in quarantine
         self.lock = threading.RLock()  # Python may run a finalizer that frees memory while it is held
         self.modules: dict[str, int] = {}
@@ -155,6 +156,7 @@ class Memory:
             )
         self._sizes[offset] = (size_bytes, size_bytes + zone, taken)
         self._taken += taken
+        self.peak_bytes = max(self.peak_bytes, self._taken)
         bisect.insort(self._offsets, offset)
         return offset
 
