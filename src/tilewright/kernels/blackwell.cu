@@ -64,6 +64,30 @@ __device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x
                  : "memory");
 }
 
+// The matrices of a batch, whose tensor map has two axes before rows, and the place of one of them.
+struct Matrices {
+    const TensorMap &map;
+    int outer, inner;
+};
+
+__device__ inline void copy_box(unsigned to, const Matrices &from, int y, int x, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+                 "%5}], [%6];" ::"r"(to), "l"(&from.map), "r"(x), "r"(y), "r"(from.inner), "r"(from.outer), "r"(barrier)
+                 : "memory");
+}
+
+// A or B of one product of a batch, or the only one.
+template <bool IS_A, typename Finish>
+__device__ __forceinline__ const TensorMap &operand_of(const TensorMap &map, const Finish &, int) {
+    return map;
+}
+
+template <bool IS_A, typename Finish>
+__device__ __forceinline__ Matrices operand_of(const TensorMap &map, const InBatch<Finish> &of, int product) {
+    const int y = product / of.inner, x = product % of.inner;
+    return {map, y * (int)(IS_A ? of.outer_a : of.outer_b), x * (int)(IS_A ? of.inner_a : of.inner_b)};
+}
+
 // Arrives at the mbarrier at this place in the cluster's first block.
 __device__ inline void arrive_at_first(unsigned barrier) {
     asm volatile("{\n"
@@ -270,29 +294,34 @@ __device__ __forceinline__ void store(const unsigned (&sums)[PART], C *c, int to
     }
 }
 
-// The tiles of C, by their numbers: down a column of a group of rows, then along the group, then the next group. A pair
-// of blocks has two tiles, one below the other.
+// The tiles of all C, by their numbers: down a column of a group of rows, then along the group, then the next group;
+// product by product. A pair of blocks has two tiles, one below the other.
 template <int BLOCKS, int BN>
 struct Tiles {
-    int rows, columns;
+    int rows, columns, products;
 
-    __device__ Tiles(int m, int n) : rows((m + BLOCKS * ROWS - 1) / (BLOCKS * ROWS)), columns((n + BN - 1) / BN) {}
+    __device__ Tiles(int m, int n, int products)
+        : rows((m + BLOCKS * ROWS - 1) / (BLOCKS * ROWS)), columns((n + BN - 1) / BN), products(products) {}
 
-    __device__ int count() const { return rows * columns; }
+    __device__ int count() const { return rows * columns * products; }
 
-    __device__ void corner(int i, int rank, int &top, int &left) const {
+    // Returns the number of the product.
+    __device__ int corner(int i, int rank, int &top, int &left) const {
         constexpr int MOST = GROUP / BLOCKS;
+        const int product = i / (rows * columns);
+        i -= product * (rows * columns);
         const int first = i / (MOST * columns) * MOST, height = min(MOST, rows - first);
         const int within = i - first * columns;
         top = ((first + within % height) * BLOCKS + rank) * ROWS;
         left = within / height * BN;
+        return product;
     }
 };
 
 // Copies a tile of LINES rows of A, or columns of B, from `first` on, and 128 bytes of k from `step` on. If it is
 // ACROSS, parts of 128 bytes along m or n lie one after the other, each with all steps of k.
-template <typename T, int LINES, bool ACROSS>
-__device__ __forceinline__ void copy_tile(unsigned to, const TensorMap &from, int first, int step, unsigned full) {
+template <typename T, int LINES, bool ACROSS, typename Map>
+__device__ __forceinline__ void copy_tile(unsigned to, const Map &from, int first, int step, unsigned full) {
     constexpr int EACH = LINE / (int)sizeof(T);  // elements
     if constexpr (ACROSS) {
         static_assert(LINES % EACH == 0, "boxes are 128 bytes wide, and whole");
@@ -333,8 +362,8 @@ struct Shared {
 
 // The work of a block, or of one of a pair: each has half of the columns of B, and D for its rows by all columns.
 template <typename T, int BLOCKS, int BN, int STAGES, bool COLUMNS_A, bool COLUMNS_B, typename C, typename Finish>
-__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *c, int m, int n, int k,
-                                               int ldc, const Finish &finish) {
+__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, C *all_c, int m, int n, int k,
+                                               int ldc, const Finish &of_all) {
     constexpr int BK = LINE / (int)sizeof(T), OF_B = BN / BLOCKS;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B;
     typedef Tensor<BLOCKS> Memory;
@@ -365,20 +394,22 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     unsigned columns;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(columns) : "r"(at.place) : "memory");
 
-    const Tiles<BLOCKS, BN> tiles(m, n);
+    const Tiles<BLOCKS, BN> tiles(m, n, Products<Finish>::count(of_all));
     const int steps = (k + BK - 1) / BK, first_tile = blockIdx.x / BLOCKS, apart = gridDim.x / BLOCKS;
     int top, left;
     if (warp == STORERS && elected()) {  // copies
         Turn<STAGES> stage;
         for (int tile = first_tile; tile < tiles.count(); tile += apart) {
-            tiles.corner(tile, rank, top, left);
+            const int product = tiles.corner(tile, rank, top, left);
+            decltype(auto) its_a = operand_of<true>(a, of_all, product);
+            decltype(auto) its_b = operand_of<false>(b, of_all, product);
             left += rank * OF_B;
             for (int step = 0; step < steps; ++step, stage.next()) {
                 const unsigned full = at.full + 8 * stage.at;
                 wait(at.empty + 8 * stage.at, stage.parity ^ 1);
                 expect(full, at.TILE_A + at.TILE_B);
-                copy_tile<T, ROWS, ACROSS_A>(at.tiles_a + stage.at * at.TILE_A, a, top, step * BK, full);
-                copy_tile<T, OF_B, ACROSS_B>(at.tiles_b + stage.at * at.TILE_B, b, left, step * BK, full);
+                copy_tile<T, ROWS, ACROSS_A>(at.tiles_a + stage.at * at.TILE_A, its_a, top, step * BK, full);
+                copy_tile<T, OF_B, ACROSS_B>(at.tiles_b + stage.at * at.TILE_B, its_b, left, step * BK, full);
             }
         }
     } else if (warp == STORERS + 1 && rank == 0 && elected()) {  // multiplies, for both blocks
@@ -413,10 +444,13 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
         }
     } else if (warp < STORERS) {
         unsigned *turned = reinterpret_cast<unsigned *>(shared + (at.turned - at.tiles_a) + warp * TURNED);
-        const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
         Turn<2> half;
         for (int tile = first_tile; tile < tiles.count(); tile += apart, half.next()) {
-            tiles.corner(tile, rank, top, left);
+            const int product = tiles.corner(tile, rank, top, left);
+            C *c = all_c;
+            Finish finish = of_all;
+            find_result(finish, product, c);
+            const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(C)) == 0 && ldc % 2 == 0;
             top += 32 * (warp % 4);
             wait(at.summed + 8 * half.at, half.parity);
             after_wait();

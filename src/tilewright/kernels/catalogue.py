@@ -226,7 +226,7 @@ def _blackwell(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_BLACKWELL, family=True,
         limits="" if bound is None else f"within {bound} of the exact product", notes=notes, tile=(rows, width),
         block=(320, 1), operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
-        cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue",),
+        cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue", "batch"),
         alike="" if bound is None else "blackwell" if size == 2 else "blackwell_fp8",
         # tiles, parts of sums that are turned, mbarriers, and the address of columns
         shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from family import gpu_of
 
 import tilewright as tw
 from tilewright import simt
@@ -22,7 +23,8 @@ from tilewright.problem.reference import same_bits
 Array = npt.NDArray[Any]
 VOLUME = pytest.mark.volume
 #: Kernels whose code for batches no other kernel of these tests has; of the others the volume tests try each.
-FIRST = ("shared_memory_16", "results_8", "warp_tiled", "semiring", "tensor_core_64", "tensor_core_f64", "hopper")
+FIRST = ("shared_memory_16", "results_8", "warp_tiled", "semiring", "tensor_core_64", "tensor_core_f64", "hopper",
+         "blackwell_pairs")  # fmt: skip
 CASES = [
     pytest.param(r, d, id=f"{r.name}-{d}", marks=[] if r.name in FIRST and d == r.dtypes[0] else [VOLUME])
     for r in catalogue.records() if "batch" in r.takes for d in r.dtypes
@@ -52,19 +54,18 @@ def layouts(a: Array, b: Array) -> Iterator[tuple[str, Array, Array]]:
 def alone(record: Record, a: Array, b: Array, finish: Expression | None = None, *more: Array) -> Array:
     """One product by the kernel of one product."""
     c = np.full((M, N), 77, record.blank(M, N, a.dtype.name).dtype if finish is None else finish.dtype)
-    shape, cc = record.launch_rule(M, N, K), (9, 0)
-    program = record.program(a.dtype.name, cc, finish=finish)
+    shape, program = record.launch_rule(M, N, K), record.program(a.dtype.name, finish=finish)
     given = record.arguments(a, b, c, more)
-    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes, gpu="h100")
+    simt.launch(program, shape.grid, shape.block, given, shape.shared_bytes, gpu=gpu_of(record))
     return c
 
 
 def together(record: Record, a: Array, b: Array, c: Array, finish: Expression | None = None, *more: Array) -> None:
     shape = record.launch_rule(M, N, K, math.prod(c.shape[:2]))
-    program = record.program(a.dtype.name, (9, 0), finish=finish, batch=True)
+    program = record.program(a.dtype.name, finish=finish, batch=True)
     given = record.arguments(a, b, c, more)
     grid = shape.grid if not record.resident else (4, 1, 1)  # two blocks take two products in turn
-    simt.launch(program, grid, shape.block, given, shape.shared_bytes, gpu="h100")
+    simt.launch(program, grid, shape.block, given, shape.shared_bytes, gpu=gpu_of(record))
 
 
 @pytest.mark.parametrize(("record", "dtype"), CASES)
@@ -86,8 +87,8 @@ def test_nothing_is_found_in_a_batch(record: Record, dtype: str) -> None:
     c = np.zeros((OUTER, INNER, M, N), record.blank(M, N, dtype).dtype)
     shape, given = record.launch_rule(M, N, K, OUTER * INNER), record.arguments(a, np.broadcast_to(b[0, 1], b.shape), c)
     assert math.prod(shape.grid[::2]) % (OUTER * INNER) == 0, "blocks for each product"
-    program = record.program(dtype, (9, 0), batch=True)
-    assert tw.check(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes, gpu="h100") == ()
+    program, gpu = record.program(dtype, batch=True), gpu_of(record)
+    assert tw.check(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes, gpu=gpu) == ()
 
 
 def test_a_wrong_distance_of_matrices_is_found() -> None:
@@ -98,7 +99,7 @@ def test_a_wrong_distance_of_matrices_is_found() -> None:
     shape, given = record.launch_rule(M, N, K, OUTER * INNER), list(record.arguments(a, b, c))
     assert [int(x) for x in given[6:]] == [OUTER, INNER, *(step // 4 for x in (a, b, c) for step in x.strides[:2])]
     given[10] += N  # of B, along the outer axis: its last matrices begin a row too late, and end after B
-    program = record.program("float32", (9, 0), batch=True)
+    program = record.program("float32", batch=True)
     assert "TW101" in {one.code for one in tw.check(program, shape.grid, shape.block, given)}
     assert same_bits(c[0, 0], alone(record, a[0, 0], b[0, 0]))
     assert not same_bits(c[1, 0], alone(record, a[1, 0], b[1, 0]))
