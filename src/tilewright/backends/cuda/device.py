@@ -18,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.backends.cuda.current import is_replaced, kept_context, launch as launch_words, timed
+from tilewright.backends.cuda.current import (
+    Current,
+    device as current_gpu,
+    is_replaced,
+    kept_context,
+    launch as launch_words,
+    timed,
+)
 from tilewright.backends.cuda.tensor_maps import of_driver
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.machine import Gpu, launch_limits
@@ -194,10 +201,7 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
         staged = stage(args, copies)
         copies.send_structures()
         words = words_of(program, program.marshal(args, staged.address_of))
-        if is_replaced():  # a simulated GPU runs PTX, and another one may be in place at the next launch
-            kernel = core.ObjectCode.from_ptx(program.ptx.encode()).get_kernel(program.entry)
-        else:
-            kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
+        kernel = _loaded(program.ptx, program.entry, current_gpu())
         if extents["shmem_size"] > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, extents["shmem_size"])
         config = core.LaunchConfig(**extents)
@@ -221,13 +225,15 @@ def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
 
 
 @bounded(256)
-def _loaded(ptx: str, entry: str, device_id: int, cc: tuple[int, int]) -> Any:
-    """The kernel, assembled and loaded on a device; `device_id` is part of the key only."""
-    core = require("cuda.core", _PURPOSE)
+def _loaded(ptx: str, entry: str, gpu: Current) -> Any:
+    """The kernel, loaded on the current GPU, which is part of the key: cuda.core unloads nothing."""
+    codes = require("cuda.core", _PURPOSE).ObjectCode
+    if is_replaced():  # a simulated GPU runs PTX
+        return codes.from_ptx(ptx.encode()).get_kernel(entry)
     try:
-        code = core.ObjectCode.from_cubin(assembler.cubin(ptx, entry, cc))
+        code = codes.from_cubin(assembler.cubin(ptx, entry, gpu.compute_capability))
     except MissingExtraError:
-        code = core.ObjectCode.from_ptx(ptx.encode())
+        code = codes.from_ptx(ptx.encode())
     return code.get_kernel(entry)
 
 
