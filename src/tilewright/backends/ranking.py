@@ -169,8 +169,8 @@ def _allowed(kind: Kind, cc: tuple[int, int]) -> tuple[Candidate, ...]:
 def _candidate(record: Record, kind: Kind) -> Candidate | None:
     """A kernel for operands of a kind; None if it does not take them.
 
-    It takes operands in their own dtype if its sums are those of the kind. Else they are converted to the dtype of the
-    sums; only canonical kernels give the same sums then.
+    It takes operands in their own dtype, or tensor cores in one that holds both, if its sums are those of the kind.
+    Else they are converted to the dtype of the sums; only canonical kernels give the same sums then.
     """
     if record.algebras:
         fits = kind.algebra is not None and kind.finish is None and record.has(kind.algebra)
@@ -179,16 +179,27 @@ def _candidate(record: Record, kind: Kind) -> Candidate | None:
     asked = {"algebra": kind.algebra, "epilogue": kind.finish}
     if not {name for name, given in asked.items() if given is not None}.issubset(record.takes):
         return None
-    if kind.algebra is None and kind.a == kind.b and kind.a in record.dtypes and _right(record.sums(kind.a), kind):
-        if kind.finish is not None or element(kind.a).product == kind.out:
-            return Candidate(record, kind.a, finish=kind.finish)
+    if (name := _read_as(record, kind)) and _right(record.sums(name), kind):
+        if kind.finish is not None or element(name).product == kind.out:
+            return Candidate(record, name, finish=kind.finish)
         if "epilogue" in record.takes:
-            return Candidate(record, kind.a, finish=identity(record.sums(kind.a), kind.out))
+            return Candidate(record, name, finish=identity(record.sums(name), kind.out))
     total = summed(kind)
     exact = kind.finish is None or record.sums(total) == total
     if record.bound is None and total in record.dtypes and exact:
         return Candidate(record, total, 1 if kind.algebra is None else kind.algebra.cost, kind.finish)
     return None
+
+
+def _read_as(record: Record, kind: Kind) -> str:
+    """The dtype in which a kernel reads operands, without a loss; "" if there is none."""
+    if kind.algebra is not None:
+        return ""
+    if kind.a == kind.b and kind.a in record.dtypes:
+        return kind.a
+    both = [element(name) for name in (kind.a, kind.b)]
+    wider = (name for name in record.dtypes if record.tensor and all(element(name).holds(one) for one in both))
+    return next(wider, "")
 
 
 def _right(sums: str, kind: Kind) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -234,6 +235,16 @@ def _blackwell(
     )  # fmt: skip
 
 
+def _words(name: str, dtypes: tuple[str, ...], passes: int, notes: str) -> Record:
+    """A kernel for integers of some bytes by products of bytes: a warp computes 32 rows and 32 columns."""
+    bits = element(dtypes[0]).bits
+    found = _tensor_core(
+        name, "tensor_core_words<TYPE, 128, 64, 32, 2>", f"tensor cores, integers of {bits} bits by bytes", dtypes,
+        None, notes, tensor="s8", passes=passes, depth=1024 // bits, stages=2,
+    )  # fmt: skip
+    return replace(found, tile=(128, 64), results=(8, 4))
+
+
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form, takes=_ALL)
 
@@ -417,6 +428,13 @@ _RECORDS = (
     _tensor_core(
         "tensor_core_s8", _OF_BYTES.format(3), "tensor cores, bytes", _WHOLE_BYTES, None,
         "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64,
+    ),
+    _words(
+        "tensor_core_words", ("int32", "uint32"), 10, "modulo 2^32, so exact in any order; ten products of bytes"
+    ),
+    _words(
+        "tensor_core_shorts", ("int16", "uint16"), 3,
+        "exact in any order; three products of bytes if C has 16 bits too, else four",
     ),
     _tensor_core(
         "turing", "tensor_core<TYPE, 128, 128, 32, 64, 32, 2>", "tensor cores of 7.5, halves", ("float16",), _IN_ONE,

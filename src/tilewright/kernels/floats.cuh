@@ -24,8 +24,8 @@ __device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, co
 
     // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is four times that,
     // and the four rows of a fragment are eight elements apart.
-    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<float>; };
-    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<float>; };
+    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * in_chunk<float>(); };
+    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * in_chunk<float>(); };
 
     TileCopy<float, BM, BK, THREADS, 8> copy_a(a, (long long)top * lda, lda, tiles.a, place_a);
     TileCopy<float, BK, BN, THREADS, 8> copy_b(b, left, ldb, tiles.b, place_b);
@@ -35,7 +35,7 @@ __device__ inline void multiply_floats(FloatTiles<BM, BN, BK, STAGES> &tiles, co
     // The row whose address the lane gives, and the element of B that it reads; other fragments are whole rows of 128
     // bytes away, or other chunks in them.
     unsigned of_lane_a = shared_address(&tiles.a[0][place_a(row + lane % 16, lane / 16)]);
-    int of_lane_b = place_b(lane % 4, column / CHUNK<float> + lane / 16) + lane / 4 % CHUNK<float>;
+    int of_lane_b = place_b(lane % 4, column / in_chunk<float>() + lane / 16) + lane / 4 % in_chunk<float>();
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     auto load = [&](int start, int stage) {

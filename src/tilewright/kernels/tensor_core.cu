@@ -61,7 +61,7 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
 
     // The place of a chunk in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is 128 or more.
     auto place = [](int row, int chunk, int columns) {
-        return row * columns + (chunk ^ (columns == BK ? row / 2 % 4 : row % 8)) * CHUNK<T>;
+        return row * columns + (chunk ^ (columns == BK ? row / 2 % 4 : row % 8)) * in_chunk<T>();
     };
     auto place_a = [=](int row, int chunk) { return place(row, chunk, COLUMNS_A); };
     auto place_b = [=](int row, int chunk) { return place(row, chunk, COLUMNS_B); };
@@ -75,10 +75,10 @@ __device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
     // The row whose address the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
     const int eight = lane / 8 % 2, sixteen = lane / 16, inner = lane % 8;
-    unsigned of_lane_a = shared_address(&tiles.a[0][TURNED_A ? place_a(inner + 8 * sixteen, row / CHUNK<T> + eight)
+    unsigned of_lane_a = shared_address(&tiles.a[0][TURNED_A ? place_a(inner + 8 * sixteen, row / in_chunk<T>() + eight)
                                                              : place_a(row + lane % 16, sixteen)]);
     unsigned of_lane_b = shared_address(&tiles.b[0][TURNED_B ? place_b(column + inner + 8 * sixteen, eight)
-                                                             : place_b(lane % 16, column / CHUNK<T> + sixteen)]);
+                                                             : place_b(lane % 16, column / in_chunk<T>() + sixteen)]);
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     auto load = [&](int start, int stage) {

@@ -66,25 +66,6 @@ MULTIPLY(__nv_fp8_e4m3, float, "f", "f32.e4m3.e4m3.f32")
 MULTIPLY(__nv_fp8_e5m2, float, "f", "f32.e5m2.e5m2.f32")
 #endif
 
-// Writes four neighbouring elements of a row, of which `left` are before its end: at once if the row is aligned for it.
-template <typename T>
-__device__ inline void store_four(T *to, int left, bool wide, T first, T second, T third, T fourth) {
-    struct alignas(4 * sizeof(T)) Four {
-        T of[4];
-    };
-    const Four values = {{first, second, third, fourth}};
-    if (wide && left > 3) {
-        *reinterpret_cast<Four *>(to) = values;
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        if (i < left) {
-            to[i] = values.of[i];
-        }
-    }
-}
-
 // `lda`, `ldb` and `ldc` are the leading dimensions of A, B and C: elements from one row to the next.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES, typename C = typename Of<T>::Result,
           typename Finish = Rounded<C>, typename... Operands>
@@ -102,8 +83,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
     __shared__ __align__(128) T tile_b[STAGES][BK * BN];
     // The place of a chunk in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's. The matrices of
     // B have the rows 0, 1, 4, 5, 8, 9, 12, 13 and 2, 3, 6, 7, 10, 11, 14, 15.
-    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<T>; };
-    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ (row % 2 + row / 4 % 4 * 2)) * CHUNK<T>; };
+    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * in_chunk<T>(); };
+    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ (row % 2 + row / 4 % 4 * 2)) * in_chunk<T>(); };
 
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     TileCopy<T, BM, BK, THREADS, 8> copy_a(a, (long long)top * lda, lda, tile_a, place_a);
@@ -114,7 +95,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
     // The row whose address the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
     const int row_of_b = lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
     unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
-    unsigned of_lane_b = shared_address(&tile_b[0][place_b(row_of_b, column / CHUNK<T>)]);
+    unsigned of_lane_b = shared_address(&tile_b[0][place_b(row_of_b, column / in_chunk<T>())]);
 #if ASYNCHRONOUS
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 #endif
@@ -164,7 +145,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) BLOCKS)
     });
 
     // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane has four neighbours; sums of int8 wrap.
-    const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(C)) == 0 && ldc % 4 == 0;
+    const bool wide_c = in_fours(c, ldc);
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
         const int y = top + row + 8 * i + lane / 4;

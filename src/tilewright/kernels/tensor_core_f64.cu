@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     __shared__ __align__(128) double tile_a[STAGES][BM * BK];
     __shared__ __align__(128) double tile_b[STAGES][BK * BN];
     // The place of a chunk in its tile. Half a warp reads four rows at once, which are four elements apart.
-    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row % 4 * 2) * CHUNK<double>; };
-    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * CHUNK<double>; };
+    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row % 4 * 2) * in_chunk<double>(); };
+    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 4 * 2) * in_chunk<double>(); };
 
     const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     TileCopy<double, BM, BK, THREADS, 4> copy_a(a, (long long)top * lda, lda, tile_a, place_a);
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
     // The elements that the lane reads; other fragments are whole rows of 128 bytes away, or other chunks in them.
-    int of_lane_a = place_a(row + lane / 4, lane % 4 / CHUNK<double>) + lane % CHUNK<double>;
-    int of_lane_b = place_b(lane % 4, (column + lane / 4) / CHUNK<double>) + lane / 4 % CHUNK<double>;
+    int of_lane_a = place_a(row + lane / 4, lane % 4 / in_chunk<double>()) + lane % in_chunk<double>();
+    int of_lane_b = place_b(lane % 4, (column + lane / 4) / in_chunk<double>()) + lane / 4 % in_chunk<double>();
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // without this NVRTC computes them again in each step
 
     double sums[WM / 8][WN / 8][2] = {};

@@ -14,7 +14,9 @@
 
 // Elements in 16 bytes, the most that a thread copies at once.
 template <typename T>
-constexpr int CHUNK = 16 / sizeof(T);
+__device__ constexpr int in_chunk() {
+    return 16 / sizeof(T);
+}
 
 __device__ inline unsigned shared_address(const void *place) {
     return (unsigned)__cvta_generic_to_shared(place);
@@ -65,9 +67,9 @@ __device__ inline T load_within(const T *from, int left) {
 // The elements of a chunk of a row, one by one; `left` are before the row's end, and the others become 0.
 template <typename T>
 __device__ inline uint4 load_elements(const T *from, int left) {
-    __align__(16) T values[CHUNK<T>];
+    __align__(16) T values[in_chunk<T>()];
 #pragma unroll
-    for (int i = 0; i < CHUNK<T>; ++i) {
+    for (int i = 0; i < in_chunk<T>(); ++i) {
         values[i] = load_within(from + i, left - i);
     }
     return *reinterpret_cast<const uint4 *>(values);
@@ -77,7 +79,7 @@ __device__ inline uint4 load_elements(const T *from, int left) {
 // of less than 4 bytes, which an asynchronous copy needs, go through registers.
 template <typename T>
 __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
-    constexpr int COUNT = CHUNK<T>, SIZE = sizeof(T);
+    constexpr int COUNT = in_chunk<T>(), SIZE = sizeof(T);
     if (wide) {
         copy_async<16>(shared_address(to), from, SIZE * min(max(left, 0), COUNT));
         return;
@@ -97,12 +99,12 @@ __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
 // there. The places of chunks in their rows must repeat after PERIOD rows.
 template <typename T, int ROWS, int COLUMNS, int THREADS, int PERIOD>
 struct TileCopy {
-    enum { CHUNKS = COLUMNS / CHUNK<T>, STEP = THREADS / CHUNKS };
+    enum { CHUNKS = COLUMNS / in_chunk<T>(), STEP = THREADS / CHUNKS };
     static_assert(ROWS * CHUNKS % THREADS == 0, "a step must load whole tiles");
     static_assert(STEP % PERIOD == 0, "a thread's chunks must be swizzled alike");
 
     const int row = threadIdx.x / CHUNKS;
-    const int column = threadIdx.x % CHUNKS * CHUNK<T>;
+    const int column = threadIdx.x % CHUNKS * in_chunk<T>();
     const T *from;
     const long long leading;
     const bool wide;
@@ -116,8 +118,8 @@ struct TileCopy {
     template <typename Place>
     __device__ TileCopy(const T *array, long long first, int leading, T (*tiles)[ROWS * COLUMNS], Place place)
         : from(array + first + (long long)row * leading + column), leading(leading),
-          wide(reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK<T> == 0),
-          to(&tiles[0][place(row, column / CHUNK<T>)]) {}
+          wide(reinterpret_cast<size_t>(array) % 16 == 0 && leading % in_chunk<T>() == 0),
+          to(&tiles[0][place(row, column / in_chunk<T>())]) {}
 
     // Starts to copy a tile to a stage, and advances by `step` elements. The array has `rows` and `columns` left from
     // the tile's first element on. `copy` may be another function than copy_chunk.
@@ -139,7 +141,7 @@ struct TileCopy {
         for (int y = 0; y < ROWS; y += STEP) {
             const int left = row + y < rows ? columns - column : 0;
             const T *chunk = from + y * leading;
-            held[y / STEP] = wide && left >= CHUNK<T> ? *reinterpret_cast<const uint4 *>(chunk)
+            held[y / STEP] = wide && left >= in_chunk<T>() ? *reinterpret_cast<const uint4 *>(chunk)
                                                       : load_elements(chunk, left);
         }
         from += step;
@@ -314,6 +316,31 @@ __device__ inline void store_pair(T *to, int left, bool wide, T first, T second)
     }
     if (left > 1) {
         to[1] = second;
+    }
+}
+
+// Whether four neighbours of a row can be written together.
+template <typename T>
+__device__ inline bool in_fours(const T *array, int leading) {
+    return reinterpret_cast<size_t>(array) % (4 * sizeof(T)) == 0 && leading % 4 == 0;
+}
+
+// Writes four neighbouring elements of a row, of which `left` are before its end: at once if the row is aligned for it.
+template <typename T>
+__device__ inline void store_four(T *to, int left, bool wide, T first, T second, T third, T fourth) {
+    struct alignas(4 * sizeof(T)) Four {
+        T of[4];
+    };
+    const Four values = {{first, second, third, fourth}};
+    if (wide && left > 3) {
+        *reinterpret_cast<Four *>(to) = values;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if (i < left) {
+            to[i] = values.of[i];
+        }
     }
 }
 

@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright import machine
 from tilewright.backends import ranking
 from tilewright.backends.ranking import Choice, chosen
-from tilewright.engine.promotion import ORDERS
+from tilewright.engine.promotion import ORDERS, types
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue
 from tilewright.kernels.record import Record
@@ -113,6 +113,37 @@ def test_bytes_of_floats_go_to_warpgroups() -> None:
     bytes_ = Kind("float8_e4m3fn", "float8_e4m3fn", "float32", "float32", order="fast")
     assert names(chosen(bytes_, 4096, 4096, 4096, machine.gpu("h100"), (9, 0)))[0] == "hopper_fp8"
     assert names(chosen(bytes_, 4096, 4096, 4096, machine.gpu("rtx4090"), (8, 9)))[0] == "tensor_core_fp8"
+
+
+#: Operands, result and order, and the first compute capability whose tensor cores make large products of them.
+BY_TENSOR_CORES = {
+    ("float16", "float16", "float16", "fast"): (7, 5),
+    ("float16", "float16", "float32", "tf32x3"): (7, 5),
+    ("bfloat16", "bfloat16", "float32", "fast"): (8, 0),
+    ("float8_e4m3fn", "float8_e4m3fn", "bfloat16", "fast"): (7, 5),  # in float16, which holds their values
+    ("float8_e5m2", "float8_e5m2", "float32", "tf32x3"): (7, 5),
+    ("float32", "float32", "float32", "fast"): (8, 0),
+    ("int8", "int8", "int8", "canonical"): (7, 5),
+    ("int8", "int8", "int32", "canonical"): (7, 5),
+    ("uint8", "uint8", "uint8", "canonical"): (7, 5),
+    ("uint8", "uint8", "int32", "canonical"): (7, 5),
+    ("uint8", "int8", "int32", "canonical"): (8, 0),
+    ("int16", "int16", "int16", "canonical"): (8, 0),
+    ("uint16", "uint16", "uint32", "canonical"): (8, 0),
+    ("int16", "int8", "int32", "canonical"): (8, 0),
+    ("int32", "int32", "int32", "canonical"): (8, 0),
+    ("uint32", "uint32", "uint32", "canonical"): (8, 0),
+}
+
+
+@pytest.mark.parametrize("asked", BY_TENSOR_CORES, ids="-".join)
+def test_every_gpu_whose_tensor_cores_can_make_a_product_does(asked: tuple[str, str, str, Any]) -> None:
+    *names_, order = asked
+    a, b, out = (element(name).numpy for name in names_)
+    kind = types(a, b, out, order=order, casting="unsafe").kind
+    for gpu in GPUS:
+        found = chosen(kind, 4096, 4096, 4096, gpu, gpu.compute_capability).best.record
+        assert bool(found.tensor) == (gpu.compute_capability >= BY_TENSOR_CORES[asked]), (gpu.key, found.name)
 
 
 def semiring_seconds(name: str, algebra: str | None = None, order: str = "canonical") -> float:

@@ -32,6 +32,10 @@ INTEGERS = [
     ("int8", "int32", "a100"),
     ("uint8", "uint8", "a100"),
     ("uint8", "uint32", "t4"),
+    ("uint16", "uint32", "a100"),
+    ("int16", "int16", "h100"),
+    pytest.param("int16", "int32", "l40s", marks=VOLUME),
+    pytest.param("uint16", "uint16", "a100", marks=VOLUME),
     pytest.param("int8", "int16", "h100", marks=VOLUME),
     pytest.param("int8", "int32", "t4", marks=VOLUME),
     pytest.param("uint8", "int32", "b200", marks=VOLUME),
@@ -70,6 +74,28 @@ def test_integers_are_exact(dtype: str, out: str, gpu: str, shape: tuple[int, in
     c = tw.matmul(a, b, **asked)
     assert c.dtype == out
     assert (c == (a.astype(np.int64) @ b.astype(np.int64)).astype(out)).all()
+
+
+@pytest.mark.parametrize(("of_a", "of_b", "gpu"), [
+    ("uint8", "int8", "a100"), pytest.param("int16", "int8", "h100", marks=VOLUME),
+    pytest.param("int16", "uint16", "l40s", marks=VOLUME),
+])  # fmt: skip
+def test_mixed_integers_are_exact(of_a: str, of_b: str, gpu: str) -> None:
+    random, (m, k, n) = np.random.default_rng(5), (129, 65, 33)
+    a, b = (
+        random.integers(np.iinfo(one).min, np.iinfo(one).max, shape, one, endpoint=True)
+        for one, shape in ((of_a, (m, k)), (of_b, (k, n)))
+    )
+    asked: Any = {"dtype": "int32", "device": f"simulated:{gpu}"}
+    assert tw.plan(a.shape, b.shape, of_a, of_b, **asked).kernel.tensor
+    assert (tw.matmul(a, b, **asked) == (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)).all()
+
+
+def test_floats_of_a_byte_are_multiplied_as_halves_where_tensor_cores_lack_them() -> None:
+    asked: Any = {"dtype": "float32", "order": "fast", "device": "simulated:a100"}
+    a, b = operands(40, 50, 70, "float8_e5m2", seed=6)
+    assert "in float16, C in float32" in str(planned(a, b, **asked))
+    assert planned(a, b, **asked).kernel.bound.outside(tw.matmul(a, b, **asked), a, b) == 0
 
 
 def test_a_plan_says_which_result_the_kernel_writes() -> None:

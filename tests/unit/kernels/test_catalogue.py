@@ -28,6 +28,7 @@ TILES = {
     "uncoalesced": (0, 0), "coalesced": (0, 0), "thread_tile_1d": (64 * 8, 8 * 64),
     "thread_tile_2d": (128 * 8, 8 * 128), "vectorised": (128 * 8, 8 * 128), "padded": (132 * 8, 8 * 128),
     "double_buffered": (2 * 132 * 8, 2 * 8 * 128), "warp_tiled": (128 * 16 + 4 * 8, 16 * 128),
+    "tensor_core_words": (2 * 128 * 32, 2 * 32 * 64), "tensor_core_shorts": (2 * 128 * 64, 2 * 64 * 64),
     "semiring": (66 * 16, 16 * 64), "tensor_core_bits": (2 * 4 * 2 * (4 * 128 + 16), 2 * 4 * 8 * (128 + 8)),
 }  # fmt: skip
 
@@ -74,7 +75,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "blackwell", "blackwell_pairs", "blackwell_tn", "blackwell_nt", "blackwell_tt",
             "blackwell_fp8", "blackwell_fp8_nt", "blackwell_s8", "blackwell_s8_nt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
-            "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
+            "tensor_core_words", "tensor_core_shorts", "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
         ],
         "SR": ["semiring"],
         "S4": ["opencl_naive", "opencl_tiled"],
