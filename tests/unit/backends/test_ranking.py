@@ -115,14 +115,14 @@ def test_bytes_of_floats_go_to_warpgroups() -> None:
     assert names(chosen(bytes_, 4096, 4096, 4096, machine.gpu("rtx4090"), (8, 9)))[0] == "tensor_core_fp8"
 
 
-#: Operands, result and order, and the first compute capability whose tensor cores make large products of them.
+#: Operands, result and order, and the first compute capability whose tensor cores make large products of them. Those
+#: of float32 and float64 are not faster than other units everywhere.
 BY_TENSOR_CORES = {
     ("float16", "float16", "float16", "fast"): (7, 5),
     ("float16", "float16", "float32", "tf32x3"): (7, 5),
     ("bfloat16", "bfloat16", "float32", "fast"): (8, 0),
     ("float8_e4m3fn", "float8_e4m3fn", "bfloat16", "fast"): (7, 5),  # in float16, which holds their values
     ("float8_e5m2", "float8_e5m2", "float32", "tf32x3"): (7, 5),
-    ("float32", "float32", "float32", "fast"): (8, 0),
     ("int8", "int8", "int8", "canonical"): (7, 5),
     ("int8", "int8", "int32", "canonical"): (7, 5),
     ("uint8", "uint8", "uint8", "canonical"): (7, 5),
