@@ -123,10 +123,11 @@ def matmul(
         read in place: only operands that no kernel reads are copied (float8, another byte order, a cast that rounds).
         NumPy arrays, sequences, objects with `__array_interface__` or DLPack on the CPU, CPU tensors of torch (their
         gradients are products of the same kind), JAX's arrays, pandas' frames and series, whose labels are matched as
-        in `numpy.matmul`, arrays of Dask and xarray. Also arrays outside memory: paths of .npy, .zarr and .h5 files,
-        arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read while others are
-        multiplied.
-    out : ndarray or torch.Tensor, shape of the result, optional
+        in `numpy.matmul`, arrays of Dask and xarray. Arrays on an NVIDIA GPU (CuPy's, torch's, numba-cuda's, JAX's),
+        both there: they are multiplied there, in the caller's stream. Also arrays outside memory: paths of .npy, .zarr
+        and .h5 files, arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read while
+        others are multiplied.
+    out : ndarray, torch.Tensor or array on the GPU, shape of the result, optional
         The array for the result, cast by the rule `casting`; any strides. In memory it may overlap the operands;
         outside memory, or with `memory`, it must not. The path of a new .npy, .zarr or .h5 file takes a result that
         does not fit in memory: the file appears when it is complete, and the same call resumes an interrupted product.

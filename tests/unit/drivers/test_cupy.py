@@ -122,6 +122,22 @@ with stream:
     assert ran(tmp_path, "run", text).returncode == 0
 
 
+def test_arrays_are_shared_with_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="not run: torch is not installed")
+    text = """
+import cupy
+import torch
+
+x = torch.arange(12.0, device="cuda").reshape(3, 4)[:, ::2]
+y = cupy.from_dlpack(x)
+assert y.data.ptr == x.data_ptr() and y.tolist() == [[0, 2], [4, 6], [8, 10]]
+assert torch.from_dlpack(y).data_ptr() == torch.as_tensor(y, device="cuda").data_ptr() == x.data_ptr()
+assert (torch.from_dlpack(y.T) @ x).tolist() == [[80, 104], [104, 140]]
+"""
+    done = ran(tmp_path, "run", text)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_runtime_in_the_module_that_cupy_imports_late_is_ours(tmp_path: Path) -> None:
     text = """
 import ctypes

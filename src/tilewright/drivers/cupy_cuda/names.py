@@ -41,6 +41,8 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _COMPILER, "_use_ptx", True
     yield _COMPILER, "_compile_module_with_cache", _with_lines(compiler._compile_module_with_cache)
     yield _COMPILER, "compile_using_nvcc", _to_ptx(compiler.compile_using_nvcc)
+    cupy = importlib.import_module("cupy")
+    yield "cupy", "from_dlpack", _from_dlpack(cupy.from_dlpack, cupy.asarray)
     numbers = HostGenerators(gpu)
     for package in ("cupy_backends.cuda.libs", "cupy.cuda"):
         yield package, "__getattr__", _libraries(importlib.import_module(package).__getattr__, numbers)
@@ -71,6 +73,17 @@ def _to_ptx(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(at_its_lines(source), (*options, "-lineinfo"), *given, **named)
 
     return compile_
+
+
+def _from_dlpack(original: Callable[..., Any], as_array: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Replaces CuPy's reader of DLPack: torch's tensors on the simulated GPU say there that they are on the host."""
+
+    @functools.wraps(original)
+    def read(array: Any, *given: Any, **named: Any) -> Any:
+        on_gpu = hasattr(array, "__cuda_array_interface__")
+        return as_array(array) if on_gpu else original(array, *given, **named)
+
+    return read
 
 
 def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Callable[[str], Any]:
