@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright.drivers import closed
 from tilewright.drivers.cupy_cuda.random_numbers import HostGenerators
+from tilewright.drivers.cupy_cuda.sorting import HostSorting
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.libcuda.served import driver_library, vendors_driver
@@ -27,7 +28,6 @@ _COMPILER = "cupy.cuda.compiler"
 _WITH_RUNTIME = ("cupy_backends.cuda.api.runtime", "cupy.cuda.cub", "cupy.cuda.thrust")
 #: Functions for which CuPy contains machine code, by module.
 _MACHINE_CODE = {
-    "cupy.cuda.thrust": ("sort", "lexsort", "argsort"),
     "cupy.cuda.cub": (
         "device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv",
     ),
@@ -46,6 +46,7 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     numbers = HostGenerators(gpu)
     for package in ("cupy_backends.cuda.libs", "cupy.cuda"):
         yield package, "__getattr__", _libraries(importlib.import_module(package).__getattr__, numbers)
+    yield from (("cupy.cuda.thrust", name, function) for name, function in HostSorting(gpu).functions().items())
     for module, names in _MACHINE_CODE.items():
         for name in names:
             if hasattr(importlib.import_module(module), name):
