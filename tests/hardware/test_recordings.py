@@ -465,6 +465,9 @@ def test_bars_are_ratios_to_the_vendors_product() -> None:
     }  # fmt: skip
     races["float32"]["tensor_core_tf32x3"]["error"] = 2e-7
     assert not comparing_recordings.bars(found)["tf32x3"]["met"], "its error is larger than the library's"
+    races["float32"]["hopper_tf32x3"] = contender(0.5)
+    assert comparing_recordings.bars(found)["tf32x3"]["kernel"] == "hopper_tf32x3", "the quickest"
+    assert comparing_recordings.bars(found)["tf32x3"]["met"]
     del races["bfloat16"]
     del found["stages"]["race"]["bfloat16 4096x4096x4096"]
     lines = comparing_recordings.shown_bars(found)

@@ -149,8 +149,8 @@ def by_columns(strides: Sequence[int]) -> bool:
 
 
 def rows_of(record: Record, m: int) -> int:
-    """How many of m rows one launch computes: the grid has a limit."""
-    return min(m, record.tile[0] * launch_limits().grid_extents[1])
+    """How many of m rows one launch computes: the grid has a limit. Planes are not cut."""
+    return m if record.planes else min(m, record.tile[0] * launch_limits().grid_extents[1])
 
 
 @functools.lru_cache(maxsize=256)
@@ -265,14 +265,25 @@ def _of_launch(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int) -> 
     clocks = full * max(resident * working, alone) + (max(rest * working, alone) if rest else 0)
     limiter = "latency" if each * working < clocks / 2 else unit
     seconds = clocks / (gpu.boost_mhz * 1e6)
-    size = element(one.dtype).bytes
-    memory = batch * ((m * k + k * n) * size + m * n * element(one.made).bytes) / (gpu.memory_gb_per_s * 1e9)
+    of_operand = record.planes.bytes if record.planes else element(one.dtype).bytes
+    moved = (m * k + k * n) * of_operand + m * n * element(one.made).bytes
+    memory = batch * moved / (gpu.memory_gb_per_s * 1e9)
     if memory > seconds:
         seconds, limiter = memory, "memory"
     if parts > 1:  # one block writes their sums and another reads them
         seconds += 8 * parts * m * n / (gpu.memory_gb_per_s * 1e9)
     waves = tiles / (resident * gpu.multiprocessors)
-    return Ranked(record.name, seconds + rates.launch_us * 1e-6, limiter, waves, "estimated", _stated(record))
+    seconds += rates.launch_us * 1e-6 + splitting(one, m, n, k, gpu)
+    return Ranked(record.name, seconds, limiter, waves, "estimated", _stated(record))
+
+
+def splitting(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> float:
+    """Seconds of the launches before a kernel that takes planes, one for each operand; 0 for other kernels."""
+    planes = one.record.planes
+    if planes is None:
+        return 0.0
+    moved = (m * k + k * n) * (element(one.dtype).bytes + planes.bytes)
+    return moved / (gpu.memory_gb_per_s * 1e9) + 2 * timing(gpu).launch_us * 1e-6
 
 
 def _stated(record: Record) -> str:
@@ -283,7 +294,9 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     """Clocks that a step of k of one tile takes in each unit of a multiprocessor."""
     record, size = one.record, element(one.dtype).numpy.itemsize
     products, warps = math.prod(record.tile), math.prod(record.block) / WARP_LANES
-    sectors = (record.tile[0] + record.tile[1] / record.cluster) * size / gpu.sector_bytes  # B is copied once for all
+    of_operand = record.planes.copied if record.planes else size
+    # B is copied once for all blocks of a cluster
+    sectors = (record.tile[0] + record.tile[1] / record.cluster) * of_operand / gpu.sector_bytes
     found = {"second level": sectors / rates.l2_sectors}
     if record.tensor:
         share = 1.0 if record.operands == "boxes" else rates.mma_share * (_FED_AHEAD if record.ahead else _FED)

@@ -9,7 +9,17 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tilewright.errors import ArgumentValueError
+from tilewright.kernels.boxes import (
+    HALVES as _HALVES,
+    IN_ONE as _IN_ONE,
+    RESIDENT as _RESIDENT,
+    blackwell as _blackwell,
+    hopper as _hopper,
+    of_planes as _of_planes,
+    stated as _stated,
+)
 from tilewright.kernels.compiling import bits as _bits, cuda as _cuda, python as _python
+from tilewright.kernels.planes import Planes
 from tilewright.kernels.record import CANONICAL, OLDEST, LaunchShape, Record
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
@@ -19,10 +29,6 @@ _INTEGERS_FIRST = ("int32", "float32", "float64")
 _AMPERE = (8, 0)
 #: Compute capability of the first GPUs that multiply 8-bit floats.
 _ADA = (8, 9)
-#: Compute capability of the GPUs with products of warpgroups, and their multiprocessors.
-_HOPPER, _RESIDENT = (9, 0), 132
-#: The same of GPUs with tensor memory.
-_BLACKWELL, _RESIDENT_THERE = (10, 0), 148
 #: Steps of k of a tile, and tiles in flight, of most kernels of tensor cores.
 _RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
 #: Their warps have 64 x 64 results, and read fragments while they multiply others.
@@ -87,8 +93,6 @@ _BATCH: tuple[Literal["batch"], ...] = ("batch",)
 #: Dtypes of GPUs' arithmetic: float32, float64 and every integer.
 _COMPUTED = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if x.carried is None))))
 
-#: Floats of two bytes, which tensor cores sum in float32.
-_HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda)
 #: Floats of a byte, which tensor cores sum in float32 too, but with few bits: sums of tiles are added up outside of
 #: them.
 _BYTES = tuple(x.name for x in DTYPES if x.bytes == 1 and x.is_float and x.cuda)
@@ -164,74 +168,14 @@ def _tensor_core(
     **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C; a warp computes half the rows and some columns."""
-    file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
+    file = f"{entry.partition('<')[0]}.cu"
     order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
-        limits=limits, notes=notes, tile=(edge, edge), block=(64 * edge // columns, 1),
+        limits=_stated(bound), notes=notes, tile=(edge, edge), block=(64 * edge // columns, 1),
         results=(edge // 16, columns // 4),
         operands=operands, tensor=tensor, **{**_RING, "takes": ("epilogue", "batch"), **more},
         compiler=functools.partial(_cuda, file, entry),
-    )  # fmt: skip
-
-
-#: The bound for halves, with all steps of k in one sum.
-_IN_ONE = Bound(1, 16)
-
-
-def _hopper(
-    name: str,
-    title: str,
-    notes: str,
-    dtypes: tuple[str, ...] = _HALVES,
-    bound: Bound = _IN_ONE,
-    width: int = 256,
-    cluster: int = 1,
-    columns: tuple[bool, bool] = (False, False),
-    by_boxes: bool = False,
-) -> Record:
-    """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
-    rows, stages, line_bytes = 128, 4, 128
-    file = "hopper_stores" if by_boxes else "hopper" if cluster == 1 else "hopper_multicast"
-    turned, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
-    return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
-        limits=f"within {bound} of the exact product", notes=notes, tile=(rows, width), block=(384, 1),
-        operands="boxes", columns=columns, results=(2, width // 4), resident=_RESIDENT, group=16,
-        tensor=f"f{8 * size}", depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
-        takes=("epilogue",) if cluster > 1 else ("epilogue", "batch"),  # a cluster's would spill registers
-        shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64, cluster=cluster,
-        boxes_of_c=by_boxes,
-        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {turned}>", family=True),
-    )  # fmt: skip
-
-
-def _blackwell(
-    name: str,
-    title: str,
-    notes: str,
-    dtypes: tuple[str, ...] = _HALVES,
-    tensor: str = "f16",
-    columns: tuple[bool, bool] = (False, False),
-    blocks: int = 2,
-) -> Record:
-    """A kernel of products in tensor memory of a block, or of a pair, with a ring of stages of 128 bytes of k.
-
-    Floats of a byte are summed like halves, with 25 fraction bits (arXiv 2511.10909): all steps of k in one sum.
-    """
-    rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, element(dtypes[0]).bytes
-    file, turned = "blackwell" if blocks == 1 else "blackwell_pairs", ", ".join(str(one).lower() for one in columns)
-    bound = _IN_ONE if element(dtypes[0]).is_float else None
-    order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
-    return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_BLACKWELL, family=True,
-        limits="" if bound is None else f"within {bound} of the exact product", notes=notes, tile=(rows, width),
-        block=(320, 1), operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
-        cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue", "batch"),
-        alike="" if bound is None else "blackwell" if size == 2 else "blackwell_fp8",
-        # tiles, parts of sums that are turned, mbarriers, and the address of columns
-        shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,
-        compiler=functools.partial(_cuda, f"{file}.cu", f"{file}<TYPE, {width}, {stages}, {turned}>", family=True),
     )  # fmt: skip
 
 
@@ -378,6 +322,26 @@ _RECORDS = (
         "hopper_fp8", "tensor cores by warpgroups, 8-bit floats",
         "C is float32; sums of a tile are added up by the float32 units; B by columns, since bytes must be along k",
         _BYTES, Bound.of_cut_tiles(tile=128, group=32, fraction=13), 128, columns=(False, True),
+    ),
+    _hopper(
+        "hopper_s8", "tensor cores by warpgroups, bytes",
+        "exact in any order; as hopper_multicast, B by columns, since bytes must be along k", ("int8", "uint8"), None,
+        cluster=2, columns=(False, True),
+    ),
+    _of_planes(
+        "hopper_tf32x3", "tensor cores by warpgroups, float32 as three",
+        "a kernel before splits each operand in two tf32 numbers; right for finite operands from 1e-30 on",
+        ("float32",), Planes(2, "float32", together=True), "tf32", Bound(1 / 64, 20),
+    ),
+    _of_planes(
+        "hopper_digits", "tensor cores by warpgroups, int32 as ten products of bytes",
+        "a kernel before splits each operand in four bytes; modulo 2^32, so exact in any order",
+        ("int32", "uint32"), Planes(4, "uint8", together=False), "s8",
+    ),
+    _of_planes(
+        "hopper_digits16", "tensor cores by warpgroups, int16 as three products of bytes",
+        "C is int16 too, so that sums modulo 2^16 are enough; a kernel before splits each operand in two bytes",
+        ("int16", "uint16"), Planes(2, "uint8", together=False), "s8", epilogue=False,
     ),
     _blackwell(
         "blackwell", "tensor cores by tensor memory, warps that copy, multiply and store",

@@ -1,5 +1,6 @@
-// Hopper: C = A B for halves and 8-bit floats, summed in float32. Consumer warpgroups only multiply, and one producer
-// warpgroup only copies. For compute capability 9.0 only (`wgmma` and `setmaxnreg` need sm_90a).
+// Hopper: C = A B for halves and 8-bit floats, summed in float32, and bytes, summed in int32. Consumer warpgroups only
+// multiply, and one producer warpgroup only copies. For compute capability 9.0 only (`wgmma` and `setmaxnreg` need
+// sm_90a).
 //
 // One thread of the producer copies boxes of A and B, swizzled by 128 bytes, into a ring of STAGES tiles. Each stage
 // has an mbarrier for "full" and one for "empty", at which its readers arrive. Each consumer multiplies 64 rows by BN
@@ -7,8 +8,10 @@
 // every gridDim.x-th tile. Tiles come in groups of rows, so that tiles in progress at one time share data in L2.
 //
 // A and B may be row-major or column-major: a descriptor says whether neighbours in memory are along k, or along m or
-// n. For 8-bit floats it must be k. Tensor cores keep 13 fraction bits of their sums of these, so the sums of a tile
-// begin at 0, and the float32 units add them to the others.
+// n. For bytes and floats it must be k. Tensor cores keep 13 fraction bits of their sums of 8-bit floats, and round
+// those of tf32 towards zero, so the sums of a tile begin at 0, and the float32 units add them to the others.
+//
+// A and B may be sums of planes (hopper_planes.cu), which lie one below the other in their maps.
 //
 // In the fast.cu worklog this is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64,
 // two consumers, setmaxnreg, persistent, without clusters and stores by TMA. It has four stages, and B row-major.
@@ -30,15 +33,32 @@ constexpr int LINE = 128;       // bytes, the swizzle's width
 constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
 constexpr int GROUP = 16;       // rows of tiles in a group
 
-// The type of C: 8-bit floats are too narrow for sums.
-template <typename T, int SIZE = sizeof(T)>
-struct Of {
-    typedef T Result;
+// The types of sums and of C, and whether the sums of a tile begin at 0: 8-bit floats are too narrow for sums.
+template <typename T, typename SUM = float, typename RESULT = T, bool PARTS = false>
+struct Types {
+    typedef SUM Sum;
+    typedef RESULT Result;
+    enum { IN_PARTS = PARTS };
 };
-
 template <typename T>
-struct Of<T, 1> {
-    typedef float Result;
+struct Of : Types<T> {};
+template <>
+struct Of<__nv_fp8_e4m3> : Types<__nv_fp8_e4m3, float, float, true> {};
+template <>
+struct Of<__nv_fp8_e5m2> : Types<__nv_fp8_e5m2, float, float, true> {};
+template <>
+struct Of<float> : Types<float, float, float, true> {};
+template <>
+struct Of<signed char> : Types<signed char, int> {};
+template <>
+struct Of<unsigned char> : Types<unsigned char, int> {};
+
+// What A and B consist of: one plane each. See hopper_planes.cu for others.
+struct OnePlane {
+    enum { RUNS = 1, TOGETHER = 1 };
+
+    template <typename Sums>
+    __device__ static void carry(Sums &) {}
 };
 
 __device__ inline void init(unsigned barrier, int arrivals) {
@@ -128,40 +148,44 @@ __device__ inline unsigned long long descriptor(unsigned address, unsigned leadi
 #define SUMS128 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) \
         TEN(10) TEN(11) "%120, %121, %122, %123, %124, %125, %126, %127"
-#define FOUR(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define SIXTEEN(d, i) FOUR(d, i), FOUR(d, i + 4), FOUR(d, i + 8), FOUR(d, i + 12)
-#define SIXTY_FOUR(d, i) SIXTEEN(d, i), SIXTEEN(d, i + 16), SIXTEEN(d, i + 32), SIXTEEN(d, i + 48)
+#define FOUR(c, d, i) "+" c(d[i]), "+" c(d[i + 1]), "+" c(d[i + 2]), "+" c(d[i + 3])
+#define SIXTEEN(c, d, i) FOUR(c, d, i), FOUR(c, d, i + 4), FOUR(c, d, i + 8), FOUR(c, d, i + 12)
+#define SIXTY_FOUR(c, d, i) SIXTEEN(c, d, i), SIXTEEN(c, d, i + 16), SIXTEEN(c, d, i + 32), SIXTEEN(c, d, i + 48)
+#define TWO_OF_64(c) SIXTY_FOUR(c, d, 0), SIXTY_FOUR(c, d, 64)
 
 // Starts D = A B of one warpgroup, or D += A B with ADD: 64 rows, 32 bytes of k. An operand that is ACROSS is MN-major:
 // neighbours in memory are along m or n.
-#define MULTIPLY(count, shape, type, name, operands, of_a, of_b, add, across)                                          \
-    template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                                  \
-    __device__ inline void multiply(float (&d)[count], unsigned long long a, unsigned long long b, type) {             \
-        asm volatile("wgmma.mma_async.sync.aligned." shape ".f32." name "." name " {" SUMS##count                      \
-                     "}, " of_a ", " of_b ", " add ", 1, 1" across ";"                                                 \
-                     : operands                                                                                        \
-                     : "l"(a), "l"(b), "n"(ADD), "n"(ACROSS_A), "n"(ACROSS_B));                                        \
+#define MULTIPLY(count, form, sum, type, operands, of_a, of_b, add, across)                                      \
+    template <bool ADD, bool ACROSS_A, bool ACROSS_B>                                                            \
+    __device__ inline void multiply(sum(&d)[count], unsigned long long a, unsigned long long b, type) {          \
+        asm volatile("wgmma.mma_async.sync.aligned." form " {" SUMS##count "}, " of_a ", " of_b ", " add across ";" \
+                     : operands                                                                                  \
+                     : "l"(a), "l"(b), "n"(ADD), "n"(ACROSS_A), "n"(ACROSS_B));                                  \
     }
-#define MULTIPLY64(shape, type, name, across) \
-    MULTIPLY(64, shape, type, name, SIXTY_FOUR(d, 0), "%64", "%65", "%66", across)
-#define MULTIPLY128(shape, type, name, across) \
-    MULTIPLY(128, shape, type, name, TWO_OF_64, "%128", "%129", "%130", across)
-#define TWO_OF_64 SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
-MULTIPLY64("m64n128k16", __half, "f16", ", %67, %68")
-MULTIPLY64("m64n128k16", __nv_bfloat16, "bf16", ", %67, %68")
-MULTIPLY64("m64n128k32", __nv_fp8_e4m3, "e4m3", "")
-MULTIPLY64("m64n128k32", __nv_fp8_e5m2, "e5m2", "")
-MULTIPLY128("m64n256k16", __half, "f16", ", %131, %132")
-MULTIPLY128("m64n256k16", __nv_bfloat16, "bf16", ", %131, %132")
+#define MULTIPLY64(form, type, across) \
+    MULTIPLY(64, form, float, type, SIXTY_FOUR("f", d, 0), "%64", "%65", "%66", across)
+#define MULTIPLY128(form, sum, letter, type, across) \
+    MULTIPLY(128, form, sum, type, TWO_OF_64(letter), "%128", "%129", "%130", across)
+MULTIPLY64("m64n128k16.f32.f16.f16", __half, ", 1, 1, %67, %68")
+MULTIPLY64("m64n128k16.f32.bf16.bf16", __nv_bfloat16, ", 1, 1, %67, %68")
+MULTIPLY64("m64n128k32.f32.e4m3.e4m3", __nv_fp8_e4m3, ", 1, 1")
+MULTIPLY64("m64n128k32.f32.e5m2.e5m2", __nv_fp8_e5m2, ", 1, 1")
+MULTIPLY64("m64n128k8.f32.tf32.tf32", float, ", 1, 1")
+MULTIPLY128("m64n256k16.f32.f16.f16", float, "f", __half, ", 1, 1, %131, %132")
+MULTIPLY128("m64n256k16.f32.bf16.bf16", float, "f", __nv_bfloat16, ", 1, 1, %131, %132")
+MULTIPLY128("m64n256k32.s32.s8.s8", int, "r", signed char, "")
+MULTIPLY128("m64n256k32.s32.u8.u8", int, "r", unsigned char, "")
 
 // Keeps the compiler from moving accesses of sums across the waits and fences of products, which it does not know.
-template <int N>
-__device__ inline void keep(float (&d)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-        asm volatile("" : "+f"(d[i])::"memory");
+#define KEEP(type, letter)                            \
+    template <int N>                                  \
+    __device__ inline void keep(type(&d)[N]) {        \
+        _Pragma("unroll") for (int i = 0; i < N; ++i) { \
+            asm volatile("" : "+" letter(d[i])::"memory"); \
+        }                                             \
     }
-}
+KEEP(float, "f")
+KEEP(int, "r")
 
 // A number as a type.
 template <bool IT>
@@ -262,19 +286,21 @@ __device__ __forceinline__ void store_boxes(const Map &to, unsigned places, cons
 
 // The work of a block. Blocks of a cluster have tiles below each other: each copies a part of B's tile to all of them.
 template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER, bool COLUMNS_A, bool COLUMNS_B, typename C,
-          typename Finish, typename Stores = ByLanes>
+          typename Finish, typename Stores = ByLanes, typename Planes = OnePlane>
 __device__ __forceinline__ void multiply_tiles(const TensorMap &of_a, const TensorMap &of_b, C *all_c, int m, int n,
                                                int k, int ldc, const Finish &of_all, const Stores &stores = Stores()) {
     constexpr int BM = 64 * CONSUMERS, BK = LINE / (int)sizeof(T);
-    constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE;
-    constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = sizeof(T) == 1;
+    constexpr int TILE_A = BM * LINE, TILE_B = BN * LINE, TOGETHER = Planes::TOGETHER;  // tiles of each in a stage
+    constexpr int STAGE_A = TOGETHER * TILE_A, STAGE_B = TOGETHER * TILE_B;
+    constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B, IN_PARTS = Of<T>::IN_PARTS;
+    typedef typename Of<T>::Sum Sum;
     static_assert(BN % (64 * CLUSTER) == 0, "boxes are 128 bytes wide, and whole");
     static_assert(sizeof(T) == 2 || !(ACROSS_A || ACROSS_B), "the bytes of a line must be steps of k");
 
     extern __shared__ __align__(1024) unsigned char shared[];
     const unsigned tiles_a = (unsigned)__cvta_generic_to_shared(shared);
-    const unsigned tiles_b = tiles_a + STAGES * TILE_A;
-    const unsigned places = tiles_b + STAGES * TILE_B;  // of boxes of C
+    const unsigned tiles_b = tiles_a + STAGES * STAGE_A;
+    const unsigned places = tiles_b + STAGES * STAGE_B;  // of boxes of C
     const unsigned full = places + CONSUMERS * Stores::BOXES * BOX;
     const unsigned empty = full + STAGES * 8;
     if (threadIdx.x == 0) {
@@ -320,29 +346,43 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &of_a, const Tens
         phase ^= stage == 0;
     };
 
+    // Starts to copy a tile of A and one of B, of these planes or of all of a stage.
+    auto copy_stage = [&](int step, int plane_a, int plane_b) {
+        wait(empty + 8 * stage, phase ^ 1);  // before the first phase, the previous one is complete
+        expect(full + 8 * stage, STAGE_A + STAGE_B);
+#pragma unroll
+        for (int plane = 0; plane < TOGETHER; ++plane, plane_a += 1, plane_b += 1) {
+#pragma unroll
+            for (int y = 0; y < BM; y += 64) {
+                const unsigned to = tiles_a + stage * STAGE_A + plane * TILE_A + y / 64 * BOX;
+                const int line = plane_a * m + (ACROSS_A ? step * BK : top + y);
+                copy_box(to, a, line, ACROSS_A ? top + y : step * BK, full + 8 * stage);
+            }
+#pragma unroll
+            for (int part = 0; part < BN / CLUSTER; part += 64) {
+                const int x = rank * (BN / CLUSTER) + part;
+                const unsigned to = tiles_b + stage * STAGE_B + plane * TILE_B + x / 64 * BOX;
+                const int line = plane_b * n + (ACROSS_B ? step * BK : left + x);
+                const int first = ACROSS_B ? left + x : step * BK;
+                if constexpr (CLUSTER > 1) {
+                    copy_box_to((1 << CLUSTER) - 1, to, b, line, first, full + 8 * stage);
+                } else {
+                    copy_box(to, b, line, first, full + 8 * stage);
+                }
+            }
+        }
+    };
+
     if (threadIdx.x >= 128 * CONSUMERS) {  // the producer
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 128 * CONSUMERS) {
             for (int tile = first_tile; tile < tiles; tile += apart) {
                 corner(tile, top, left);
-                for (int step = 0; step < steps; ++step, next()) {
-                    wait(empty + 8 * stage, phase ^ 1);  // before the first phase, the previous one is complete
-                    expect(full + 8 * stage, TILE_A + TILE_B);
-#pragma unroll
-                    for (int y = 0; y < BM; y += 64) {
-                        const unsigned to = tiles_a + stage * TILE_A + y / 64 * BOX;
-                        const int line = ACROSS_A ? step * BK : top + y, first = ACROSS_A ? top + y : step * BK;
-                        copy_box(to, a, line, first, full + 8 * stage);
-                    }
-#pragma unroll
-                    for (int part = 0; part < BN / CLUSTER; part += 64) {
-                        const int x = rank * (BN / CLUSTER) + part;
-                        const unsigned to = tiles_b + stage * TILE_B + x / 64 * BOX;
-                        const int line = ACROSS_B ? step * BK : left + x, first = ACROSS_B ? left + x : step * BK;
-                        if constexpr (CLUSTER > 1) {
-                            copy_box_to((1 << CLUSTER) - 1, to, b, line, first, full + 8 * stage);
-                        } else {
-                            copy_box(to, b, line, first, full + 8 * stage);
+                // Planes `run` of A and `level - run` of B are multiplied at a time, or all of a stage.
+                for (int level = Planes::RUNS - 1; level >= 0; --level) {
+                    for (int run = 0; run <= level; ++run) {
+                        for (int step = 0; step < steps; ++step, next()) {
+                            copy_stage(step, run, level - run);
                         }
                     }
                 }
@@ -368,28 +408,34 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &of_a, const Tens
             }
         }
     };
-    float of_tile[BN / 2] = {};  // unused, and removed, if sums are not in parts
+    Sum of_tile[BN / 2] = {};  // unused, and removed, if sums are not in parts
     for (int tile = first_tile; tile < tiles; tile += apart) {
         corner(tile, top, left);
-        float sums[BN / 2] = {};
+        Sum sums[BN / 2] = {};
         unsigned before = 0;  // the mbarrier of the stage whose products may be in flight
-        for (int step = 0; step < steps; ++step, next()) {
+        auto multiply_stage = [&]() {
             wait(full + 8 * stage, phase);
             // Lines are 128 bytes apart, groups of eight 1024; a step of k is part of a line, or some whole lines.
-            const unsigned at_a = tiles_a + stage * TILE_A + warp / 4 * BOX, at_b = tiles_b + stage * TILE_B;
+            const unsigned at_a = tiles_a + stage * STAGE_A + warp / 4 * BOX, at_b = tiles_b + stage * STAGE_B;
             auto &to = IN_PARTS ? of_tile : sums;
             keep(to);
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-            auto some = [&](auto add, int l) {  // 32 bytes of k, from byte l on
+            auto some = [&](auto add, int l, int plane_a, int plane_b) {  // 32 bytes of k, from byte l on
                 const int down = l / (int)sizeof(T) * LINE;
                 multiply<decltype(add)::VALUE, ACROSS_A, ACROSS_B>(
-                    to, descriptor(at_a + (ACROSS_A ? down : l), BOX, 1024),
-                    descriptor(at_b + (ACROSS_B ? down : l), BOX, 1024), T());
+                    to, descriptor(at_a + plane_a * TILE_A + (ACROSS_A ? down : l), BOX, 1024),
+                    descriptor(at_b + plane_b * TILE_B + (ACROSS_B ? down : l), BOX, 1024), T());
             };
-            some(Says<!IN_PARTS>(), 0);
+            some(Says<!IN_PARTS>(), 0, 0, TOGETHER - 1);
 #pragma unroll
-            for (int l = 32; l < LINE; l += 32) {
-                some(Says<true>(), l);
+            for (int level = TOGETHER - 1; level >= 0; --level) {  // the smallest products first
+#pragma unroll
+                for (int plane = 0; plane <= level; ++plane) {
+#pragma unroll
+                    for (int l = level == TOGETHER - 1 && plane == 0 ? 32 : 0; l < LINE; l += 32) {
+                        some(Says<true>(), l, plane, level - plane);
+                    }
+                }
             }
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             keep(to);
@@ -401,14 +447,26 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &of_a, const Tens
                 for (int i = 0; i < BN / 2; ++i) {
                     sums[i] += of_tile[i];
                 }
-                continue;
+            } else {
+                give_back(before, before != 0);
+                before = empty + 8 * stage;
             }
-            give_back(before, step > 0);
-            before = empty + 8 * stage;
-        }
-        if (!IN_PARTS) {
+        };
+        auto finish_products = [&]() {
             asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
             keep(sums);
+        };
+        for (int level = Planes::RUNS - 1; level >= 0; --level) {
+            for (int step = 0; step < (level + 1) * steps; ++step, next()) {
+                multiply_stage();
+            }
+            if (level > 0) {
+                finish_products();
+                Planes::carry(sums);
+            }
+        }
+        if (!IN_PARTS) {
+            finish_products();
             give_back(before, true);
         }
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import functors
+from tilewright.kernels.planes import Planes
 from tilewright.machine import launch_limits
 from tilewright.problem.algebra import Semiring, semiring
 from tilewright.problem.bounds import Bound
@@ -98,6 +99,7 @@ class Record:
     #: With `boxes`: whether A, and B, must be column-major; an operand in the other layout is copied.
     columns: tuple[bool, bool] = (False, False)
     boxes_of_c: bool = False  #: With `boxes`: whether C is written by boxes if its rows allow it.
+    planes: Planes | None = None  #: With `boxes`: the planes of which the kernel takes A and B to be sums.
     #: Steps of k for each of up to `MOST_SPLIT` blocks that share a tile of C; 0 if one block takes all.
     split: int = 0
     #: Most blocks of a launch, if a block takes several tiles in turn or, with `split`, several runs of steps.
@@ -268,15 +270,19 @@ class Record:
         epilogue, each of C's shape, with any strides.
 
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n). For a batch all have two axes
-        more, the same ones; operands may be broadcast along them. Raises ArgumentValueError: `c` is not laid out as
+        more, the same ones; operands may be broadcast along them. If it takes planes, they may be given as these, below
+        or beside each other: (planes m, k) and (k, planes n). Raises ArgumentValueError: `c` is not laid out as
         :meth:`writes_in_place` says.
         """
         a, b, c = (x.view(np.uint8) if x.dtype == np.bool_ else x for x in (a, b, c))  # kernels take booleans as bytes
         several = "batch" in self.takes and c.ndim == 4
-        if c.shape != ((*c.shape[:2],) if several else ()) + (a.shape[-2], b.shape[-1]) or not self.writes_in_place(c):
+        rows, columns = a.shape[-2], b.shape[-1]
+        if self.planes and rows > c.shape[-2]:  # planes already
+            rows, columns = rows // self.planes.count, columns // self.planes.count
+        if c.shape != ((*c.shape[:2],) if several else ()) + (rows, columns) or not self.writes_in_place(c):
             raise ArgumentValueError(
-                f"`c` must be row-major of shape {(a.shape[-2], b.shape[-1])} (got {c.shape}, strides {c.strides}); "
-                f"make it with np.empty"
+                f"`c` must be row-major of shape {(rows, columns)} (got {c.shape}, strides {c.strides}); make it with "
+                "np.empty"
             )
         a, b = (self._placed(x, by_columns) for x, by_columns in zip((a, b), self.columns, strict=True))
         of_batch = functors.batch(a, b, c, self.operands == "boxes") if several else ()
@@ -292,6 +298,8 @@ class Record:
         >>> [find(name).takes_in_place(turned) for name in ("tensor_core", "transposed")]
         [False, True]
         """
+        if self.planes:
+            return False
         if self.operands == "boxes":
             view = operand.mT if by_columns else operand
             starts = (*view.strides[:-1], view.ctypes.data)
@@ -323,10 +331,12 @@ class Record:
 
     def _operands(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The arguments of a product without a batch and an epilogue, for operands as the kernel reads them."""
-        (m, k), n = a.shape[-2:], b.shape[-1]
+        (m, n), k = c.shape[-2:], a.shape[-1]
         ldc = n if _contiguous(c) else c.strides[-2] // c.itemsize
         if self.operands == "boxes":
             views = (x.mT if by_columns else x for x, by_columns in zip((a, b), self.columns, strict=True))
+            if self.planes:
+                views = (self._split(x, rows) for x, rows in zip(views, (m, n), strict=True))
             return *map(_boxes, views), c, *(np.int32(size) for size in (m, n, k, ldc)), *self._last(a, b, c, ())
         if self.operands.startswith("abc m n k ld"):
             takes_columns = self.operands.endswith("turned")
@@ -339,6 +349,11 @@ class Record:
         sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
         arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
         return *arrays, *(np.int32(size) for size in sizes)
+
+    def _split(self, lines: Array, count: int) -> Array:
+        """The planes below each other of a matrix of `count` lines along k; others are these planes already."""
+        assert self.planes is not None, "the kernel takes planes"
+        return self.planes.split(lines).reshape(-1, lines.shape[-1]) if len(lines) == count else lines
 
     def _last(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
         """The arguments after the row strides."""
@@ -375,8 +390,11 @@ class Record:
         if self.backend != "gpu":
             return None
         # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
-        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
-            return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
+        planes = self.planes.count if self.planes else 1
+        if self.operands != "abc" and max(planes * m * k, planes * k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
+            return (
+                f"indexes with 32 bits: each matrix must have fewer than 2**31{f' / {planes}' * (planes > 1)} elements"
+            )
         for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
             if blocks > most:
                 return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"
@@ -439,7 +457,8 @@ def _in_rows(operand: Array) -> bool:
     """Whether the elements of a row are contiguous, and rows of a matrix do not overlap."""
     rows, columns = operand.strides[-2:]
     width = operand.shape[-1] * operand.itemsize
-    return columns == operand.itemsize and rows >= width and _whole(operand)
+    beside = columns == operand.itemsize or operand.shape[-1] == 1
+    return beside and rows >= width and _whole(operand)
 
 
 def _contiguous(matrices: Array) -> bool:

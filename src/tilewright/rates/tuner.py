@@ -67,14 +67,15 @@ class Tuned:
 
 
 def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
-    """The predicted time of a kernel on a GPU.
+    """The predicted time of a kernel on a GPU, with the estimated one of launches that split its operands.
 
     Raises as :func:`tilewright.prediction.products.predict_product`.
     """
     from tilewright.prediction.products import Product, predict_product
 
     found = predict_product(one.record, Product(*extents, one.dtype, one.finish), gpu, changes=False)
-    return Timed(one.record.name, found.seconds, found.limiter, extents)
+    seconds = found.seconds + ranking.splitting(one, *extents, gpu)
+    return Timed(one.record.name, seconds, found.limiter, extents)
 
 
 def in_turns(contenders: Sequence[Ready]) -> list[Spread]:

@@ -14,7 +14,7 @@ from family import gpu_of
 import tilewright as tw
 from tilewright import machine
 from tilewright.backends import ranking
-from tilewright.backends.ranking import Choice, chosen
+from tilewright.backends.ranking import Candidate, Choice, chosen, estimate, splitting
 from tilewright.engine.promotion import ORDERS, types
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue
@@ -26,6 +26,7 @@ from tilewright.problem.dtypes import DTYPES, dtype, element
 from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, same_bits
+from tilewright.rates import tuner
 
 GPUS = [record for record in machine.gpus().values() if record.compute_capability >= (7, 5)]
 
@@ -169,11 +170,35 @@ def test_the_estimate_of_a_semiring_is_near_its_predicted_time(name: str) -> Non
 def test_a_kernel_is_chosen_for_its_rate_and_its_bound() -> None:
     large = (4096, 4096, 4096)
     assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
-    assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
+    assert names(choice("float32", *large, order="tf32x3")) == ["hopper_tf32x3"]
+    assert names(choice("float32", *large, "a100", order="tf32x3")) == ["tensor_core_tf32x3"]
+    for name, first in (("int32", "hopper_digits"), ("uint32", "hopper_digits"), ("int16", "hopper_digits16"),
+                        ("int8", "hopper_s8"), ("uint8", "hopper_s8")):  # fmt: skip
+        assert names(choice(name, *large))[0] == first
+        assert not names(choice(name, *large, "a100"))[0].startswith("hopper")
     assert names(choice("float16", *large, order="tf32x3"))[0].startswith("hopper")
     assert names(choice("float16", *large, "t4", order="fast")) == ["turing"]
     assert names(choice("uint8", *large, "t4"))[0] == "turing_s8"
     assert choice("bfloat16", *large, "t4", order="fast").ranking[0].bound == "", "its tensor cores have no such format"
+
+
+def test_times_of_kernels_of_planes_include_the_launches_that_split() -> None:
+    gpu, one = machine.gpu("h100"), Candidate(catalogue.find("hopper_digits"), "int32")
+    apart, busy = splitting(one, *(4096,) * 3, gpu), 10 * 4096**3 / (4096 * 132 * 1.98e9)
+    assert 80e-6 < apart < 120e-6, "as two predicted launches, which take 100"
+    assert busy + apart < estimate(one, *(4096,) * 3, gpu).seconds < 1.1 * (busy + apart)
+    product = predict_product(one.record, Product(256, 256, 256, "int32"), gpu, changes=False).seconds
+    assert tuner.predicted(one, (256, 256, 256), gpu).seconds == product + splitting(one, 256, 256, 256, gpu)
+    assert splitting(Candidate(catalogue.find("semiring"), "int32"), 9, 9, 9, gpu) == 0
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("hopper_digits", "int32"), ("hopper_digits16", "int16"), ("hopper_tf32x3", "float32"), ("hopper_s8", "int8"),
+])  # fmt: skip
+def test_estimates_of_planes_are_near_predicted_times(name: str, dtype: str) -> None:
+    one, gpu, extents = Candidate(catalogue.find(name), dtype), machine.gpu("h100"), (4096, 2048, 4096)
+    assert 0.8 < estimate(one, *extents, gpu).seconds / tuner.predicted(one, extents, gpu).seconds < 1.2
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -72,6 +72,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         "TC": [
             "tensor_core", "split_k", "stream_k", "tensor_core_64", "transposed", "hopper",
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
+            "hopper_s8", "hopper_tf32x3", "hopper_digits", "hopper_digits16",
             "blackwell", "blackwell_pairs", "blackwell_tn", "blackwell_nt", "blackwell_tt",
             "blackwell_fp8", "blackwell_fp8_nt", "blackwell_s8", "blackwell_s8_nt",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
@@ -110,13 +111,14 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
         tiles = record.stages * 2 * 8192 // np.dtype(dtype).itemsize
     if record.source == "TC" and record.tile == (64, 64) and dtype != "float64":  # four stages of half of that
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
-    if record.shared_bytes:  # nothing is static; four stages of 128 bytes of each row and column, two mbarriers each
+    if record.shared_bytes:  # nothing is static; stages of 128 bytes of each row and column, two mbarriers each
+        together = record.planes.count if record.planes and record.planes.together else 1
         boxes = 2 * 2 * 64 * 128 * record.boxes_of_c  # of C, two of each consumer
         # parts of sums that are turned, four mbarriers, the address of tensor memory
         beside = 8 * 32 * 32 * 4 + 4 * 8 + 8 if record.cc == (10, 0) else 0
         halves = record.cluster if record.cc == (10, 0) else 1  # of B's tile, one for each block of a pair
         lines = record.tile[0] + record.tile[1] // halves
-        assert record.shared_bytes == record.stages * (128 * lines + 2 * 8) + boxes + beside
+        assert record.shared_bytes == record.stages * (together * 128 * lines + 2 * 8) + boxes + beside
         tiles = 0
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles

@@ -33,7 +33,7 @@ VOLUME = pytest.mark.volume
 #: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
 LATER = {
     "stream_k", "tensor_core_64", "transposed", "tensor_core_bf16x9", "hopper_tn", "hopper_nt", "hopper_tt",
-    "hopper_stores", "blackwell", "blackwell_fp8_nt", "blackwell_s8_nt",
+    "hopper_stores", "hopper_digits16", "blackwell", "blackwell_fp8_nt", "blackwell_s8_nt",
     "blackwell_tn", "blackwell_nt", "blackwell_tt",
 }  # fmt: skip
 CASES = [
@@ -89,7 +89,8 @@ def arguments(record: Record, arrays: Sequence[DeviceArray], sizes: Sequence[int
         return *arrays, *(np.int32(size) for size in sizes), *given[9:]
     for one, device, width, by_columns in zip(given, arrays[:2], (k, n), record.columns, strict=False):
         rows = device.view()[:, :width]
-        one.array[...] = rows.T if by_columns else rows
+        lines = rows.T if by_columns else rows
+        one.array[...] = record.planes.split(lines).reshape(one.array.shape) if record.planes else lines
     by_lanes = (*given[7:-1], np.int32(0)) if record.boxes_of_c else ()  # the map is of another C
     return *given[:2], arrays[2], *given[3:6], np.int32(sizes[5]), *by_lanes
 
@@ -211,13 +212,13 @@ def test_every_kernel_that_splits_k_says_what_it_reads_beside_tiles() -> None:
 @pytest.mark.parametrize("k", [256, pytest.param(1024, marks=VOLUME)])
 @pytest.mark.parametrize(("record", "dtype"), PLACES)
 def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record, dtype: str, k: int) -> None:
-    m, n = 128, 256
+    m, n = 128 * record.cluster, 256
     seen = profiled(record, dtype, m, n, k)
     tiles = (m // record.tile[0]) * (n // record.tile[1])
-    size = operands(1, 1, 1, dtype)[0].itemsize
+    size = record.planes.copied if record.planes else operands(1, 1, 1, dtype)[0].itemsize
     opcode = LOADED.get(record.name, "cp.async")
     copied = sum(site.counts.global_loads.sectors for site in seen.sites if site.opcode.startswith(opcode))
-    assert copied == tiles * k * sum(record.tile) * size // 32
+    assert copied == tiles * k * (record.tile[0] + record.tile[1] // record.cluster) * size // 32
     beside = BESIDE.get(record.name, lambda *_: 0)
     of_sums = beside(tiles, math.prod(seen.grid), record.tile[0] * record.tile[1] * 4 // 32)
     assert seen.totals.global_loads.sectors - copied == of_sums
@@ -254,9 +255,47 @@ def test_three_products_are_as_good_as_float32_and_one_is_not() -> None:
     a, b = operands(64, 64, 512, "float32", seed=3)
     exact = a.astype(np.float64) @ b.astype(np.float64)
     errors = {name: np.abs(product(catalogue.find(name), a, b) - exact).max() for name in
-              ("tensor_core_tf32", "tensor_core_tf32x3", "warp_tiled")}  # fmt: skip
-    assert errors["tensor_core_tf32x3"] < errors["warp_tiled"]
-    assert errors["tensor_core_tf32"] > 100 * errors["tensor_core_tf32x3"]
+              ("tensor_core_tf32", "tensor_core_tf32x3", "hopper_tf32x3", "warp_tiled")}  # fmt: skip
+    for name in ("tensor_core_tf32x3", "hopper_tf32x3"):
+        assert errors[name] < errors["warp_tiled"]
+        assert errors["tensor_core_tf32"] > 100 * errors[name]
+
+
+def of_all_bits(extents: tuple[int, int], dtype: str, seed: int) -> np.ndarray:
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.random.default_rng(seed).integers(least, most, extents, dtype, endpoint=True)
+
+
+#: Kernels that add bytes, or make integers of products of bytes.
+OF_WHOLE = [
+    pytest.param(record, dtype, id=f"{record.name}-{dtype}", marks=[VOLUME] if dtype[0] != "i" else [])
+    for record in RECORDS if record.tensor == "s8" for dtype in record.dtypes
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "dtype"), OF_WHOLE)
+def test_integers_of_all_bits_are_multiplied_modulo_their_width(record: Record, dtype: str) -> None:
+    a, b = of_all_bits((70, 300), dtype, 1), of_all_bits((300, 33), dtype, 2)
+    a[:3], b[:, :3] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    assert np.array_equal(product(record, a, b), a @ b)
+
+
+def test_each_pair_of_digits_counts_at_its_place() -> None:
+    """Operands with one digit each, over more than a tile of k: what one product of bytes adds."""
+    record, digits = catalogue.find("hopper_digits"), np.uint32(1) << np.arange(0, 32, 8, dtype=np.uint32)
+    a, b = np.zeros((4, 200), np.uint32), np.zeros((200, 4), np.uint32)
+    a[:, 150], b[150] = 3 * digits, 5 * digits
+    assert np.array_equal(product(record, a, b), np.multiply.outer(3 * digits, 5 * digits))
+
+
+def test_planes_of_float32_add_up_to_it() -> None:
+    record, random = catalogue.find("hopper_tf32x3"), np.random.default_rng(9)
+    assert record.planes is not None
+    x = (random.standard_normal((40, 50)) * np.exp2(random.integers(-90, 90, (40, 50)))).astype(np.float32)
+    big, small = record.planes.split(x)
+    assert not (np.stack([big, small]).view(np.uint32) & 0x1FFF).any(), "tf32 has 13 bits less"
+    assert (np.abs(big.astype(np.float64) + small - x) <= 2.0**-23 * np.abs(x)).all()
+    assert np.isnan(record.planes.split(np.array([[np.inf, np.nan]], np.float32))[1]).all()
 
 
 def test_a_bound_refuses_what_lies_beyond_it() -> None:

@@ -93,10 +93,15 @@ class Launches:
         words = [np.uint64(address), value, count]
         self.made.append(Launch(f"cuMemsetD{8 * size}Async", None, words, _slots(words[:1])))
 
-    def rearrange(self, source: Array, target: Array, names: tuple[str, str, str]) -> None:
-        """Copy an array to another of its shape; `names` are the dtypes of source, in between, and target."""
-        program = rearranging.program(*names, self.device.compute_capability)
-        for grid, block, arguments in rearranging.launches(source, target):
+    def rearrange(
+        self, source: Array, target: Array, names: tuple[str, str, str], parts: str = "", parts_apart: int = 0
+    ) -> None:
+        """Copy an array to another of its shape; `names` are the dtypes of source, in between, and target.
+
+        Elements may be written as several parts, so many bytes apart.
+        """
+        program = rearranging.program(*names, self.device.compute_capability, parts)
+        for grid, block, arguments in rearranging.launches(source, target, parts_apart):
             self.add(program, grid, block, 0, arguments)
 
     def issue(self, stream: Any, at: Sequence[int] = (*OPERANDS, RESULT, *EPILOGUE)) -> None:

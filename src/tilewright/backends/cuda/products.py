@@ -49,7 +49,7 @@ class Ready:
     program: Program
     taken: str  #: The dtype of the operands that the kernel reads.
     made: np.dtype[Any]  #: The dtype of C that it writes.
-    rows: int  #: Rows of C for each launch.
+    rows: int  #: Rows of C for each launch; with planes, of all of A's.
 
 
 def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Number]) -> Launches:
@@ -66,10 +66,11 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     made = Launches(current.device())
     direct = _is_direct(c, ready, [a, b], more)
     into = c.view(ready.made) if direct else made.room(c.shape, ready.made)
-    x, y = (
-        np.broadcast_to(_read(made, ready, one, of, turned), (*batch, *one.shape[-2:]))
+    operands = (
+        _read(made, ready, one, of, turned)
         for one, of, turned in zip((a, b), (kind.a, kind.b), ready.record.columns, strict=True)
     )
+    x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in operands)
     rest = [_finished(made, one, c.shape) for one in more]
     for of_x, of_y, of_c, *of_rest in batches.split([x, y, into, *rest], ranking.matrices_of(ready.record)):
         for start in range(0, m, ready.rows):
@@ -103,7 +104,8 @@ def _ready(
         best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record, batch).best
     several = batch > 1 and "batch" in best.record.takes
     program = best.program(device.compute_capability, kind.algebra, several)
-    return Ready(best.record, program, best.dtype, as_numpy(best.made), ranking.rows_of(best.record, m))
+    rows = ranking.rows_of(best.record, m) * (best.record.planes.count if best.record.planes else 1)
+    return Ready(best.record, program, best.dtype, as_numpy(best.made), rows)
 
 
 def forget() -> None:
@@ -113,8 +115,13 @@ def forget() -> None:
 
 
 def multiply(made: Launches, ready: Ready, a: Array, b: Array, c: Array, more: Sequence[Array]) -> None:
-    """One launch of the kernel, with its arguments besides the operands: of matrices, or batches along two axes."""
+    """One launch of the kernel, with its arguments besides the operands: of matrices, or batches along two axes.
+
+    Operands of a kernel that takes planes are split first, unless they are planes below each other.
+    """
     record = ready.record
+    if record.planes and a.shape[-2] == c.shape[-2]:
+        a, b = (_read(made, ready, x, ready.taken, turned) for x, turned in zip((a, b), record.columns, strict=True))
     if record.operands == "boxes":
         a, b, c = (_in_steps(x) for x in (a, b, c))
     shape = record.launch_rule(c.shape[-2], c.shape[-1], a.shape[-1], math.prod(c.shape[:-2]))
@@ -129,7 +136,7 @@ def multiply(made: Launches, ready: Ready, a: Array, b: Array, c: Array, more: S
 
 
 def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Array:
-    """An operand for the kernel, column-major if `turned`: in place, or a copy.
+    """An operand for the kernel, column-major if `turned`: in place, or a copy; or its planes, below each other.
 
     Its values are those of the dtype `of`.
     """
@@ -140,13 +147,17 @@ def _read(made: Launches, ready: Ready, x: Array, of: str, turned: bool) -> Arra
         x = x.view(wanted)
         if x.size == 0 or ready.record.takes_in_place(_plain(x), turned):
             return x
-    shape = x.shape
+    shape, planes = x.shape, ready.record.planes
     x = x[tuple(slice(0, 1) if step == 0 else slice(None) for step in x.strides[:-2])]  # one copy serves all
     view = x.mT if turned else x
-    room = made.room(view.shape, wanted, _BOX_STEP if boxes else 1)
+    (rows, columns), count = view.shape[-2:], planes.count if planes else 1
+    kind = element(planes.dtype).numpy if planes else wanted
+    room = made.room((*view.shape[:-2], count * rows, columns), kind, _BOX_STEP if boxes else 1)
     if x.size:
-        made.rearrange(view, room, (ready.taken,) * 3 if same else (own, of, ready.taken))
-    return np.broadcast_to(room.mT if turned else room, shape)
+        parts = (planes.parts, rows * room.strides[-2]) if planes else ()
+        made.rearrange(view, room[..., :rows, :], (ready.taken,) * 3 if same else (own, of, ready.taken), *parts)
+    room = room.mT if turned else room
+    return np.broadcast_to(room, (*shape[:-2], *room.shape[-2:]))
 
 
 def _finished(made: Launches, x: Array | Number, shape: tuple[int, ...]) -> Array:
@@ -191,7 +202,9 @@ def _plain(matrices: Array) -> Array:
 def _in_steps(matrix: Array) -> Array:
     """A matrix for boxes, whose rows must begin at multiples of 16 bytes: a single one, or column, as if others did."""
     (rows, columns), (*outer, down, right), size = matrix.shape[-2:], matrix.strides, matrix.itemsize
-    if rows == 1 and right == size:
+    if rows == columns == 1:
+        down = right = _BOX_STEP
+    elif rows == 1 and right == size:
         down = -(-columns * size // _BOX_STEP) * _BOX_STEP
     elif columns == 1 and down == size:
         right = -(-rows * size // _BOX_STEP) * _BOX_STEP

@@ -28,21 +28,25 @@ _MOST_MATRICES = 2**31 - 1
 
 
 @functools.lru_cache(maxsize=256)
-def program(of: str, through: str, to: str, cc: tuple[int, int]) -> Program:
+def program(of: str, through: str, to: str, cc: tuple[int, int], parts: str = "") -> Program:
     """The kernel that copies elements of one dtype to another, rounded to a third in between.
+
+    `parts` is how elements are written as several, the name of a class in the kernel.
 
     Raises MissingExtraError: the `gpu` extra is not installed.
     """
     path = Path(kernels.__file__).parent / "rearranged.cu"
     finish = trace(lambda x: x.cast(through).cast(to), {"x": of})
     made, *_ = functors.arguments(finish)
-    entry = f"rearranged<{functors.renamed(element(of).c_memory)}, {made}, Finish>"
+    entry = f"rearranged<{functors.renamed(element(of).c_memory)}, {made}, Finish{f', {parts}' * bool(parts)}>"
     text = f'{functors.source(finish, None)}#line 1 "{path}"\n{path.read_text()}'
     return Program.from_cuda(text, entry, cc, functors.OPTIONS, path=str(path))
 
 
-def launches(source: Array, target: Array) -> Iterator[tuple[Extent, Extent, tuple[Any, ...]]]:
+def launches(source: Array, target: Array, parts_apart: int = 0) -> Iterator[tuple[Extent, Extent, tuple[Any, ...]]]:
     """The grid, the block and the arguments of the launches that copy an array to another of its shape.
+
+    The parts of an element are `parts_apart` bytes apart.
 
     The arrays are views of device memory: their elements are not read.
 
@@ -62,6 +66,6 @@ def launches(source: Array, target: Array) -> Iterator[tuple[Extent, Extent, tup
         turned = sum(bit * (abs(step[-2]) < abs(step[-1])) for bit, step in zip((1, 2), steps, strict=True))
         grid = (-(-columns // _TILE), min(-(-rows // _TILE), _MOST), min(outer * inner, _MOST))
         addresses = (np.uint64(one.ctypes.data) for one in views)
-        distances = (np.int64(step) for one in steps for step in one)
+        distances = (np.int64(step) for step in (*steps[0], *steps[1], parts_apart))
         extents = (np.int32(one) for one in (outer * inner, inner, rows, columns, turned))
         yield grid, _BLOCK, (*addresses, *distances, *extents)

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends.cuda import current, launches, quick
+from tilewright.backends import ranking
+from tilewright.backends.cuda import current, launches, products, quick
+from tilewright.kernels import catalogue
 from tilewright.problem.reference import same_bits
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
@@ -335,3 +337,41 @@ def test_boxes_of_a_single_row_or_column(shapes: tuple[Any, Any]) -> None:
             for _ in range(2):
                 found = tw.matmul(There(lay(a)), There(lay(b)), out, order="fast").copy_to_host()
                 assert np.array_equal(found, expected), "but for the sign of a zero"
+
+
+def random_bits(shape: tuple[int, ...], kind: str, seed: int) -> Array:
+    """Integers of all bits, floats with all bits of a significand."""
+    random = np.random.default_rng(seed)
+    if kind[0] == "f":
+        return random.standard_normal(shape).astype(kind)
+    return random.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("hopper_digits", "int32"), ("hopper_tf32x3", "float32"),
+    pytest.param("hopper_digits", "uint32", marks=pytest.mark.volume),
+    pytest.param("hopper_digits16", "int16", marks=pytest.mark.volume),
+])  # fmt: skip
+def test_operands_are_split_on_the_gpu(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one launch each, in any layout: with the bits of operands that the host split."""
+    record = catalogue.find(name)
+    one = ranking.Candidate(record, "int32" if kind == "uint32" else kind)
+    chosen = ranking.Choice((one,), (ranking.Ranked(name, 1e-6, "memory", 1.0, "estimated"),))
+    monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
+    products.forget()
+    asked: Any = {"order": "tf32x3" if kind == "float32" else "canonical"}
+    cases = [(((33, 40), (40, 35)), lay) for lay in LAYOUTS] + [
+        (shapes, "gaps") for shapes in (((2, 3, 4), (4, 5)), ((1, 1), (1, 1)), ((5, 129), (129, 1)), ((1, 9), (9, 2)))
+    ]
+    with tw.simulated_gpu("h100") as gpu:
+        for shapes, lay in cases:
+            a, b = (LAYOUTS[lay](random_bits(shape, kind, seed)) for seed, shape in enumerate(shapes))
+            before = gpu.launches
+            found = tw.matmul(There(a), There(b), cuda.to_device(np.zeros(np.matmul(a, b).shape, kind)), **asked)
+            assert gpu.launches == before + 2 + len(a.reshape(-1, *a.shape[-2:]))
+            c = np.asarray(found.copy_to_host())
+            assert same_bits(c, tw.matmul(a, b, device="simulated:h100", **asked)), (shapes, lay)
+            if kind != "float32":
+                assert same_bits(c, np.matmul(a, b)), (shapes, lay)
+    products.forget()
+    quick.forget()

@@ -167,7 +167,8 @@ def test_a_tuner_times_by_events_and_arrays_on_the_gpu_take_the_quickest(
 
 @pytest.mark.parametrize(("name", "kind"), [
     ("results_8", "float32"), ("tensor_core", "float16"), ("split_k", "float16"), ("transposed", "float16"),
-    ("hopper_tn", "bfloat16"), ("tensor_core_s8", "int8"),
+    ("hopper_tn", "bfloat16"), ("tensor_core_s8", "int8"), ("hopper_s8", "int8"), ("hopper_digits", "int32"),
+    ("hopper_tf32x3", "float32"),
 ])  # fmt: skip
 def test_products_of_operands_that_stay_on_a_gpu_are_right(vendors_names: Any, name: str, kind: str) -> None:
     record, (a, b) = catalogue.find(name), operands(70, 96, 128, kind)
