@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.backends.cuda.current import (
-    Current,
     device as current_gpu,
     is_replaced,
     kept_context,
@@ -201,7 +200,8 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
         staged = stage(args, copies)
         copies.send_structures()
         words = words_of(program, program.marshal(args, staged.address_of))
-        kernel = _loaded(program.ptx, program.entry, current_gpu())
+        number = current_gpu().number if is_replaced() else device.device_id
+        kernel = _loaded(program.ptx, program.entry, number, tuple(device.compute_capability))
         if extents["shmem_size"] > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, extents["shmem_size"])
         config = core.LaunchConfig(**extents)
@@ -225,13 +225,13 @@ def words_of(program: Program, values: Sequence[bytes]) -> list[Any]:
 
 
 @bounded(256)
-def _loaded(ptx: str, entry: str, gpu: Current) -> Any:
-    """The kernel, loaded on the current GPU, which is part of the key: cuda.core unloads nothing."""
+def _loaded(ptx: str, entry: str, number: int, cc: tuple[int, int]) -> Any:
+    """The kernel, loaded on the current GPU, whose number is part of the key only: cuda.core unloads nothing."""
     codes = require("cuda.core", _PURPOSE).ObjectCode
     if is_replaced():  # a simulated GPU runs PTX
         return codes.from_ptx(ptx.encode()).get_kernel(entry)
     try:
-        code = codes.from_cubin(assembler.cubin(ptx, entry, gpu.compute_capability))
+        code = codes.from_cubin(assembler.cubin(ptx, entry, cc))
     except MissingExtraError:
         code = codes.from_ptx(ptx.encode())
     return code.get_kernel(entry)
