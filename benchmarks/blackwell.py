@@ -1,8 +1,8 @@
-"""Predicted times of a product by tensor memory on a B200, beside a published ladder of such kernels, and cuBLAS.
+"""Predicted times of products by tensor memory on a B200, beside a published ladder of such kernels, and cuBLAS.
 
-The kernel is built like the ladder's rung of warps with roles: tiles of 128 x 128 x 64, a ring of seven stages that one
-thread fills by TMA, one thread that multiplies, and 128 threads that store. A small product of it is compared with
-NumPy's first.
+The first kernel is built like the ladder's rung of warps with roles: tiles of 128 x 128 x 64, a ring of seven stages
+that one thread fills by TMA, one thread that multiplies, and 128 threads that store. A small product of it is compared
+with NumPy's first. Then come those of the catalogue, with the share of the tensor cores' peak, also at a lower clock.
 
 Published: gau-nernst/learn-cuda, 02e_matmul_sm100/README.md: bfloat16, M = N = K = 4096, a B200, PyTorch 2.10.
 
@@ -19,9 +19,16 @@ import numpy as np
 import tilewright as tw
 import tilewright.simt
 from tilewright.gpu.tensor_maps import TensorMap
+from tilewright.prediction.products import Product, predict_product
 from tilewright.programs import Program
 
 TILE, DEPTH = 128, 64
+#: Kernels of the catalogue, with a dtype of each; and a clock under load, at which no source states the B200's.
+KERNELS = (
+    ("blackwell", "bfloat16"), ("blackwell_pairs", "bfloat16"), ("blackwell_fp8", "float8_e4m3fn"),
+    ("blackwell_s8", "int8"),
+)  # fmt: skip
+LOWER_MHZ = 1500
 #: TFLOPS by rung.
 PUBLISHED = {
     "swizzled by 128 bytes": 721.02, "pipelined": 914.42, "warps with roles": 1053.61, "pairs of blocks": 1169.65,
@@ -166,6 +173,19 @@ def predicted(size: int, stages: int) -> Any:
     return tw.predict(*launch, **options)
 
 
+def of_catalogue(size: int) -> list[dict[str, Any]]:
+    """Predictions of the catalogue's kernels: TFLOPS, and the share of the peak at the clock."""
+    gpu, found = tw.machine.gpu("b200"), []
+    for name, dtype in KERNELS:
+        for mhz in (gpu.boost_mhz, LOWER_MHZ):
+            record = tw.catalogue.find(name)
+            one = predict_product(record, Product(size, size, size, dtype), gpu, mhz, changes=False)
+            rate = 2 * size**3 / one.seconds / 1e12
+            peak = 2 * gpu.tensor_per_clock[record.tensor] * gpu.multiprocessors * mhz / 1e6
+            found.append({"kernel": name, "dtype": dtype, "mhz": mhz, "tflops": rate, "of_peak": rate / peak})
+    return found
+
+
 def main() -> None:
     parser = measuring.arguments(__doc__)
     parser.add_argument("--size", type=int, default=4096)
@@ -176,11 +196,17 @@ def main() -> None:
         one = predicted(options.size, stages)
         rate = 2 * options.size**3 / one.seconds / 1e12
         found.append({"stages": stages, "tflops": rate, "limiter": one.limiter})
+    catalogued = of_catalogue(options.size)
     if options.json:
-        measuring.report(options, found)
+        measuring.report(options, found + catalogued)
         return
     for row in found:
         print(f"{row['stages']} stages  {row['tflops']:8.0f} TFLOPS predicted, limited by {row['limiter']}")
+    for row in catalogued:
+        print(
+            f"{row['kernel']:16} {row['dtype']:14} {row['tflops']:6.0f} TFLOPS predicted at {row['mhz']:,} MHz, "
+            f"{row['of_peak']:.0%} of the peak"
+        )
     for name, rate in PUBLISHED.items():
         print(f"{rate:8.0f} TFLOPS published at 4096: {name}")
 
