@@ -84,8 +84,8 @@ def dlpack_device(value: Any) -> int | None:
 def _has(value: Any, name: str) -> bool:
     try:
         return getattr(value, name, None) is not None
-    except RuntimeError:  # torch's, of a tensor that requires a gradient
-        return True
+    except RuntimeError:  # torch's, of a tensor that requires a gradient, or of a sparse one on the CPU
+        return bool(getattr(value, "is_cuda", True))
 
 
 #: Every backend; the first is the default.

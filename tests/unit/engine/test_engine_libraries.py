@@ -170,6 +170,16 @@ def test_torch_tensors_share_their_memory() -> None:
     assert tw.matmul(a[0], a[0]).shape == ()
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "to_mkldnn"])
+def test_tensors_of_other_layouts_are_refused_by_name(layout: str) -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.eye(3)
+    for given, name in (((getattr(a, layout)(), a), "a"), ((a, getattr(a, layout)()), "b")):
+        with pytest.raises(ArgumentTypeError, match=f"`{name}` must be a tensor that NumPy can see"):
+            tw.matmul(*given)
+
+
 def test_torch_dtypes_name_dtypes() -> None:
     torch = pytest.importorskip("torch")
     a = torch.ones((2, 2), dtype=torch.int8)

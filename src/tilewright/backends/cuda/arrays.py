@@ -122,7 +122,7 @@ def view(name: str, value: Any, stream: int = 0) -> View:
         return _from_dlpack(name, value, stream)
     if interface is None:
         raise ArgumentTypeError(
-            f"`{name}` must be on the GPU like the other operand (got {_described(value)}); copy it there"
+            f"`{name}` must be on the GPU like the other arrays (got {_described(value)}); copy it there"
         )
     if interface.get("mask") is not None:
         raise ArgumentTypeError(f"`{name}` must be without a mask (got {type(value).__name__} with one); fill it first")

@@ -146,7 +146,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU like the other operand"),
+    (lambda x: {"b": x["b"].copy_to_host()}, ArgumentTypeError, "`b` must be on the GPU like the other arrays"),
     (lambda x: {"b": cuda.to_device(drawn(31, 9))}, ArgumentValueError, "`b.shape"),
     (lambda x: {"out": cuda.device_array((20, 8), "f4")}, ArgumentValueError, r"`out` must have the product's shape"),
     (lambda x: {"out": cuda.device_array((20, 9), "f8")}, ArgumentValueError, r"dtype float32 \(got .* float64\)"),
@@ -169,7 +169,7 @@ def test_tensor_cores_multiply_halves_within_their_bound(gpu: Any) -> None:
     (lambda x: {"a": cuda.to_device(drawn(20, 30, kind="complex64")), "out": None}, ArgumentTypeError,
      "`a` must be real on a GPU"),
     (lambda x: {"epilogue": lambda s, row: s + row, "epilogue_args": [np.ones(9, "f4")]}, ArgumentTypeError,
-     "^`epilogue_args` must be on the GPU like the other operand"),
+     "^`epilogue_args` must be on the GPU like the other arrays"),
 ], ids=lambda x: x.split("`")[1] if isinstance(x, str) and "`" in x else None)  # fmt: skip
 def test_arrays_that_are_refused(gpu: Any, change: Any, error: type, words: str) -> None:
     given = {"a": cuda.to_device(drawn(20, 30)), "b": cuda.to_device(drawn(30, 9))}
@@ -258,7 +258,7 @@ def test_arrays_with_only_dlpack(gpu: Any, device: int) -> None:
 
 @pytest.mark.parametrize(("change", "words"), [
     (lambda x: {"out": None}, "`out` must be given for arrays of"),
-    (lambda x: {"b": ByDlpack(x["b"].array, 1)}, "`b` must be on the GPU like the other operand"),
+    (lambda x: {"b": ByDlpack(x["b"].array, 1)}, "`b` must be on the GPU like the other arrays"),
     (lambda x: {"b": Unshared()}, r"`b` must be an array that DLPack can share \(got Unshared: not today\)"),
     (lambda x: {"b": Foreign(x["b"].array, stream=5)}, r"on the stream that is current \(got streams \[0, 5\]\)"),
 ], ids=["no out", "the host's", "refused", "another stream"])  # fmt: skip
