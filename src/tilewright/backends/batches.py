@@ -11,6 +11,8 @@ import numpy.typing as npt
 from tilewright.programs.host_arrays import strided
 
 Array = npt.NDArray[Any]
+#: Most elements of a matrix of folded rows: kernels' indices have 32 bits.
+_MOST_ELEMENTS = 2**30
 #: An axis of a batch: its extent, and each array's distance of matrices in bytes.
 _Axis = tuple[int, tuple[int, ...]]
 
@@ -45,6 +47,51 @@ def split(arrays: Sequence[Array], most: int) -> Iterator[list[Array]]:
             yield from _parts([x if len(within) == 2 else x[np.newaxis] for x in chosen], most)
         else:
             yield chosen
+
+
+def folded(a: Array, b: Array, c: Array, more: Sequence[Array]) -> tuple[Array, Array, Array, list[Array]]:
+    """A product with fewer matrices: those of A below each other that are multiplied by one B are one.
+
+    A, B and an epilogue's operands `more` broadcast to C's batch; the arrays are not read.
+
+    >>> a, b, c = np.zeros((8, 5, 20, 30)), np.zeros((30, 40)), np.zeros((8, 5, 20, 40))
+    >>> [x.shape for x in folded(a, b, c, [])[:3]]
+    [(800, 30), (30, 40), (800, 40)]
+    """
+    if c.size == 0:
+        return a, b, c, list(more)
+    (m, n), batch = c.shape[-2:], c.shape[:-2]
+    a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    every = [a, c, *(np.broadcast_to(x, c.shape) for x in more)]
+    most = _MOST_ELEMENTS // max(n, a.shape[-1])
+    kept, rows, row = fold((*batch, m), b.strides[:-2], [x.strides[:-1] for x in every], most)
+    a, c, *rest = (
+        strided(x, (*batch[:kept], rows, x.shape[-1]), (*x.strides[:kept], x.strides[row], x.strides[-1]))
+        for x in every
+    )
+    return a, strided(b, (*batch[:kept], *b.shape[-2:]), (*b.strides[:kept], *b.strides[-2:])), c, rest
+
+
+def fold(shape: Sequence[int], of_b: Sequence[int], steps: Sequence[Sequence[int]], most: int) -> tuple[int, int, int]:
+    """How :func:`folded` makes one axis of rows: axes of the batch that stay, rows, and the axis with their distance.
+
+    `shape` is C's without columns. `of_b` are B's strides along the batch, and `steps` those of the others along
+    `shape`. There are `most` rows at most, or as many as in a matrix.
+
+    >>> fold((8, 5, 20), (0, 0), [(4000, 800, 40)], 10**9), fold((8, 5, 20), (64, 0), [(4000, 800, 40)], 10**9)
+    ((0, 800, 2), (1, 100, 2))
+    """
+    kept, rows, row = len(shape) - 1, shape[-1], len(shape) - 1
+    while kept:
+        at = kept - 1
+        if shape[at] != 1:
+            axis = at if rows == 1 else row
+            even = all(one[at] == rows * one[axis] for one in steps)
+            if of_b[at] != 0 or rows * shape[at] > most or not even:
+                break
+            row = axis
+        kept, rows = at, rows * shape[at]
+    return kept, rows, row
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[_Axis]:

@@ -23,6 +23,7 @@ from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Instruction, as_numpy, number
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
+from tilewright.programs.host_arrays import strided
 
 if TYPE_CHECKING:
     from tilewright.programs import Program
@@ -62,9 +63,18 @@ class LaunchedProducts:
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
         """Plan the launches: `parts` are blocks for a matrix, `threads` those of a block, `buffer_bytes` its arrays."""
-        m, n, k = (max(extent, 1) for extent in (*arrays.out[-2:], arrays.a[-1]))
-        matrices = max(math.prod(arrays.out[:-2]), 1)
-        found = self._chosen(kind, m, n, k, arrays.a_strides, arrays.b_strides, matrices)
+        # Views of nothing: only shapes and strides are read.
+        a, b, out, *more = (
+            strided(np.zeros(1, np.uint8), *given)
+            for given in (
+                (arrays.a, arrays.a_strides), (arrays.b, arrays.b_strides), (arrays.out, arrays.out_strides),
+                *((arrays.out, steps) for steps in arrays.more),
+            )
+        )  # fmt: skip
+        a, b, out, _ = batches.folded(a, b, out, more)
+        m, n, k = (max(extent, 1) for extent in (*out.shape[-2:], a.shape[-1]))
+        matrices = max(math.prod(out.shape[:-2]), 1)
+        found = self._chosen(kind, m, n, k, a.strides, b.strides, matrices)
         record, name, made = found.best.record, found.best.dtype, found.best.made
         rows, bound = ranking.rows_of(record, m), found.ranking[0].bound
         shape, size = record.launch_rule(rows, n, k), element(name).bytes
@@ -87,10 +97,11 @@ class LaunchedProducts:
         self, a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
     ) -> None:
         """Compute out = a b like the CPU's `multiply_into`; `threads` is ignored."""
-        (m, n), k, matrices = out.shape[-2:], a.shape[-1], math.prod(out.shape[:-2])
-        if out.size == 0 or k == 0:
+        if out.size == 0 or a.shape[-1] == 0:
             out[...] = _of_nothing(kind, out, more)
             return
+        a, b, out, more = batches.folded(a, b, out, more)
+        (m, n), k, matrices = out.shape[-2:], a.shape[-1], math.prod(out.shape[:-2])
         best = self._chosen(kind, m, n, k, a.strides, b.strides, matrices).best
         record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
         made = as_numpy(best.made)

@@ -72,6 +72,35 @@ def test_two_axes_of_any_distances_are_one_launch() -> None:
     assert list(batches.split([np.zeros((3, 0, 2, 2))], 99)) == []
 
 
+@pytest.mark.parametrize("most", [2**30, 100])
+def test_matrices_that_share_b_are_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_MOST_ELEMENTS", most)
+    a, b, c = drawn(6, 4, 3, 5), drawn(5, 7, seed=1), np.zeros((6, 4, 3, 7), "f4")
+    row, column, gapped = drawn(7), drawn(6, 4, 3, 1), np.zeros((6, 4, 6, 7), "f4")[:, :, ::2]
+    each = np.broadcast_to(drawn(6, 1, 5, 7), (6, 4, 5, 7))
+    turned, first = np.zeros((4, 6, 3, 7), "f4").swapaxes(0, 1), np.broadcast_to(each[:1, :1], each.shape)
+    for x, y, z, more, expected in (
+        (a, b, c, [], (72, 5)),
+        (a, b, c, [np.broadcast_to(row, c.shape), np.broadcast_to(column, c.shape)], (72, 5)),
+        (a, b, c, [np.broadcast_to(column[0], c.shape)], (6, 12, 5)),
+        (a, each, c, [], (6, 12, 5)),
+        (a, first, gapped, [], (72, 5)),
+        (a[:, ::2], b, c[:, ::2], [], (6, 2, 3, 5)),
+        (a[::-1], b, c, [], (6, 12, 5)),
+        (a[:, :1], b, c, [], (6, 4, 3, 5)),
+        (a[:, :, :1], b, c[:, :, :1], [], (24, 5)),
+        (a[:, :, 1:2], each, c[:, :, 1:2], [], (6, 4, 5)),
+        (a, b, turned, [], (6, 4, 3, 5)),
+        (a[:0], b, c[:0], [], (0, 4, 3, 5)),
+        (a[..., :0], b[:0], c, [], (72, 0)),
+    ):
+        left, right, out, rest = batches.folded(x, y, z, more)
+        assert left.shape == expected or most < 2**30
+        assert all(one.shape == out.shape for one in rest)
+        out[...] = left @ right + sum(rest)
+        assert np.array_equal(z, np.broadcast_to(x @ y + sum(more), z.shape))
+
+
 def launches(a: Array, b: Array, **asked: Any) -> tuple[list[tuple[int, int, int]], Array]:
     """The grids of a product of the host's arrays on a simulated GPU, and the product."""
     grids: list[tuple[int, int, int]] = []

@@ -147,10 +147,12 @@ def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.Mon
 
 def test_a_plan_says_kernel_tile_and_work() -> None:
     plan = tw.plan((3, 100, 200), (200, 300), "float32", device="simulated:a100")
-    assert (plan.path, plan.tile, plan.parts, plan.threads) == ("shared_memory_16", (16, 16), 7 * 19, 256)
+    assert (plan.path, plan.tile, plan.parts, plan.threads) == ("shared_memory_16", (16, 16), 19 * 19, 256), (
+        "the three are one, of 300 rows"
+    )
     assert (plan.kernel, plan.order) == (catalogue.find("shared_memory_16"), "canonical")
     assert plan.flops == 2 * 3 * 100 * 300 * 200
-    assert plan.buffer_bytes == 4 * (100 * 200 + 200 * 300 + 100 * 300)
+    assert plan.buffer_bytes == 4 * (300 * 200 + 200 * 300 + 300 * 300)
     assert "shared_memory_16: CUDA C++: shared memory" in str(plan)
     a, b = drawn((3, 100, 200), "float32"), drawn((200, 300), "float32", 1)
     assert same(plan(a, b), tw.matmul(a, b))

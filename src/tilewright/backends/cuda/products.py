@@ -60,6 +60,9 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
 
     Raises DeviceError: no kernel of the catalogue multiplies them.
     """
+    a, b, c, views = batches.folded(a, b, c, [one for one in more if isinstance(one, np.ndarray)])
+    rest_of = iter(views)
+    more = [next(rest_of) if isinstance(one, np.ndarray) else one for one in more]
     batch, (m, n), k = c.shape[:-2], c.shape[-2:], a.shape[-1]
     columns = ranking.by_columns(_plain_strides(a)), ranking.by_columns(_plain_strides(b))
     ready = _ready(kind, m, n, k, current.device(), columns, math.prod(batch))
