@@ -53,8 +53,9 @@ def differences(found: dict[str, Any]) -> list[str]:
     ]
     stages = found["stages"]
     shown += [
-        f"verify {item}: {one['wrong_elements']} wrong"
-        for item, one in stages.get("verify", {}).items()
+        f"{stage} {item}: {one['wrong_elements']} wrong"
+        for stage in ("verify", "batches")
+        for item, one in stages.get(stage, {}).items()
         if one.get("wrong_elements")
     ]
     for item, one in stages.get("bits", {}).items():

@@ -70,6 +70,19 @@ def verify(options: argparse.Namespace) -> Iterator[Item]:
                     yield key, lambda asked=(opened, record, dtype, shape): verifying.verified(*asked, predict=False)
 
 
+def batches(options: argparse.Namespace) -> Iterator[Item]:
+    """Four products in a launch of every kernel that takes them: bytes that differ from those alone, seconds."""
+    import verify as verifying
+
+    from tilewright.kernels import catalogue
+
+    opened = _opened()
+    for record in catalogue.records():
+        if "batch" in record.takes and not record.unfit(opened.cc) and record.name in (options.only or [record.name]):
+            dtype, shape = record.dtypes[-1], SHAPES[1]
+            yield f"{record.name} {dtype}", lambda asked=(opened, record, dtype, shape): verifying.batched(*asked)
+
+
 def race(options: argparse.Namespace) -> Iterator[Item]:
     """Times of rungs and of other libraries, at the size of the bars."""
     return _races(options, options.races or RACES[:1])
@@ -136,6 +149,7 @@ _SHOWN = 20
 #: In the order of their value.
 STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
     "verify": verify, "race": race, "counts": counts, "bits": bits, "sizes": sizes,
+    "batches": batches,
 }  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import pytest
 import verify
 
 from tilewright.backends import inventory
-from tilewright.kernels import catalogue
+from tilewright.kernels import catalogue, functors
+from tilewright.programs import Program
 
 #: Recordings of real GPUs.
 KEPT = sorted((Path(__file__).parent / "recordings" / "verified").glob("*.json"))
@@ -41,6 +42,28 @@ def test_a_wrong_kernel_is_reported() -> None:
     assert verify.defects({"kernels": [right]}) == []
     (shown,) = verify.defects({"kernels": [wrong]})
     assert shown == f"coalesced float32 [60, 18, 20]: {28 * 18} wrong"
+
+
+def test_products_of_a_launch_are_compared_with_those_alone() -> None:
+    opened: Any = inventory.opened("simulated:a100")
+    record, shape = catalogue.find("shared_memory_8"), (20, 18, 9)
+    assert verify.batched(opened, record, "float32", shape)["wrong_elements"] == 0
+    for name in ("inner_b", "outer_a"):  # kernels that go to a wrong matrix
+        assert verify.batched(opened, replace(record, compiler=wrong(name)), "float32", shape)["wrong_elements"] > 0
+
+
+def wrong(name: str) -> Any:
+    """The compiler of a kernel that takes another distance of matrices."""
+
+    def compiled(dtype: str, cc: tuple[int, int], batch: str = "") -> Program:
+        folder = Path(catalogue.__file__).parent
+        text = (folder / "finish.cuh").read_text().replace(f"of.{name}", "1") + (
+            (folder / "shared_memory.cu").read_text().replace('#include "finish.cuh"', "")
+        )
+        types = ", ".join(functors.arguments(None, batch))
+        return Program.from_cuda(text, f"shared_memory<8, float{', ' * bool(types)}{types}>", cc)
+
+    return compiled
 
 
 @pytest.mark.parametrize("file", KEPT or [None], ids=lambda file: file.stem if file else "none")

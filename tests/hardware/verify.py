@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 
 SHAPES = ("1,1,1", "31,33,32", "100,37,61", "256,256,256")
@@ -43,6 +44,29 @@ def verified(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int], 
         found["registers_per_thread"] = program.resources(opened.cc).registers_per_thread
         if predict:
             found["predicted_seconds"] = predicted(record, dtype, shape, opened.gpu)
+    except TilewrightError as error:
+        found["error"] = str(error).splitlines()[0]
+    return found
+
+
+def batched(opened: Any, record: Any, dtype: str, shape: tuple[int, int, int]) -> dict[str, Any]:
+    """The entry of a kernel for four products in one launch, of which two share a B: their bits are those alone."""
+    from tilewright.errors import TilewrightError
+    from tilewright.ladder import operands
+
+    m, n, k = shape
+    found: dict[str, Any] = {"name": record.name, "dtype": dtype, "shape": [2, 2, *shape]}
+    try:
+        a, b = operands(m, n, k, dtype)
+        several = np.stack([np.stack([a, a[::-1]]), np.stack([np.roll(a, 1, axis=0), a])])
+        shared = np.broadcast_to(np.stack([b, b[:, ::-1]])[:, None], (2, 2, k, n))
+        blank = record.blank(m, n, dtype)
+        alone, c = np.full((2, 2, m, n), 77, blank.dtype), np.full((2, 2, m, n), 77, blank.dtype)
+        for at in np.ndindex(2, 2):
+            opened.run(record, record.program(dtype, opened.cc), several[at].copy(), shared[at].copy(), alone[at])
+        run = opened.run(record, record.program(dtype, opened.cc, batch=True), several, shared, c)
+        found["wrong_elements"] = int((c.view(np.uint8) != alone.view(np.uint8)).sum())
+        found["seconds"] = None if opened.simulated else run.seconds
     except TilewrightError as error:
         found["error"] = str(error).splitlines()[0]
     return found
