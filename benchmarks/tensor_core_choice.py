@@ -1,8 +1,7 @@
 """Which kernel multiplies each dtype on each GPU: of tensor cores, or one that does without.
 
-A row a dtype of operands, result and order, a column a GPU (one for each compute capability); compiles nothing and
-needs no GPU. Where a GPU's tensor cores have the operands' format, but no kernel of tensor cores is chosen, the name is
-marked with `!`.
+A row a dtype of operands, result and order, with the kernels of a GPU of each compute capability; compiles nothing and
+needs no GPU. A name is marked with `!` if the kernel leaves tensor cores idle that have a higher rate than its units.
 
     python benchmarks/tensor_core_choice.py [--size 4096] [--json]
 """
@@ -22,12 +21,13 @@ from tilewright.errors import TilewrightError
 from tilewright.kernels import catalogue
 from tilewright.machine import Gpu
 from tilewright.problem.dtypes import DTYPES, Dtype, element
+from tilewright.problem.kind import Kind
 
-#: The formats of tensor cores in which a dtype can be multiplied, the widest first, and whether that is exact.
+#: The formats of tensor cores that hold a dtype's values, and how many of their products make one.
 FORMATS = {
-    "float8_e4m3fn": ("f8",), "float8_e5m2": ("f8",), "float16": ("f16",), "bfloat16": ("bf16",),
-    "float32": ("tf32", "bf16"), "float64": ("f64",),
-    **{x.name: ("s8",) for x in DTYPES if not x.is_float and x.bytes <= 4},
+    "float8_e4m3fn": {"f8": 1, "f16": 1}, "float8_e5m2": {"f8": 1, "f16": 1}, "float16": {"f16": 1},
+    "bfloat16": {"bf16": 1}, "float32": {"tf32": 3}, "float64": {"f64": 1},
+    **{x.name: {"s8": {1: 1, 2: 4, 4: 10}[x.bytes]} for x in DTYPES if not x.is_float and x.bytes <= 4},
 }  # fmt: skip
 
 
@@ -63,26 +63,37 @@ def row(a: Dtype, b: Dtype, out: Dtype, order: Order, size: int) -> dict[str, An
 
 
 def kernel(a: Dtype, b: Dtype, out: Dtype, order: Order, size: int, gpu: Gpu) -> str:
-    """The name of the chosen kernel, with `!` if the tensor cores are idle although they have a format."""
+    """The name of the chosen kernel, with `!` if it leaves faster tensor cores idle."""
     kind = types(a.numpy, b.numpy, out.numpy, order=order, casting="unsafe").kind
     try:
         name = chosen(kind, size, size, size, gpu, gpu.compute_capability).best.record.name
     except TilewrightError as error:
         return f"! {error}"
-    inexact = a.is_float and a.bytes < 8 and order == "canonical"
-    able = any(one in gpu.tensor_per_clock for one in FORMATS.get(kind.a, ())) and not inexact
-    return f"{name} !" if able and not catalogue.find(name).tensor else name
+    return f"{name} !" if able(kind, gpu) and not catalogue.find(name).tensor else name
+
+
+def able(kind: Kind, gpu: Gpu) -> bool:
+    """Whether tensor cores could make a product at a higher rate than other units; an estimate may still differ."""
+    of, sums = element(kind.a), element(kind.accumulator)
+    if (of.is_float and of.bytes < 8 and kind.order == "canonical") or (not of.is_float and sums.bytes > 4):
+        return False
+    others = {"float32": gpu.fp32_per_clock, "float64": gpu.fp64_per_clock}.get(sums.name, gpu.int32_per_clock)
+    rates = (gpu.tensor_per_clock.get(name, 0) / passes for name, passes in FORMATS.get(kind.a, {}).items())
+    return any(rate > others for rate in rates)
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """A row a product, a column a GPU."""
-    cells = [
-        (f"{one['a']} x {one['b']}" if one["a"] != one["b"] else one["a"], one["c"], one["order"],
-         *one["kernels"].values())
-        for one in rows
-    ]  # fmt: skip
-    columns = ("operands", "result", "order", *(gpu.key for gpu in gpus()))
-    return measuring.table("Kernels of large products", columns, cells, "!: tensor cores have the format, but idle")
+    """A row a product, with the GPUs of each kernel."""
+    cells = []
+    for one in rows:
+        found: dict[str, list[str]] = {}
+        for gpu, name in one["kernels"].items():
+            found.setdefault(name, []).append(gpu)
+        operands = one["a"] if one["a"] == one["b"] else f"{one['a']} {one['b']}"
+        text = "; ".join(f"{name}: {' '.join(keys)}" for name, keys in found.items())
+        cells.append((operands, one["c"], one["order"], text))
+    columns = ("operands", "result", "order", "kernels")
+    return measuring.table("Kernels of large products", columns, cells, "!: tensor cores have a higher rate, but idle")
 
 
 if __name__ == "__main__":
