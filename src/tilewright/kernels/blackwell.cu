@@ -1,5 +1,5 @@
-// Blackwell: C = A B by products in tensor memory (tcgen05), of halves and 8-bit floats, summed in float32, and of
-// bytes, summed in int32. One thread copies, one thread multiplies, and other warps store. For compute capability 10.0
+// Blackwell: C = A B by products in tensor memory (tcgen05), of floats, summed in float32, and of bytes,
+// summed in int32. One thread copies, one thread multiplies, and other warps store. For compute capability 10.0
 // only (sm_100a).
 //
 // The copying thread fills a ring of STAGES tiles by TMA, swizzled by 128 bytes. Each stage has an mbarrier for "full",
@@ -8,7 +8,7 @@
 // Blocks are persistent: each takes every gridDim.x-th tile, in groups of rows, which share data in L2.
 //
 // A and B may be row-major or column-major: the instruction descriptor says whether neighbours in memory are along k,
-// or along m or n.
+// or along m or n. Those of float32 must be along k.
 //
 // A warp reads 32 rows of sums, a lane each. It turns them in shared memory, so that a store writes parts of rows, and
 // an epilogue reads its operands alike.
@@ -124,8 +124,8 @@ __device__ inline void after_wait() {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// Kinds of products: of halves, of 8-bit floats and of bytes.
-enum { HALVES, FLOATS, BYTES };
+// Kinds of products: of halves, of 8-bit floats, of bytes, and of floats whose low 13 bits are cut off.
+enum { HALVES, FLOATS, BYTES, CUT };
 
 // What is known of an element type: the kind of its products, its number in the instruction descriptor, and the types
 // of sums and of C; 8-bit floats are too narrow for sums.
@@ -145,6 +145,8 @@ template <>
 struct Of<__nv_fp8_e4m3> : Known<FLOATS, 0, float, float> {};
 template <>
 struct Of<__nv_fp8_e5m2> : Known<FLOATS, 1, float, float> {};
+template <>
+struct Of<float> : Known<CUT, 2, float, float> {};
 template <>
 struct Of<signed char> : Known<BYTES, 1, int, signed char> {};
 template <>
@@ -193,6 +195,8 @@ struct Tensor;
                 MULTIPLY(blocks, "f16");                                                                              \
             } else if constexpr (KIND == FLOATS) {                                                                    \
                 MULTIPLY(blocks, "f8f6f4");                                                                           \
+            } else if constexpr (KIND == CUT) {                                                                       \
+                MULTIPLY(blocks, "tf32");                                                                             \
             } else {                                                                                                  \
                 MULTIPLY(blocks, "i8");                                                                               \
             }                                                                                                         \
@@ -366,6 +370,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
                                                int ldc, const Finish &of_all) {
     constexpr int BK = LINE / (int)sizeof(T), OF_B = BN / BLOCKS;
     constexpr bool ACROSS_A = COLUMNS_A, ACROSS_B = !COLUMNS_B;
+    static_assert(sizeof(T) < 4 || !(ACROSS_A || ACROSS_B), "words of a line must be steps of k");
     typedef Tensor<BLOCKS> Memory;
     extern __shared__ __align__(1024) unsigned char shared[];
     const Shared<OF_B, STAGES> at((unsigned)__cvta_generic_to_shared(shared));

@@ -69,14 +69,14 @@ def blackwell(
     """
     rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, element(dtypes[0]).bytes
     file, turned = "blackwell" if blocks == 1 else "blackwell_pairs", ", ".join(str(one).lower() for one in columns)
-    bound = IN_ONE if element(dtypes[0]).is_float else None
+    bound = Bound(1, 2**14 + 32) if tensor == "tf32" else IN_ONE if element(dtypes[0]).is_float else None
     order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_BLACKWELL, family=True,
         limits=stated(bound), notes=notes, tile=(rows, width),
         block=(320, 1), operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
         cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue", "batch"),
-        alike="" if bound is None else "blackwell" if size == 2 else "blackwell_fp8",
+        alike="" if bound is None else "blackwell" if size == 2 else f"blackwell_{tensor}",
         # tiles, parts of sums that are turned, mbarriers, and the address of columns
         shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,
         compiler=functools.partial(cuda, f"{file}.cu", f"{file}<TYPE, {width}, {stages}, {turned}>", family=True),

@@ -369,6 +369,11 @@ _RECORDS = (
         )
         for end, by in (("", ""), ("_nt", ", B by columns"))
     ),
+    _blackwell(
+        "blackwell_tf32", "tensor cores by tensor memory, pairs of blocks, float32 cut to tf32",
+        "the low 13 bits of operands are cut off; B by columns, since words must be along k", ("float32",), "tf32",
+        columns=(False, True),
+    ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",
         ("float32",), Bound(1, 2**13 + 32), "operands are rounded to 11 bits: half of what a float32 has is gone",

@@ -143,6 +143,7 @@ def test_it_is_chosen_on_its_family_alone() -> None:
         ("bfloat16", "blackwell_pairs", 1.7e15),
         pytest.param("float8_e4m3fn", "blackwell_fp8", 3e15, marks=pytest.mark.volume),
         pytest.param("int8", "blackwell_s8", 3e15, marks=pytest.mark.volume),
+        pytest.param("float32", "blackwell_tf32", 0.9e15, marks=pytest.mark.volume),
     ],
 )
 def test_the_estimate_is_near_the_predicted_time(dtype: str, name: str, rate: float) -> None:

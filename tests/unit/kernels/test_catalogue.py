@@ -74,7 +74,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "hopper_multicast", "hopper_stores", "hopper_tn", "hopper_nt", "hopper_tt", "hopper_fp8",
             "hopper_s8", "hopper_tf32x3", "hopper_digits", "hopper_digits16",
             "blackwell", "blackwell_pairs", "blackwell_tn", "blackwell_nt", "blackwell_tt",
-            "blackwell_fp8", "blackwell_fp8_nt", "blackwell_s8", "blackwell_s8_nt",
+            "blackwell_fp8", "blackwell_fp8_nt", "blackwell_s8", "blackwell_s8_nt", "blackwell_tf32",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
             "tensor_core_words", "tensor_core_shorts", "turing", "turing_s8", "tensor_core_fp8", "tensor_core_bits",
         ],
