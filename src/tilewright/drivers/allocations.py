@@ -210,7 +210,7 @@ def copy_in(gpu: SimulatedGpu, stream: Any, target: Any, source: Any, size: int,
     """Copy bytes in a stream; the host waits if the target is its own memory and not pinned."""
     gpu.require_context()
     if _is_captured(gpu, stream):
-        gpu.capturing.steps.append(lambda: copy_in(gpu, stream, target, source, size, kind))
+        gpu.capturing.add(int(stream), lambda: copy_in(gpu, stream, target, source, size, kind))
     elif gpu.host.submit(gpu, int(stream), lambda _: copied(gpu, target, source, size, kind), "copy"):
         copy_queued(gpu, int(stream), int(target), int(source), size, kind)
 
@@ -231,7 +231,7 @@ def set_in(gpu: SimulatedGpu, stream: Any, target: int, word: bytes, count: int)
     """Set words on the device, in a stream."""
     gpu.require_context()
     if _is_captured(gpu, stream):
-        gpu.capturing.steps.append(lambda: set_in(gpu, stream, target, word, count))
+        gpu.capturing.add(int(stream), lambda: set_in(gpu, stream, target, word, count))
     elif gpu.host.submit(gpu, int(stream), lambda _: filled(gpu, target, word, count), "set"):
         _queued(gpu, stream, "setting of bytes", None, (target, len(word) * count))
 
@@ -291,7 +291,7 @@ def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
 
 def _is_captured(gpu: SimulatedGpu, stream: Any) -> bool:
     """Whether a graph gets a stream's work."""
-    return gpu.capturing is not None and gpu.capturing.stream == int(stream)
+    return gpu.capturing is not None and int(stream) in gpu.capturing.streams
 
 
 def _ends(gpu: SimulatedGpu, target: int, size: int, source: int, source_size: int, kind: int) -> bool:

@@ -173,6 +173,7 @@ class SimulatedGpu:
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, if it was set
         self.capturing: Any = None  # the `Capture` of the graph that gets a stream's work
         self.graphs: dict[int, Capture] = {}
+        self.user_objects: dict[int, Any] = {}  # what graphs keep for a program
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0

@@ -177,15 +177,15 @@ class Launcher:
         Raises DriverError: it is in another stream.
         """
         capture = self.gpu.capturing
-        if stream != capture.stream:
-            rule = "while a graph is captured, launches must be in its stream; use that one, or launch before or after"
+        if stream not in capture.streams:
+            rule = "while a graph is captured, launches must be in its streams; use those, or launch before or after"
             raise DriverError(_CAPTURED, f"{_CAPTURED}: {rule}")
 
         def again() -> None:
             self._noted.facts = noted
             self.launch(*given)
 
-        capture.steps.append(again)
+        capture.add(stream, again)
 
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; mapped host memory is synchronised before and after."""

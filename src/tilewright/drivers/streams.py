@@ -48,7 +48,7 @@ def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
 def cuStreamSynchronize(gpu: SimulatedGpu, stream: Any) -> None:
     """Wait for a stream's work."""
     found = gpu.stream(stream)
-    if gpu.capturing is not None and gpu.capturing.stream == int(stream):
+    if gpu.capturing is not None and int(stream) in gpu.capturing.streams:
         raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "a stream that is captured does no work")
     gpu.wait(found)
     gpu.outstanding.synchronised(int(stream))
@@ -65,7 +65,10 @@ def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) ->
     """Make a stream wait for an event."""
     gpu.stream(stream)
     gpu.event(event)
-    gpu.outstanding.waits(int(stream), int(event))
+    if gpu.capturing is not None and int(event) in gpu.capturing.events:
+        gpu.capturing.waits(int(stream), int(event))
+    else:
+        gpu.outstanding.waits(int(stream), int(event))
 
 
 def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any, flags: int) -> None:
@@ -92,7 +95,11 @@ def cuEventDestroy(gpu: SimulatedGpu, event: Any) -> None:
 def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
     """Record the time in a stream."""
     gpu.stream(stream)
-    gpu.event(event).recorded = time.perf_counter()
+    found = gpu.event(event)
+    if gpu.capturing is not None and int(stream) in gpu.capturing.streams:
+        gpu.capturing.recorded(int(event), int(stream))
+        return
+    found.recorded = time.perf_counter()
     gpu.outstanding.recorded(int(event), int(stream))
 
 

@@ -196,11 +196,24 @@ PROTOTYPES: tuple[str, ...] = (
     "cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)",
     "cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)",
     "cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)",
+    "cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, unsigned long long *id_out, "
+    "CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out)",
+    "cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, unsigned long long *id_out, "
+    "CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, "
+    "size_t *numDependencies_out)",
+    "cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)",
     "cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)",
+    "cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, void *instantiateParams)",
     "cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)",
     "cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)",
     "cuGraphDestroy(CUgraph hGraph)",
     "cuGraphExecDestroy(CUgraphExec hGraphExec)",
+    "cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, "
+    "unsigned int flags)",
+    "cuUserObjectRetain(CUuserObject object, unsigned int count)",
+    "cuUserObjectRelease(CUuserObject object, unsigned int count)",
+    "cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)",
+    "cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)",
     "cuEventCreate(CUevent *phEvent, unsigned int Flags)",
     "cuEventDestroy_v2(CUevent hEvent)",
     "cuEventRecord(CUevent hEvent, CUstream hStream)",
@@ -215,5 +228,6 @@ SINCE: Mapping[str, int] = MappingProxyType(
     {
         "cuGetProcAddress_v2": 12000, "cuCtxCreate_v3": 11040, "cuCtxCreate_v4": 12050, "cuCtxGetDevice_v2": 13000,
         "cuMemPrefetchAsync_v2": 12020, "cuMemAdvise_v2": 12020,
+        "cuStreamGetCaptureInfo_v3": 12030,
     }
 )  # fmt: skip

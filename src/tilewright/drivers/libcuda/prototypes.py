@@ -25,10 +25,10 @@ _TYPES: Mapping[str, Any] = MappingProxyType(
     }
 )  # fmt: skip
 _HANDLES = frozenset(
-    "CUdeviceptr CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUmemoryPool CUlinkState CUhostFn "
-    "CUstreamCallback CUgraph CUgraphExec CUarray CUtexObject CUsurfObject CUoccupancyB2DSize cudaStream_t cudaEvent_t "
-    "cudaMemPool_t cudaHostFn_t cudaStreamCallback_t cudaFunction_t cudaGraph_t cudaGraphExec_t cudaArray_t "
-    "cudaLibrary_t cudaKernel_t cudaTextureObject_t cudaSurfaceObject_t".split()
+    "CUdeviceptr CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUmemoryPool CUlinkState "
+    "CUhostFn CUstreamCallback CUgraph CUgraphExec CUuserObject CUarray CUtexObject CUsurfObject CUoccupancyB2DSize "
+    "cudaStream_t cudaEvent_t cudaMemPool_t cudaHostFn_t cudaStreamCallback_t cudaFunction_t cudaGraph_t "
+    "cudaGraphExec_t cudaArray_t cudaLibrary_t cudaKernel_t cudaTextureObject_t cudaSurfaceObject_t".split()
 )
 
 
