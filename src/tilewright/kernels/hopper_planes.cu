@@ -28,10 +28,10 @@ struct Rests : OnePlane {
     enum { TOGETHER = PLANES };
 };
 
-// T is the type of a plane's elements. `m` and `n` are rows of a plane of A, and of B's transpose; `ldc` is the leading
-// dimension of C, in elements.
-template <typename T, typename Planes, int CONSUMERS, int BN, int STAGES, typename C, typename Finish = Rounded<C>,
-          typename... Operands>
+// T is the type of a plane's elements, Whole that of an operand's. `m` and `n` are rows of a plane of A, and of B's
+// transpose; `ldc` is the leading dimension of C, in elements.
+template <typename T, typename Planes, int CONSUMERS, int BN, int STAGES, typename Whole, typename C = Whole,
+          typename Finish = Rounded<C>, typename... Operands>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1)
     hopper_planes(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, C *c, int m, int n, int k,
                   int ldc, Operands... of) {
