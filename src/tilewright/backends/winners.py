@@ -157,7 +157,7 @@ def _warn_of(error: private.ExposedError) -> None:
 def keep(asked: Key, found: Timed) -> None:
     """Add a kernel's time to those of a key, or replace it.
 
-    Raises DeviceError: the settings disable the cache; OSError: the file cannot be written; the old one stays.
+    Raises DeviceError: as :func:`room`; OSError: the file cannot be written; the old one stays.
     """
     folder = room()
     path = _path(folder, asked)
@@ -171,7 +171,7 @@ def keep(asked: Key, found: Timed) -> None:
 def room() -> Path:
     """The folder that times are kept in.
 
-    Raises DeviceError: the settings disable the cache; OSError: the folder cannot be made, or others can write it.
+    Raises DeviceError: the settings disable the cache, the folder cannot be made, or others can write it.
     """
     settings = Settings.from_environ()
     if settings.cache_dir is None or not settings.cache_bytes:
@@ -181,7 +181,13 @@ def room() -> Path:
             f"TILEWRIGHT_CACHE_DIR or "
             "TILEWRIGHT_CACHE_BYTES"
         )
-    return private.folder(settings.cache_dir, private.WINNERS)
+    try:
+        return private.folder(settings.cache_dir, private.WINNERS)
+    except OSError as error:
+        raise DeviceError(
+            f"a tuner's times must be kept on disk, but the cache {settings.cache_dir} cannot be used "
+            f"({error.strerror or error}); set TILEWRIGHT_CACHE_DIR to a folder that only you can write"
+        ) from error
 
 
 @contextlib.contextmanager

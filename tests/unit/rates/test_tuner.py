@@ -6,6 +6,7 @@ import errno
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,13 @@ def test_a_simulated_gpu_in_place_of_the_driver_has_predicted_times() -> None:
         tuner.tune("cuda", SHAPE, SINGLE, measure=Clock(), race=forbidden)
         assert path_of("cuda", *SHAPE).path == plan().path == plan().ranking[0].name
         assert plan().ranking[0].source == "tuned"
+
+
+def test_a_cache_that_cannot_be_used_is_a_tuner_s_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(DeviceError, match=r"the cache .*file cannot be used \(.*\); set TILEWRIGHT_CACHE_DIR"):
+        tw.tune((64, 64), (64, 64), device=DEVICE)
 
 
 def test_a_full_disk_ends_no_race(opencl_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
