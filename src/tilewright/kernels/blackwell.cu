@@ -19,62 +19,13 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include "boxes.cuh"
 #include "finish.cuh"
 
-// The tensor map that the launch makes of a matrix: 128 bytes that only copies of boxes read.
-struct alignas(64) TensorMap {
-    unsigned long long words[16];
-};
-
-constexpr int LINE = 128;       // bytes, the swizzle's width
-constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
-constexpr int GROUP = 16;       // rows of tiles in a group
 constexpr int ROWS = 128;       // of a block's tile: the lanes of tensor memory
 constexpr int STORERS = 8;      // warps that store: two for each 32 rows
 constexpr int PART = 32;        // columns that a warp stores at a time
 constexpr int TURNED = 32 * PART * 4;  // bytes of them, while they are turned
-
-__device__ inline void init(unsigned barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ inline void expect(unsigned barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-__device__ inline void arrive(unsigned barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-// Waits until the phase with this parity is complete; before the first phase, the previous one is.
-__device__ inline void wait(unsigned barrier, int parity) {
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again;\n"
-                 "}" ::"r"(barrier), "r"(parity)
-                 : "memory");
-}
-
-// Starts to copy the box of a tensor whose first element is [y, x]; the mbarrier counts its bytes.
-__device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-                 "[%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier)
-                 : "memory");
-}
-
-// The matrices of a batch, whose tensor map has two axes before rows, and the place of one of them.
-struct Matrices {
-    const TensorMap &map;
-    int outer, inner;
-};
-
-__device__ inline void copy_box(unsigned to, const Matrices &from, int y, int x, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
-                 "%5}], [%6];" ::"r"(to), "l"(&from.map), "r"(x), "r"(y), "r"(from.inner), "r"(from.outer), "r"(barrier)
-                 : "memory");
-}
 
 // A or B of one product of a batch, or the only one.
 template <bool IS_A, typename Finish>
@@ -88,21 +39,11 @@ __device__ __forceinline__ Matrices operand_of(const TensorMap &map, const InBat
     return {map, y * (int)(IS_A ? of.outer_a : of.outer_b), x * (int)(IS_A ? of.inner_a : of.inner_b)};
 }
 
-// Arrives at the mbarrier at this place in the cluster's first block.
-__device__ inline void arrive_at_first(unsigned barrier) {
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, 0;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-                 "}" ::"r"(barrier)
-                 : "memory");
-}
-
 // All threads of the block, or of a pair of blocks.
 template <int BLOCKS>
 __device__ inline void synchronise() {
     if constexpr (BLOCKS > 1) {
-        asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+        synchronise_cluster();
     } else {
         __syncthreads();
     }
@@ -247,11 +188,6 @@ __device__ inline void turn(unsigned (&sums)[PART], unsigned *turned, int lane) 
     }
     __syncwarp();
 }
-
-template <typename T>
-struct alignas(2 * sizeof(T)) Pair {
-    T first, second;
-};
 
 // Writes an element if its place is `inside` C; predicated, to avoid branches.
 #define STORE_INSIDE(width, letter, bits)                                                                          \
@@ -444,7 +380,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
         for (int tile = first_tile; tile < tiles.count(); tile += apart) {
             for (int step = 0; step < steps; ++step, stage.next()) {
                 wait(at.full + 8 * stage.at, stage.parity);
-                arrive_at_first(at.full + 8 * stage.at);
+                arrive_at(0, at.full + 8 * stage.at);
             }
         }
     } else if (warp < STORERS) {
@@ -472,7 +408,7 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             __syncwarp();
             if (lane == 0) {
                 if constexpr (BLOCKS > 1) {
-                    arrive_at_first(at.stored + 8 * half.at);
+                    arrive_at(0, at.stored + 8 * half.at);
                 } else {
                     arrive(at.stored + 8 * half.at);
                 }

@@ -22,16 +22,8 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include "boxes.cuh"
 #include "finish.cuh"
-
-// The tensor map that the launch makes of a matrix: 128 bytes that only copies of boxes read.
-struct alignas(64) TensorMap {
-    unsigned long long words[16];
-};
-
-constexpr int LINE = 128;       // bytes, the swizzle's width
-constexpr int BOX = 64 * LINE;  // bytes of a box of 64 lines
-constexpr int GROUP = 16;       // rows of tiles in a group
 
 // The types of sums and of C, and whether the sums of a tile begin at 0: 8-bit floats are too narrow for sums.
 template <typename T, typename SUM = float, typename RESULT = T, bool PARTS = false>
@@ -61,55 +53,6 @@ struct OnePlane {
     __device__ static void carry(Sums &) {}
 };
 
-__device__ inline void init(unsigned barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ inline void expect(unsigned barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-__device__ inline void arrive(unsigned barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-// Waits until the phase with this parity is complete.
-__device__ inline void wait(unsigned barrier, int parity) {
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again;\n"
-                 "}" ::"r"(barrier), "r"(parity)
-                 : "memory");
-}
-
-// Starts to copy the box of a tensor whose first element is [y, x]; the mbarrier counts its bytes.
-__device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-                 "[%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier)
-                 : "memory");
-}
-
-// The same, to the same place in each block of the cluster that a mask names; the mbarrier of each counts the bytes.
-__device__ inline void copy_box_to(int blocks, unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-                 "[%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier), "h"((short)blocks)
-                 : "memory");
-}
-
-// The matrices of a batch, whose tensor map has two axes before rows, and the place of one of them.
-struct Matrices {
-    const TensorMap &map;
-    int outer, inner;
-};
-
-__device__ inline void copy_box(unsigned to, const Matrices &from, int y, int x, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
-                 "%5}], [%6];" ::"r"(to), "l"(&from.map), "r"(x), "r"(y), "r"(from.inner), "r"(from.outer), "r"(barrier)
-                 : "memory");
-}
-
 // An operand as copies of boxes take it.
 template <typename Finish>
 __device__ __forceinline__ const TensorMap &matrices(const TensorMap &map, const Finish &) {
@@ -119,20 +62,6 @@ __device__ __forceinline__ const TensorMap &matrices(const TensorMap &map, const
 template <typename Finish>
 __device__ __forceinline__ Matrices matrices(const TensorMap &map, const InBatch<Finish> &) {
     return {map, 0, 0};
-}
-
-// Arrives at the mbarrier at this place in another block of the cluster.
-__device__ inline void arrive_at(int block, unsigned barrier) {
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-                 "}" ::"r"(barrier), "r"(block)
-                 : "memory");
-}
-
-__device__ inline void synchronise_cluster() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // The descriptor of a matrix in shared memory, swizzled by 128 bytes; `leading` and `stride` as in wgmma's descriptors.
@@ -191,11 +120,6 @@ KEEP(int, "r")
 template <bool IT>
 struct Says {
     enum { VALUE = IT };
-};
-
-template <typename T>
-struct alignas(2 * sizeof(T)) Pair {
-    T first, second;
 };
 
 // Writes an element of a row if `left`, the elements before the row's end, allows it; predicated, to avoid branches.

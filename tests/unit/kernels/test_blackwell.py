@@ -92,13 +92,13 @@ BROKEN = {
             __syncwarp();
             if (lane == 0) {
                 if constexpr (BLOCKS > 1) {
-                    arrive_at_first(at.stored + 8 * half.at);
+                    arrive_at(0, at.stored + 8 * half.at);
                 } else {
                     arrive(""",
         """            __syncwarp();
             if (lane == 0) {
                 if constexpr (BLOCKS > 1) {
-                    arrive_at_first(at.stored + 8 * half.at);
+                    arrive_at(0, at.stored + 8 * half.at);
                 } else {
                     arrive_relaxed(""", "TW420", False,
     ),
@@ -108,7 +108,7 @@ __device__ inline void arrive_relaxed(unsigned barrier) {
     asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Waits until"""
+// One lane"""
 
 
 @pytest.mark.parametrize(("what", "blocks"), [
@@ -118,7 +118,7 @@ def test_what_is_broken_is_found(what: str, blocks: int) -> None:
     (m, n, k), (line, other, code, _) = (300, 130, 40), BROKEN[what]
     assert line in TEXT, "the kernel has the line"
     a, b = operands(m, n, k, "bfloat16")
-    text = (TEXT.replace(line, other, 1) if line else TEXT).replace("// Waits until", RELAXED, 1)
+    text = (TEXT.replace(line, other, 1) if line else TEXT).replace("// One lane", RELAXED, 1)
     name = "blackwell<__nv_bfloat16, 64" if blocks == 1 else "blackwell_pairs<__nv_bfloat16, 128"
     given = catalogue.find("blackwell").arguments(a, b, np.zeros((m, n), a.dtype))
     made, shared = program(f"{name}, 2, false, false>", text), shared_bytes(2, 64)

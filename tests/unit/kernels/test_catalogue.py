@@ -148,6 +148,7 @@ def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) 
         "tiles.cuh",
         "floats.cuh",
         "finish.cuh",
+        "boxes.cuh",
         "tensor_core.cu",
         "hopper.cu",
         "blackwell.cu",
