@@ -149,6 +149,30 @@ def test_compiled_functions_take_the_tensors_of_a_simulated_gpu() -> None:
     assert len(compiled) == 1
 
 
+def test_heads_are_multiplied_in_one_launch_and_so_are_their_gradients(gpu: Any) -> None:
+    """Each is a launch for the batch, and one for each operand whose rows have gaps."""
+    a, b = drawn(2, 9, 3, 8).transpose(1, 2), drawn(8, 5).expand(2, 3, 8, 5)
+    x, y = a.cuda().requires_grad_(), b.cuda().requires_grad_()
+    expected = [one.clone().requires_grad_() for one in (a, b)]
+    torch.matmul(*expected).square().sum().backward()
+    before = gpu.launches
+    found = matmul(x, y)
+    assert gpu.launches - before <= 2
+    assert torch.equal(found.detach().cpu(), matmul(a, b))
+    of_x, of_y = torch.autograd.grad(found.square().sum(), (x, y))
+    for one, wanted in ((of_x, expected[0]), (of_y, expected[1])):
+        assert torch.allclose(one.cpu(), wanted.grad, atol=1e-4)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.no_grad():
+        made = matmul(x, y)
+    with torch.no_grad():
+        x.mul_(2)
+    before = gpu.launches
+    graph.replay()
+    assert gpu.launches - before <= 2
+    assert torch.equal(made.cpu(), matmul(a * 2, b))
+
+
 @pytest.mark.parametrize("multiply", [matmul, tw.matmul], ids=["operator", "plain"])
 def test_tensors_of_a_simulated_gpu_are_multiplied_by_it(gpu: Any, multiply: Any) -> None:
     a, b = drawn(20, 30), drawn(30, 9)

@@ -78,7 +78,7 @@ def test_a_batch_has_the_bits_of_its_products(record: Record, dtype: str) -> Non
             key = a[y, x].tobytes() + b[y, x].tobytes()
             own[key] = own[key] if key in own else alone(record, a[y, x].copy(), b[y, x].copy())
             assert same_bits(c[y, 2 * x + 1], own[key]), (name, y, x)
-        assert (c[:, ::2] == 77).all(), "what lies between the matrices of C stays"
+        assert (c[:, ::2] == np.full((), 77, c.dtype)).all(), "what lies between the matrices of C stays"
 
 
 @pytest.mark.parametrize(("record", "dtype"), CASES)
