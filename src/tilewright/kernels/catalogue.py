@@ -411,8 +411,8 @@ _RECORDS = (
     ),
     _tensor_core(
         "turing_s8", _OF_BYTES.format(2), "tensor cores of 7.5, bytes", _WHOLE_BYTES, None,
-        "tiles go through registers; a warp's product of 16 x 8 x 32 is four instructions", tensor="s8", depth=64,
-        **_TURING,
+        "tiles go through registers, of which an epilogue spills a few; a warp's product is four instructions",
+        tensor="s8", depth=64, **_TURING,
     ),
     _tensor_core(
         "tensor_core_fp8", _OF_BYTES.format(3), "tensor cores, 8-bit floats", _BYTES,
