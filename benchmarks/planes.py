@@ -26,7 +26,8 @@ from tilewright.simt import Memory
 
 #: Kernels, and their dtype.
 KERNELS = (
-    ("hopper_digits", "int32"), ("semiring", "int32"), ("hopper_digits16", "int16"), ("hopper_s8", "int8"),
+    ("hopper_digits", "int32"), ("tensor_core_words", "int32"), ("hopper_digits16", "int16"),
+    ("tensor_core_shorts", "int16"), ("hopper_s8", "int8"),
     ("tensor_core_s8", "int8"), ("hopper_tf32x3", "float32"), ("tensor_core_tf32x3", "float32"),
     ("warp_tiled", "float32"),
 )  # fmt: skip
