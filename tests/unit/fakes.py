@@ -103,7 +103,7 @@ class FakeRecord:
     def blank(self, m: int, n: int, dtype: str) -> Array:
         return np.zeros((m, n), dtype)
 
-    def launch_rule(self, m: int, n: int, k: int) -> Shape:
+    def launch_rule(self, m: int, n: int, k: int, batch: int = 1) -> Shape:
         e = self.edge
         return Shape((-(-n // e), -(-m // e), 1), (e, e, 1))
 
