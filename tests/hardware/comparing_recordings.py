@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 if __name__ == "__main__":  # pytest's settings name these folders
-    sys.path += [str(Path(__file__).parents[1] / name) for name in ("isa", "unit")]
+    sys.path += [str(Path(__file__).parents[2] / name) for name in ("tests/isa", "tests/unit", "benchmarks")]
 
 import core_bits
 import numpy as np

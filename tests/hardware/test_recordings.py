@@ -503,6 +503,20 @@ def test_predicted_times_stand_beside_the_measured_ones() -> None:
     assert list(comparing_recordings.predictions(found, ["float32 1x1x1"])) == []
 
 
+def test_a_recording_is_compared_by_a_script(tmp_path: Path) -> None:
+    race = {"coalesced": {"samples": [1.0]}, "torch": {"samples": [2.0], "error": 0.0}}
+    found = {
+        "device": "NVIDIA H100 SXM5 80GB", "compute_capability": [9, 0],
+        "stages": {"race": {"float32 64x64x64": {"contenders": race}}, "bits": {"gone": {"error": "no such form"}}},
+    }  # fmt: skip
+    (file := tmp_path / "found.json").write_text(json.dumps(found))
+    command = [sys.executable, comparing_recordings.__file__, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0]) == (1, "bits gone: no such form"), done.stderr
+    assert re.fullmatch(r"float32 64x64x64 +coalesced +- +1000\.0000 +\d\.\d+ +0\.00", lines[-1])
+
+
 def test_the_first_lines_say_what_a_machine_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert preflight.lacks()[0] == []
     absent = {"torch", "ml_dtypes"}
