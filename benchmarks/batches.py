@@ -19,7 +19,7 @@ import numpy as np
 import tilewright as tw
 from tilewright import machine
 from tilewright.backends import ranking
-from tilewright.backends.ranking import Candidate
+from tilewright.backends.estimates import Candidate
 from tilewright.machine import Gpu
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind

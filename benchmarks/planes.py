@@ -16,7 +16,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import ranking
+from tilewright.backends import estimates
 from tilewright.backends.cuda import rearranging
 from tilewright.kernels import catalogue
 from tilewright.kernels.planes import Planes
@@ -56,7 +56,7 @@ def row(name: str, dtype: str, size: int, gpu: Gpu) -> dict[str, Any]:
         if record.planes
         else 0.0
     )
-    estimated = ranking.estimate(ranking.Candidate(record, dtype), size, size, size, gpu).seconds
+    estimated = estimates.estimate(estimates.Candidate(record, dtype), size, size, size, gpu).seconds
     return {
         "kernel": name, "dtype": dtype, "split": 1e6 * apart, "total": 1e6 * (product + apart),
         "estimated": 1e6 * estimated,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import batches, ranking, winners
+from tilewright.backends import batches, estimates, ranking, winners
 from tilewright.backends.protocol import Choices, Planned, Strided
 from tilewright.errors import DeviceError
 from tilewright.kernels.record import Record
@@ -76,7 +76,7 @@ class LaunchedProducts:
         matrices = max(math.prod(out.shape[:-2]), 1)
         found = self._chosen(kind, m, n, k, a.strides, b.strides, matrices)
         record, name, made = found.best.record, found.best.dtype, found.best.made
-        rows, bound = ranking.rows_of(record, m), found.ranking[0].bound
+        rows, bound = estimates.rows_of(record, m), found.ranking[0].bound
         shape, size = record.launch_rule(rows, n, k), element(name).bytes
         return Planned(
             path=record.name,
@@ -103,7 +103,7 @@ class LaunchedProducts:
         a, b, out, more = batches.folded(a, b, out, more)
         (m, n), k, matrices = out.shape[-2:], a.shape[-1], math.prod(out.shape[:-2])
         best = self._chosen(kind, m, n, k, a.strides, b.strides, matrices).best
-        record, name, rows = best.record, element(best.dtype).numpy, ranking.rows_of(best.record, m)
+        record, name, rows = best.record, element(best.dtype).numpy, estimates.rows_of(best.record, m)
         made = as_numpy(best.made)
         left, right = (
             np.broadcast_to(_read(x, of, turned, name), (*out.shape[:-2], *x.shape[-2:]))
@@ -122,7 +122,7 @@ class LaunchedProducts:
     def _most(self, record: Record, m: int, n: int, k: int) -> int:
         """How many matrices of C one launch computes, in half of the GPU's memory."""
         each = 16 * (m * k + k * n + m * n)  # no element has more bytes
-        return max(1, min(ranking.matrices_of(record), self.gpu.memory_bytes // 2 // each))
+        return max(1, min(estimates.matrices_of(record), self.gpu.memory_bytes // 2 // each))
 
     def _chosen(
         self, kind: Kind, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], batch: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from tilewright.backends.ranking import Candidate
+    from tilewright.backends.estimates import Candidate
     from tilewright.backends.winners import Key
     from tilewright.problem.kind import Kind
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tilewright.backends import ranking
+from tilewright.backends import estimates, ranking
 from tilewright.backends.protocol import Ranked
 from tilewright.errors import DeviceError, warn
 from tilewright.machine import Gpu
@@ -123,8 +123,8 @@ def first_of_gpu(
     if batch > 1:
         return found
 
-    def scale(one: ranking.Candidate, extents: Extents) -> float:
-        return ranking.estimate(one, m, n, k, gpu).seconds / ranking.estimate(one, *extents, gpu).seconds
+    def scale(one: estimates.Candidate, extents: Extents) -> float:
+        return estimates.estimate(one, m, n, k, gpu).seconds / estimates.estimate(one, *extents, gpu).seconds
 
     pairs = list(zip(found.candidates, found.ranking, strict=True))
     candidates, told_of = zip(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.backends import inventory, ranking, winners
+from tilewright.backends import estimates, inventory, winners
 from tilewright.backends.launched import LaunchedProducts
 from tilewright.backends.protocol import Backend, Choices, Ranked, Tunable, require
 from tilewright.backends.winners import Extents, Timed
@@ -36,7 +36,7 @@ _REFUSED = (ArgumentValueError, CompileError, DeviceError, KernelError)
 #: Samples of each configuration.
 _SAMPLES = 7
 
-Measure = Callable[[ranking.Candidate, Extents, Gpu], Timed]
+Measure = Callable[[estimates.Candidate, Extents, Gpu], Timed]
 Race = Callable[[Sequence[Ready]], Sequence[Spread]]
 
 
@@ -66,7 +66,7 @@ class Tuned:
         return min((one.timed for one in self.tried if one.timed), key=lambda timed: timed.seconds, default=None)
 
 
-def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+def predicted(one: estimates.Candidate, extents: Extents, gpu: Gpu) -> Timed:
     """The predicted time of a kernel on a GPU, with the estimated one of launches that split its operands.
 
     Raises as :func:`tilewright.prediction.products.predict_product`.
@@ -74,7 +74,7 @@ def predicted(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
     from tilewright.prediction.products import Product, predict_product
 
     found = predict_product(one.record, Product(*extents, one.dtype, one.finish), gpu, changes=False)
-    seconds = found.seconds + ranking.splitting(one, *extents, gpu)
+    seconds = found.seconds + estimates.splitting(one, *extents, gpu)
     return Timed(one.record.name, seconds, found.limiter, extents)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import batches, ranking
+from tilewright.backends import batches, estimates, ranking
 from tilewright.backends.inventory import opened
 from tilewright.machine import launch_limits
 from tilewright.problem.kind import Kind
@@ -148,10 +148,10 @@ def test_many_small_products_fill_the_gpu() -> None:
     assert together.seconds < 128 * first.seconds / 10, "one launch, and all multiprocessors work"
     assert together.waves > first.waves
     record = next(x for x in many.candidates if "batch" not in x.record.takes)
-    alone = ranking.estimate(record, 128, 128, 64, gpu)
-    assert ranking.estimate(record, 128, 128, 64, gpu, 128).seconds == 128 * alone.seconds
+    alone = estimates.estimate(record, 128, 128, 64, gpu)
+    assert estimates.estimate(record, 128, 128, 64, gpu, 128).seconds == 128 * alone.seconds
     most = launch_limits().grid_extents[2]
-    twice, whole = (ranking.estimate(many.best, 1, 1, 1, gpu, count).seconds for count in (2 * most, most))
+    twice, whole = (estimates.estimate(many.best, 1, 1, 1, gpu, count).seconds for count in (2 * most, most))
     assert twice == 2 * whole
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import ranking
+from tilewright.backends import estimates, ranking
 from tilewright.backends.cuda import device as real
 from tilewright.backends.inventory import opened
 from tilewright.drivers import host_side, launching, linking, session, views
@@ -123,7 +123,7 @@ def test_negative_zeros_and_infinities_stay() -> None:
 
 def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = SimpleNamespace(grid_extents=(2**31 - 1, 2, 65_535))
-    monkeypatch.setattr(ranking, "launch_limits", lambda: limits)
+    monkeypatch.setattr(estimates, "launch_limits", lambda: limits)
     ranking.chosen.cache_clear()
     a, b = drawn((100, 40), "float32"), drawn((40, 70), "float32", 1)
     asked: list[Any] = []

@@ -14,7 +14,8 @@ from family import gpu_of
 import tilewright as tw
 from tilewright import machine
 from tilewright.backends import ranking
-from tilewright.backends.ranking import Candidate, Choice, chosen, estimate, splitting
+from tilewright.backends.estimates import Candidate, estimate, splitting
+from tilewright.backends.ranking import Choice, chosen
 from tilewright.engine.promotion import ORDERS, types
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.kernels import catalogue

@@ -17,7 +17,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import ranking, winners
+from tilewright.backends import estimates, ranking, winners
 from tilewright.backends.winners import Key, Timed
 from tilewright.errors import DeviceError, TilewrightWarning
 from tilewright.native import store
@@ -79,7 +79,7 @@ def test_a_time_counts_for_its_class_of_extents() -> None:
     found = plan(near).ranking[0]
     assert (found.name, found.source) == (last, "tuned")
     candidate = next(one for one in chosen().candidates if one.record.name == last)
-    scale = ranking.estimate(candidate, *near, GPU).seconds / ranking.estimate(candidate, *SHAPE, GPU).seconds
+    scale = estimates.estimate(candidate, *near, GPU).seconds / estimates.estimate(candidate, *SHAPE, GPU).seconds
     assert found.seconds == pytest.approx(1e-9 * scale)
     assert plan(far).ranking[0].source == "estimated"
 

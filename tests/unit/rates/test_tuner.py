@@ -14,7 +14,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import ranking, winners
+from tilewright.backends import estimates, winners
 from tilewright.backends.cpu import backend as processor, product
 from tilewright.backends.cuda.launches import Launches
 from tilewright.backends.launched import LaunchedProducts
@@ -44,7 +44,7 @@ class Clock:
         self.asked: list[str] = []
         self.stop_at = stop_at
 
-    def __call__(self, one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+    def __call__(self, one: estimates.Candidate, extents: Extents, gpu: Gpu) -> Timed:
         if len(self.asked) == self.stop_at:
             raise KeyboardInterrupt
         self.asked.append(one.record.name)
@@ -176,7 +176,7 @@ def test_the_command_reports_what_it_cannot_keep(command: Callable[..., Any], mo
 def test_the_command_fails_where_no_kernel_has_a_time(
     command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def clock(one: ranking.Candidate, extents: Extents, gpu: Gpu) -> Timed:
+    def clock(one: estimates.Candidate, extents: Extents, gpu: Gpu) -> Timed:
         raise CompileError(f"the model must know {one.record.name}")
 
     monkeypatch.setattr(tuner.tune, "__kwdefaults__", {**tuner.tune.__kwdefaults__, "measure": clock})

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import batches, ranking, winners
+from tilewright.backends import batches, estimates, ranking, winners
 from tilewright.backends.cuda import current
 from tilewright.backends.cuda.device import WORDS
 from tilewright.backends.cuda.launches import Launches, pointer
@@ -75,7 +75,7 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     )
     x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in operands)
     rest = [_finished(made, one, c.shape) for one in more]
-    for of_x, of_y, of_c, *of_rest in batches.split([x, y, into, *rest], ranking.matrices_of(ready.record)):
+    for of_x, of_y, of_c, *of_rest in batches.split([x, y, into, *rest], estimates.matrices_of(ready.record)):
         for start in range(0, m, ready.rows):
             part = (..., slice(start, start + ready.rows), slice(None))
             multiply(made, ready, _plain(of_x[part]), _plain(of_y), _plain(of_c[part]), [z[part] for z in of_rest])
@@ -100,14 +100,14 @@ def _ready(
             f"them to one of {', '.join(ranking.dtypes_of_sums())}, or multiply arrays of the host"
         )
     if k == 0:  # k is 0: use the kernel that takes every algebra and every epilogue
-        best = ranking.Candidate(catalogue.find("semiring"), kind.accumulator, finish=kind.finish)
+        best = estimates.Candidate(catalogue.find("semiring"), kind.accumulator, finish=kind.finish)
     else:
         found = ranking.chosen(kind, m, n, k, device.record, device.compute_capability, columns, batch)
         identity = device.identity or winners.simulated(device.record)
         best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record, batch).best
     several = batch > 1 and "batch" in best.record.takes
     program = best.program(device.compute_capability, kind.algebra, several)
-    rows = ranking.rows_of(best.record, m) * (best.record.planes.count if best.record.planes else 1)
+    rows = estimates.rows_of(best.record, m) * (best.record.planes.count if best.record.planes else 1)
     return Ready(best.record, program, best.dtype, as_numpy(best.made), rows)
 
 

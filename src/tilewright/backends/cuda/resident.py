@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import ranking
+from tilewright.backends import estimates
 from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.launches import Launches, pointer
 from tilewright.kernels.record import Record
@@ -46,7 +46,7 @@ class Resident:
             for one, turned in zip((a, b), record.columns, strict=True)
         )
         c = pointer(self._room(len(a) * steps[0]), self._shape, steps, made)
-        ready = products.Ready(record, program, x.dtype.name, made, ranking.rows_of(record, len(a)))
+        ready = products.Ready(record, program, x.dtype.name, made, estimates.rows_of(record, len(a)))
         self._launches = Launches(current.device())
         for start in range(0, len(a), ready.rows):
             part = slice(start, start + ready.rows)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import tilewright as tw
-from tilewright.backends import ranking
+from tilewright.backends import estimates, ranking
 from tilewright.backends.cuda import current, launches, products, quick
 from tilewright.kernels import catalogue
 from tilewright.problem.reference import same_bits
@@ -355,7 +355,7 @@ def random_bits(shape: tuple[int, ...], kind: str, seed: int) -> Array:
 def test_operands_are_split_on_the_gpu(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By one launch each, in any layout: with the bits of operands that the host split."""
     record = catalogue.find(name)
-    one = ranking.Candidate(record, "int32" if kind == "uint32" else kind)
+    one = estimates.Candidate(record, "int32" if kind == "uint32" else kind)
     chosen = ranking.Choice((one,), (ranking.Ranked(name, 1e-6, "memory", 1.0, "estimated"),))
     monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
     products.forget()

@@ -16,7 +16,7 @@ import pytest
 from family import gpu_of
 
 import tilewright as tw
-from tilewright.backends import inventory, ranking
+from tilewright.backends import estimates, inventory, ranking
 from tilewright.backends.cuda import current, device, products, quick, tensor_maps
 from tilewright.backends.cuda.resident import Resident
 from tilewright.backends.cuda.tensor_maps import of_driver
@@ -185,7 +185,7 @@ def test_results_on_a_gpu_are_stored_by_boxes_if_possible(vendors_names: Any, mo
     stored: list[bool] = []
     last = type(record)._last
     estimate = ranking.Ranked(record.name, 1e-6, "memory", 1.0, "estimated")
-    chosen = ranking.Choice((ranking.Candidate(record, "float16"),), (estimate,))
+    chosen = ranking.Choice((estimates.Candidate(record, "float16"),), (estimate,))
     monkeypatch.setattr(ranking, "chosen", lambda *_: chosen)
     monkeypatch.setattr(type(record), "_last", lambda *given: (found := last(*given), stored.append(bool(found[1])))[0])
     loaded: Any = current.loaded
