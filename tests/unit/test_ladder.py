@@ -149,7 +149,7 @@ def test_a_real_gpu_runs_its_own_code_and_is_compared_with_the_vendor(
 
     catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))
     monkeypatch.setattr("tilewright.backends.cuda.device.compute_capability", lambda: (12, 0))
-    monkeypatch.setattr("tilewright.backends.cuda.device.current", Card)
+    monkeypatch.setattr("tilewright.backends.cuda.device.check_available", lambda: None)
     monkeypatch.setattr("tilewright.backends.cuda.current.device", Card)
     monkeypatch.setattr("tilewright.backends.cuda.device.launch", fakes.launch)
     monkeypatch.setattr("tilewright.backends.cuda.cublas.available", lambda: True)

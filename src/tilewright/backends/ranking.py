@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tilewright.backends.estimates import Candidate, estimate, rows_of
 from tilewright.backends.protocol import Ranked
@@ -18,9 +17,6 @@ from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
-
-if TYPE_CHECKING:
-    pass
 
 #: The error bound that an order of summation allows; an order that is not here allows only the canonical bits.
 ALLOWED = {"tf32x3": Bound(1, 64), "fast": Bound(math.inf, math.inf)}
