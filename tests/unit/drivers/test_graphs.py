@@ -19,6 +19,7 @@ from tilewright.drivers.gpu import SimulatedGpu
 calls: Any = pytest.importorskip("cuda.bindings.driver", reason="not run: cuda.bindings is not installed")
 
 NON_BLOCKING = 1
+MOVE = 1
 
 
 class Driver:
@@ -160,6 +161,19 @@ def test_objects_of_a_program_live_as_long_as_their_graphs(driver: Driver) -> No
     driver.cuGraphDestroy(graph)
     assert gone == []
     driver.cuGraphExecDestroy(ready)
+    assert gone == [77]
+
+
+def test_a_graph_forgets_objects_that_it_has_released(driver: Driver) -> None:
+    gone: list[int] = []
+    destroyed = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(gone.append)
+    graph = captured(driver, driver.cuStreamCreate(NON_BLOCKING))
+    kept = driver.cuUserObjectCreate(77, ctypes.cast(destroyed, ctypes.c_void_p).value, 2, 1)
+    driver.cuGraphRetainUserObject(graph, kept, 2, MOVE)
+    for count in (1, 2):
+        driver.cuGraphReleaseUserObject(graph, kept, 1)
+        assert gone == [77] * (count - 1)
+    driver.cuGraphDestroy(graph)
     assert gone == [77]
 
 

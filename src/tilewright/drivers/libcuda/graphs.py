@@ -144,6 +144,8 @@ def cuGraphReleaseUserObject(gpu: SimulatedGpu, graph: int, number: int, count: 
     if found.objects.get(number, 0) < count:
         raise DriverError("CUDA_ERROR_INVALID_VALUE", "the graph has fewer references to the object")
     found.objects[number] -= count
+    if not found.objects[number]:
+        del found.objects[number]  # the object may be gone before the graph
     cuUserObjectRelease(gpu, number, count)
 
 
