@@ -147,6 +147,7 @@ class SimulatedGpu:
         addresses: DeviceAddresses | None = None,
     ) -> None:
         self.record = machine.gpu(name)
+        self.own_hash = int.from_bytes(os.urandom(7))  #: No other GPU has it, not even a later one at the same place.
         self.addresses = addresses or device_addresses()
         self.observers: tuple[Observer, ...] = ()
         self.started_by: object = None

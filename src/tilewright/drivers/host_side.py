@@ -18,19 +18,20 @@ _UUID = "74696c65-7772-4967-8474-{:012x}"
 class DeviceNumber(int):
     """The device's number, 0, as a key for what numba-cuda caches for each device.
 
-    numba-cuda keeps loaded kernels in dictionaries by device number. This number equals 0, but its hash is that of the
-    simulated GPU, so kernels loaded on another simulated or real GPU are not found with it.
+    numba-cuda keeps loaded kernels in dictionaries by device number. This number equals 0, but its hash is the
+    simulated GPU's own, so kernels loaded on another simulated or real GPU are not found with it. It does not hold the
+    GPU: kernels outlive it, and it has memory.
     """
 
-    gpu: SimulatedGpu
+    _hash: int
 
     def __new__(cls, gpu: SimulatedGpu) -> DeviceNumber:  # noqa: D102
         number = super().__new__(cls, 0)
-        number.gpu = gpu
+        number._hash = gpu.own_hash
         return number
 
     def __hash__(self) -> int:
-        return hash(id(self.gpu))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         return int.__eq__(self, other) if isinstance(other, int) else NotImplemented

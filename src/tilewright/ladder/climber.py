@@ -100,7 +100,8 @@ class Climber:
             dtype=dtype or record.dtypes[0],
             note="; ".join(filter(None, (record.limits, record.notes))),
         )
-        if not any(element(taken).installed for taken in record.dtypes):
+        unfit = record.unfit(self.backend.cc) if record.backend == "gpu" and self.row.runs(record) else ""
+        if not unfit and not any(element(taken).installed for taken in record.dtypes):
             return replace(blank, missing="gpu")
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
@@ -108,12 +109,7 @@ class Climber:
             where = next(row.title for row in inventory.BACKENDS if row.runs(record))
             return replace(blank, note=f"not run: {where} run it")
         a, b = pairs[dtype]
-        reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
-        if record.backend == "gpu":
-            reason = reason or record.unfit(self.backend.cc)
-            if record.operands == "boxes" and not self.simulates:
-                reason = reason or "takes tensor maps, which are made for the simulated GPU only"
-        if reason:
+        if reason := record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype) or unfit:
             return replace(blank, note=f"not run: {reason}")
         try:
             if record.published and record.backend == "gpu":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -143,3 +145,14 @@ def test_a_gpu_s_own_memory_is_freed_when_it_ends() -> None:
             cuda.to_device(HOST)
     assert len(gpu.memory.allocations()) == 3, "managed, mapped and pinned memory of the host's arrays"
     assert things.pinned.tolist() == HOST.tolist()
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_kernel_does_not_keep_the_gpu_that_it_ran_on(check: bool) -> None:
+    """An ended GPU has memory, and a check's shadow of it: 512 GiB of addresses."""
+    with tw.simulated_gpu("h100", check=check) as gpu:
+        doubled[1, 32](HOST, np.zeros(5, np.int64))
+    ended = weakref.ref(gpu)
+    del gpu
+    gc.collect()
+    assert ended() is None
