@@ -56,7 +56,9 @@ def _by_rules(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
     """The product, with every rule looked at."""
     there = arrays_of(row, a, b)
     a, b = there.seen("a", a), there.seen("b", b)
-    found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
+    # Floats out of an integer's range have no value there that is the same on all devices; integers wrap.
+    limited = asked.casting == "unsafe" and not {a.dtype.kind, b.dtype.kind} <= set("iu")
+    found = asked.types(a.dtype, b.dtype, "same_kind" if limited else None)
     if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
         raise ArgumentTypeError(
             f"`alpha`, `beta` and an algebra must be left out for {found.result} arrays of {row.title}; convert them "

@@ -111,6 +111,15 @@ def test_dtypes_that_are_converted_have_products_without_steps(gpu: Any, kind: s
         assert same_bits(launched(gpu, a, b, order=order, **asked), np.asarray(tw.matmul(a, b, **asked)))
 
 
+def test_integers_are_cast_to_any_dtype_if_asked_and_floats_to_no_integers(gpu: Any) -> None:
+    a, b = drawn(20, 30, kind="int8"), drawn(30, 9, kind="int16")
+    for dtype in ("uint8", "uint32", "float16"):
+        expected = tw.matmul(a, b, dtype=dtype, casting="unsafe")
+        assert same_bits(launched(gpu, a, b, dtype=dtype, casting="unsafe"), np.asarray(expected)), dtype
+    with pytest.raises(ArgumentTypeError, match="same_kind"):
+        launched(gpu, drawn(20, 30), drawn(30, 9), dtype="int8", casting="unsafe")
+
+
 def test_one_launch_for_a_batch_and_no_memory_besides_the_result(gpu: Any) -> None:
     a, b, out = (cuda.to_device(drawn(*shape)) for shape in ((3, 20, 30), (30, 9), (3, 20, 9)))
     tw.matmul(a, b, out)
