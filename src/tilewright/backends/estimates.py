@@ -56,8 +56,9 @@ class Candidate:
 
 
 def rows_of(record: Record, m: int) -> int:
-    """How many of m rows one launch computes: the grid has a limit. Planes are not cut."""
-    return m if record.planes else min(m, record.tile[0] * launch_limits().grid_extents[1])
+    """How many of m rows one launch computes: the grid has a limit, or the lines of planes."""
+    blocks = record.planes.most_lines // record.tile[0] if record.planes else launch_limits().grid_extents[1]
+    return min(m, record.tile[0] * blocks)
 
 
 def matrices_of(record: Record) -> int:

@@ -17,6 +17,10 @@ from tilewright.problem.dtypes import element
 Array = npt.NDArray[Any]
 #: Bits of a float32 that a tf32 number lacks.
 _CUT = 13
+#: Most lines below each other: the line at which a box begins is a signed number of 32 bits.
+MOST_LINES = 2**31
+#: Lines by which the tiles of a cluster may hang over a plane's end.
+_OVERHANG = 256
 #: Rows of planes begin at multiples of this, as boxes need.
 ROWS_APART = 16
 
@@ -46,6 +50,15 @@ class Planes:
         (10, 3)
         """
         return self.count * (self.count + 1) // 2
+
+    @property
+    def most_lines(self) -> int:
+        """Most lines of a plane, which are rows or columns of C.
+
+        >>> Planes(4, "uint8", False).most_lines
+        536870656
+        """
+        return MOST_LINES // self.count - _OVERHANG
 
     @property
     def bytes(self) -> int:

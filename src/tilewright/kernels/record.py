@@ -390,11 +390,10 @@ class Record:
         if self.backend != "gpu":
             return None
         # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
-        planes = self.planes.count if self.planes else 1
-        if self.operands != "abc" and max(planes * m * k, planes * k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
-            return (
-                f"indexes with 32 bits: each matrix must have fewer than 2**31{f' / {planes}' * (planes > 1)} elements"
-            )
+        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
+            return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
+        if self.planes and max(m, n) > self.planes.most_lines:
+            return f"takes at most {self.planes.most_lines} rows and columns of C"
         for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
             if blocks > most:
                 return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"

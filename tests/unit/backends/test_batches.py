@@ -171,3 +171,11 @@ def test_a_plan_counts_the_batch() -> None:
     one, many = (tw.plan((*batch, 64, 64), (64, 64), "float32", device="simulated:h100") for batch in ((), (8, 16)))
     assert many.flops == 128 * one.flops
     assert many.ranking[0].waves > one.ranking[0].waves
+
+
+@pytest.mark.parametrize(("shape", "kind", "order", "first"), [
+    ((64, 4096, 4096), "float32", "tf32x3", "hopper_tf32x3"), ((64, 4096, 4096), "int32", "canonical", "hopper_digits"),
+    ((262_144, 4096), "float32", "tf32x3", "hopper_tf32x3"),
+])  # fmt: skip
+def test_planes_of_many_elements_are_one_product(shape: Any, kind: str, order: Any, first: str) -> None:
+    assert tw.plan(shape, (4096, 4096), kind, device="h100", order=order).path == first

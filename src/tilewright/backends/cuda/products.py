@@ -49,7 +49,7 @@ class Ready:
     program: Program
     taken: str  #: The dtype of the operands that the kernel reads.
     made: np.dtype[Any]  #: The dtype of C that it writes.
-    rows: int  #: Rows of C for each launch; with planes, of all of A's.
+    rows: int  #: Rows of C for each launch.
 
 
 def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Number]) -> Launches:
@@ -69,16 +69,17 @@ def launches(a: Array, b: Array, c: Array, kind: Kind, more: Sequence[Array | Nu
     made = Launches(current.device())
     direct = _is_direct(c, ready, [a, b], more)
     into = c.view(ready.made) if direct else made.room(c.shape, ready.made)
-    operands = (
-        _read(made, ready, one, of, turned)
-        for one, of, turned in zip((a, b), (kind.a, kind.b), ready.record.columns, strict=True)
-    )
-    x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in operands)
+    cut, columns = m > ready.rows, ready.record.columns
+    by_slices = cut and ready.record.planes is not None  # the planes of a launch's rows lie below each other
+    x = a if by_slices else _read(made, ready, a, kind.a, columns[0])
+    x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (x, _read(made, ready, b, kind.b, columns[1])))
     rest = [_finished(made, one, c.shape) for one in more]
     for of_x, of_y, of_c, *of_rest in batches.split([x, y, into, *rest], estimates.matrices_of(ready.record)):
         for start in range(0, m, ready.rows):
             part = (..., slice(start, start + ready.rows), slice(None))
-            multiply(made, ready, _plain(of_x[part]), _plain(of_y), _plain(of_c[part]), [z[part] for z in of_rest])
+            left = of_x[part] if cut else of_x
+            left = _read(made, ready, left, kind.a, columns[0]) if by_slices else left
+            multiply(made, ready, _plain(left), _plain(of_y), _plain(of_c[part]), [z[part] for z in of_rest])
     if not direct:
         name = name_of(ready.made)
         source = name if name not in _WORDS or kind.out not in _WORDS else kind.out
@@ -107,8 +108,7 @@ def _ready(
         best = winners.first_of_gpu(found, identity, kind, m, n, k, device.record, batch).best
     several = batch > 1 and "batch" in best.record.takes
     program = best.program(device.compute_capability, kind.algebra, several)
-    rows = estimates.rows_of(best.record, m) * (best.record.planes.count if best.record.planes else 1)
-    return Ready(best.record, program, best.dtype, as_numpy(best.made), rows)
+    return Ready(best.record, program, best.dtype, as_numpy(best.made), estimates.rows_of(best.record, m))
 
 
 def forget() -> None:

@@ -16,7 +16,7 @@ import pytest
 import tilewright as tw
 from tilewright.backends import estimates, ranking
 from tilewright.backends.cuda import current, launches, products, quick
-from tilewright.kernels import catalogue
+from tilewright.kernels import catalogue, planes
 from tilewright.problem.reference import same_bits
 
 cuda: Any = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
@@ -345,6 +345,23 @@ def random_bits(shape: tuple[int, ...], kind: str, seed: int) -> Array:
     if kind[0] == "f":
         return random.standard_normal(shape).astype(kind)
     return random.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
+
+
+def test_more_lines_of_planes_than_boxes_number_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch for 128 rows of C, and one before that splits them; B is split once."""
+    monkeypatch.setattr(planes, "MOST_LINES", 2 * 3 * 128)
+    products.forget()
+    a, b = drawn((300, 600), "f4", 1), drawn((600, 33), "f4", 2)
+    taken: Any = {"order": "tf32x3"}
+    with tw.simulated_gpu("h100") as gpu:
+        found = tw.matmul(There(a), There(b), cuda.to_device(np.zeros((300, 33), "f4")), **taken)
+        assert gpu.launches == 1 + 3 * 2
+        c = np.asarray(found.copy_to_host())
+    assert tw.plan(a.shape, b.shape, "float32", device="h100", **taken).parts == 3 * 2
+    assert same_bits(c, tw.matmul(a, b, device="simulated:h100", **taken))
+    monkeypatch.undo()
+    products.forget()
+    assert same_bits(c, tw.matmul(a, b, device="simulated:h100", **taken))
 
 
 @pytest.mark.parametrize(("name", "kind"), [
