@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.drivers.capturing import OUTSIDE
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.modules import Kernel, Library
@@ -178,8 +179,7 @@ class Launcher:
         """
         capture = self.gpu.capturing
         if stream not in capture.streams:
-            rule = "while a graph is captured, launches must be in its streams; use those, or launch before or after"
-            raise DriverError(_CAPTURED, f"{_CAPTURED}: {rule}")
+            raise DriverError(_CAPTURED, f"{_CAPTURED}: {OUTSIDE}")
 
         def again() -> None:
             self._noted.facts = noted

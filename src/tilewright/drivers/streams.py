@@ -65,9 +65,7 @@ def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) ->
     """Make a stream wait for an event."""
     gpu.stream(stream)
     gpu.event(event)
-    if gpu.capturing is not None and int(event) in gpu.capturing.events:
-        gpu.capturing.waits(int(stream), int(event))
-    else:
+    if gpu.capturing is None or not gpu.capturing.waits(int(stream), int(event)):
         gpu.outstanding.waits(int(stream), int(event))
 
 
@@ -96,8 +94,7 @@ def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
     """Record the time in a stream."""
     gpu.stream(stream)
     found = gpu.event(event)
-    if gpu.capturing is not None and int(stream) in gpu.capturing.streams:
-        gpu.capturing.recorded(int(event), int(stream))
+    if gpu.capturing is not None and gpu.capturing.recorded(int(event), int(stream)):
         return
     found.recorded = time.perf_counter()
     gpu.outstanding.recorded(int(event), int(stream))

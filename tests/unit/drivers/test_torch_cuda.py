@@ -329,6 +329,46 @@ def test_a_graph_has_the_launches_of_other_packages_in_its_stream(gpu: Simulated
         add[1, 4](cuda.as_cuda_array(out))
 
 
+def test_a_graph_has_the_streams_that_join_it(gpu: SimulatedGpu) -> None:
+    x, graph, other = torch.zeros(4, device="cuda"), torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph):
+        first = torch.cuda.current_stream()
+        other.wait_stream(first)
+        with torch.cuda.stream(other):
+            x += 1
+            assert torch.cuda.is_current_stream_capturing()
+        first.wait_event(other.record_event())
+        x *= 2
+    graph.replay()
+    assert x.tolist() == [2] * 4
+    with pytest.raises(RuntimeError, match="streams joined"), torch.cuda.graph(graph):
+        other.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(other):
+            x += 1
+    with pytest.raises(RuntimeError, match="not captured"), torch.cuda.graph(graph), torch.cuda.stream(other):
+        assert not torch.cuda.is_current_stream_capturing()
+        x += 1
+    assert x.tolist() == [2] * 4
+
+
+def test_a_capture_of_the_driver_has_operations_of_torch(gpu: SimulatedGpu) -> None:
+    calls = pytest.importorskip("cuda.bindings.driver", reason="not run: cuda.bindings is not installed")
+    x, stream = torch.ones(4, device="cuda"), torch.cuda.Stream()
+    assert calls.cuStreamBeginCapture(stream.cuda_stream, 0)[0] == 0
+    with torch.cuda.stream(stream):
+        doubled = x * 2
+    for call in (x.cpu, torch.cuda.synchronize, torch.cuda.CUDAGraph().capture_begin):
+        with pytest.raises(RuntimeError, match="while a graph is captured"):
+            call()
+    with pytest.raises(RuntimeError, match="got another graph's"):
+        torch.cuda.CUDAGraph().capture_end()
+    code, graph = calls.cuStreamEndCapture(stream.cuda_stream)
+    assert code == 0
+    x.fill_(3)
+    assert calls.cuGraphLaunch(calls.cuGraphInstantiate(graph, 0)[1], stream.cuda_stream)[0] == 0
+    assert doubled.tolist() == [6] * 4
+
+
 @pytest.mark.parametrize("order", ["canonical", "fast"])
 def test_a_graph_has_products_and_their_memory(gpu: SimulatedGpu, order: Any) -> None:
     """Operands with gaps are copied to memory of the product's own, which the graph keeps."""

@@ -306,3 +306,22 @@ def test_a_graph_launches_kernels_between_operations(gpu: SimulatedGpu) -> None:
         graph.replay()
         assert torch.equal(result.cpu(), torch.full((50,), 2.0 * (3 * (value + 1) + value)))
     assert gpu.launches == before + 2
+
+
+def test_a_graph_has_launches_in_its_streams_alone(gpu: SimulatedGpu) -> None:
+    x, graph, other = torch.zeros(50, device="cuda"), torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    out = torch.empty_like(x)
+
+    def launch_in_the_other() -> None:
+        with torch.cuda.stream(other):
+            scaled_sum[(1,)](x, x, out, 50, 3.0, BLOCK=64)
+
+    launch_in_the_other()
+    with pytest.raises(RuntimeError, match="not captured"), torch.cuda.graph(graph):
+        launch_in_the_other()
+    with pytest.raises(RuntimeError, match="streams joined"), torch.cuda.graph(graph):
+        first = torch.cuda.current_stream()
+        other.wait_stream(first)
+        joined = other.record_event()
+        launch_in_the_other()  # after the event
+        first.wait_event(joined)

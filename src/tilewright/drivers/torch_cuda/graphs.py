@@ -1,8 +1,5 @@
 """CUDA graphs of torch: a capture records operations and launches without running them; a replay runs them.
 
-Results of captured operations get memory when they are captured, with the shapes of the same operations on torch's
-device `meta`, which computes nothing. A replay copies its results there.
-
 Source: PyTorch, "CUDA semantics", section "CUDA Graphs".
 """
 
@@ -10,86 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
-from torch.utils import _pytree
 
-from tilewright.drivers import capturing
+from tilewright.drivers.capturing import Capture
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.torch_cuda.streams import Stream
-from tilewright.drivers.torch_cuda.tensors import UNSET, on_gpu
-
-
-class Capture(capturing.Capture):
-    """What a graph of torch runs, with operations of torch."""
-
-    def __init__(self, stream: int) -> None:
-        super().__init__(stream)
-        self._kept: list[Any] = []
-
-    def refuse(self, call: str, why: str = "it needs results, which a capture does not compute") -> NoReturn:
-        """Raises RuntimeError: a call cannot be captured."""
-        raise RuntimeError(f"{call} must not be called while a graph is captured ({why}); call it before or after")
-
-    def operation(self, operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Add an operation of torch, and return its results, of which only the memory exists."""
-        given = {id(one): (one, _like(one, "meta")) for one in _pytree.tree_leaves((args, kwargs)) if _is_tensor(one)}
-        found = self._shapes(operation, args, kwargs, given)
-        known = {id(shape): one for one, shape in given.values()}
-        fresh: list[Any] = []
-
-        def on_device(one: Any) -> Any:
-            if not _is_tensor(one) or id(one) in known:
-                return known.get(id(one), one)
-            fresh.append(on_gpu(_like(one, "cpu"), unset=True))
-            return fresh[-1]
-
-        results = _pytree.tree_map(on_device, found)
-        self._kept += fresh  # a launch may have an address in it alone
-        if operation.overloadpacket.__name__ not in UNSET:
-            self.steps.append(lambda: _again(operation, args, kwargs, results, fresh))
-        return results
-
-    def _shapes(self, operation: Any, args: Any, kwargs: dict[str, Any], given: dict[int, tuple[Any, Any]]) -> Any:
-        """The results on the device `meta`. `given` has each tensor and its stand-in there."""
-        if kwargs.get("device") is not None:
-            kwargs = {**kwargs, "device": torch.device("meta")}
-        args, kwargs = _pytree.tree_map(lambda one: given[id(one)][1] if _is_tensor(one) else one, (args, kwargs))
-        try:
-            found = operation(*args, **kwargs)
-        except RuntimeError:
-            self.refuse(str(operation), "its results depend on values, or torch cannot tell their shapes without them")
-        if any(one.shape != shape.shape for one, shape in given.values()):
-            self.refuse(str(operation), "it changes the shape of a tensor")
-        return found
-
-    def replay(self) -> None:
-        """Run all steps."""
-        with torch.no_grad():
-            super().replay()
-
-
-def _is_tensor(one: Any) -> bool:
-    return isinstance(one, torch.Tensor)
-
-
-def _like(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
-
-
-def _again(operation: Any, args: Any, kwargs: dict[str, Any], results: Any, fresh: list[Any]) -> None:
-    """Run an operation, and copy its new results to their memory."""
-    found = operation(*args, **kwargs)
-    for kept, new in zip(_pytree.tree_leaves(results), _pytree.tree_leaves(found), strict=True):
-        if any(kept is one for one in fresh):
-            kept.copy_(new)
 
 
 class CUDAGraph:
     """A graph, like `torch.cuda.CUDAGraph`."""
 
     def __init__(self, keep_graph: bool = False) -> None:
+        self._begun: Capture | None = None
         self._captured: Capture | None = None
         self._pool: Any = None
 
@@ -98,14 +29,20 @@ class CUDAGraph:
         gpu = current_gpu()
         if gpu.capturing is not None:
             gpu.capturing.refuse("capture_begin()", "one graph is captured at a time")
-        gpu.capturing, self._pool = Capture(torch.cuda.current_stream().cuda_stream), pool
+        self._begun, self._pool = Capture(torch.cuda.current_stream().cuda_stream, gpu.new_handle()), pool
+        gpu.capturing = self._begun
 
     def capture_end(self) -> None:
-        """End the capture. Raises RuntimeError: none has begun."""
-        gpu = current_gpu()
-        if gpu.capturing is None:
-            raise RuntimeError("capture_end() must follow capture_begin() (got no capture); call that first")
-        self._captured, gpu.capturing = gpu.capturing, None
+        """End the capture. Raises RuntimeError: this graph has begun none, or a stream is not joined."""
+        found, gpu = self._begun, current_gpu()
+        if found is None or gpu.capturing is not found:
+            got = "no capture" if gpu.capturing is None else "another graph's"
+            raise RuntimeError(f"capture_end() must follow the graph's capture_begin() (got {got}); call that first")
+        self._begun = gpu.capturing = None
+        if found.unjoined:
+            rule = "the first stream must wait for each other one after its last work; call wait_stream() before"
+            raise RuntimeError(f"capture_end() needs the captured streams joined: {rule}")
+        self._captured = found
 
     def instantiate(self) -> None:
         """Prepare replays; there is nothing to prepare."""
@@ -120,13 +57,22 @@ class CUDAGraph:
         self._captured.replay()
 
     def reset(self) -> None:
-        """Release what was captured, with its memory."""
-        self._captured = None
+        """Release what was captured, with its memory; give up its capture."""
+        gpu = current_gpu()
+        if self._begun is not None and gpu.capturing is self._begun:
+            gpu.capturing = None
+        self._begun = self._captured = None
 
     def pool(self) -> Any:
         """Its pool's token; pools share no memory here."""
         self._pool = self._pool or pool_handle()
         return self._pool
+
+
+def is_capturing() -> bool:
+    """Whether the current stream is captured."""
+    capture = current_gpu().capturing
+    return capture is not None and torch.cuda.current_stream().cuda_stream in capture.streams
 
 
 def pool_handle() -> tuple[int, int]:
@@ -142,7 +88,6 @@ def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, **_: Any)
         try:
             yield
         except BaseException:
-            cuda_graph.capture_end()
             cuda_graph.reset()
             raise
         cuda_graph.capture_end()

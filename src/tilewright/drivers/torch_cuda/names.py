@@ -136,7 +136,7 @@ def _graphs(gpu: SimulatedGpu) -> dict[str, Any]:
         "CUDAGraph": graphs.CUDAGraph,
         "graph": graphs.graph,
         "graph_pool_handle": graphs.pool_handle,
-        "is_current_stream_capturing": lambda: gpu.capturing is not None,
+        "is_current_stream_capturing": graphs.is_capturing,
     }
 
 

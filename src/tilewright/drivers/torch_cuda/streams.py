@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 from tilewright.drivers.benchmarks import between, observer_for_events
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import Stream as GpuStream
@@ -35,9 +37,11 @@ class Stream:
 
     def wait_stream(self, stream: Any) -> None:
         """Make its later work wait for another stream."""
+        self.wait_event(stream.record_event())
 
     def wait_event(self, event: Any) -> None:
         """Make its later work wait for an event."""
+        event.wait(self)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event after its work so far."""
@@ -65,18 +69,23 @@ class Event:
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.timing = enable_timing
         self.recorded = False
+        self._number = current_gpu().new_handle()
         self._launches = 0
         self._seen: Profiles | None = None
 
     def record(self, stream: Any = None) -> None:
         """Record it after the work so far."""
-        self.recorded = True
+        self.recorded, gpu = True, current_gpu()
+        if gpu.capturing is not None:
+            gpu.capturing.recorded(self._number, _handle(stream))
         if self.timing:
-            gpu = current_gpu()
             self._launches, self._seen = gpu.launches, observer_for_events(gpu)
 
     def wait(self, stream: Any = None) -> None:
         """Make a stream's later work wait for it."""
+        gpu = current_gpu()
+        if gpu.capturing is not None:
+            gpu.capturing.waits(_handle(stream), self._number)
 
     def query(self) -> bool:
         """Whether all work before it is done."""
@@ -94,6 +103,11 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         assert self._seen is not None
         return between(self._seen, range(self._launches, end_event._launches))
+
+
+def _handle(stream: Any) -> int:
+    """A stream's handle; the current stream's for None."""
+    return int((torch.cuda.current_stream() if stream is None else stream).cuda_stream)
 
 
 def wait(device: Any = None) -> None:

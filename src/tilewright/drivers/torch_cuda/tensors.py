@@ -24,6 +24,7 @@ from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.internal_code import source_line
+from tilewright.drivers.torch_cuda.captured import UNSET, captured
 from tilewright.drivers.torch_cuda.products import Product
 from tilewright.engine.libraries import torch_operator
 from tilewright.machine.sizes import size_text
@@ -31,8 +32,6 @@ from tilewright.simt.observer import ArgumentFact
 
 #: The one device.
 CUDA = torch.device("cuda", 0)
-#: Operations whose results are uninitialised.
-UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
@@ -145,7 +144,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         kwargs, gpu = kwargs or {}, current_gpu()
         in_place = torch.Tag.inplace_view in operation.tags
         if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
-            return gpu.capturing.operation(operation, args, kwargs)
+            return captured(gpu.capturing, operation, args, kwargs, _unset)
         if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
             return torch_operator.multiplied(*args, **kwargs)
         given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
@@ -212,6 +211,11 @@ class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
         return getattr(gradients[0], "elements", gradients[0]).clone()
+
+
+def _unset(tensor: torch.Tensor) -> DeviceTensor:
+    """A tensor on the device like one of the CPU, unwritten."""
+    return on_gpu(tensor, unset=True)
 
 
 def to_device(tensor: torch.Tensor) -> torch.Tensor:
@@ -376,8 +380,8 @@ def factory(name: str) -> Callable[..., DeviceTensor]:
     def make(*args: Any, **kwargs: Any) -> DeviceTensor:
         capturing = current_gpu().capturing
         if capturing is not None:
-            captured: DeviceTensor = capturing.operation(operation, args, {**kwargs, "device": CUDA})
-            return captured
+            recorded: DeviceTensor = captured(capturing, operation, args, {**kwargs, "device": CUDA}, _unset)
+            return recorded
         made = _on_host(operation, args, {**kwargs, "device": torch.device("cpu")})
         return on_gpu(made, unset=packet in UNSET)
 

@@ -65,8 +65,9 @@ class Utilities:
         return 0
 
     def is_stream_capturing(self, stream: int) -> bool:
-        """Whether launches are captured in a graph."""
-        return current_gpu().capturing is not None
+        """Whether a stream's launches are captured in a graph."""
+        capturing = current_gpu().capturing
+        return capturing is not None and stream in capturing.streams
 
     def set_printf_fifo_size(self, size: int) -> None:
         """No effect: output of kernels has no size limit here."""
@@ -104,7 +105,8 @@ class KernelLauncher:
         if capturing is None:
             self._launch(grid, stream, function, given)
         else:
-            capturing.steps.append(lambda: self._launch(grid, stream, function, given))
+            capturing.require(stream, function.name)
+            capturing.add(stream, lambda: self._launch(grid, stream, function, given))
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
