@@ -161,7 +161,7 @@ def matmul(
         "fast" allows another order of summation where it is faster: on GPUs the tensor cores, within the bound that the
         plan states; on hosts with AMX bfloat16 summed in float32, for all but small products, within
         :func:`tilewright.problem.reference.error_bound` with `flushes`. "tf32x3" allows orders as accurate as a float32
-        sum: on GPUs float32 in three parts, for finite operands from 1e-30 on, and tensor cores for halves. All else
+        sum: on GPUs float32 in three parts, for operands of 1e-30 to 3.4e38, and tensor cores for halves. All else
         stays canonical; `plan(..., order="fast").order` tells which order a product has.
     device : str, optional
         The device that multiplies arrays of the host: "cpu", the default; "opencl" for this machine's first OpenCL

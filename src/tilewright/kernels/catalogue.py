@@ -382,7 +382,8 @@ _RECORDS = (
     _tensor_core(
         "tensor_core_tf32x3", "tensor_core_f32<true, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 as three",
         ("float32",), Bound(1 / 32, 64),
-        "each operand is two tf32 numbers; right for finite operands from 1e-30 on", tensor="tf32", passes=3, depth=16,
+        "each operand is two tf32 numbers; right for operands of 1e-30 to 3.4e38 in magnitude",
+        tensor="tf32", passes=3, depth=16,
     ),
     _tensor_core(
         "tensor_core_bf16x9", "tensor_core_bf16x9<128, 128, 16, 64, 32, 3>", "tensor cores, float32 as nine",

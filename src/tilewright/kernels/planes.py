@@ -94,11 +94,12 @@ class Planes:
 
 
 def as_tf32(x: Array) -> Array:
-    """The nearest tf32 numbers, of two the larger one, as `cvt.rna.tf32.f32` rounds.
+    """The nearest finite tf32 numbers, of two the larger one, as `cvt.rna.tf32.f32` rounds; infinities stay.
 
-    >>> as_tf32(np.array([1 + 2**-11, -1 - 2**-12, np.inf], np.float32)).tolist()
-    [1.0009765625, -1.0, inf]
+    >>> as_tf32(np.array([1 + 2**-11, -1 - 2**-12, np.inf, 3.4028e38], np.float32)).tolist()
+    [1.0009765625, -1.0, inf, 3.4011621342146535e+38]
     """
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     nearest = (bits + np.uint32(1 << (_CUT - 1))) & np.uint32(-1 << _CUT & 0xFFFFFFFF)
-    return np.where(np.isnan(x), x, nearest.view(np.float32))
+    finite = np.where(np.isinf(nearest.view(np.float32)), bits & np.uint32(-1 << _CUT & 0xFFFFFFFF), nearest)
+    return np.where(np.isfinite(x), finite.view(np.float32), x)

@@ -45,7 +45,7 @@ struct Digits {
     }
 };
 
-// As tf32 numbers: the nearest one, then the one nearest to the rest.
+// As tf32 numbers: the nearest one that is finite, then the one nearest to the rest.
 template <int COUNT>
 struct Rests {
     enum { PLANES = COUNT };
@@ -53,6 +53,9 @@ struct Rests {
         unsigned found;
         for (;; value -= __uint_as_float(found)) {  // the difference is exact
             asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(found) : "f"(value));
+            if ((found & 0x7fffffff) == 0x7f800000 && (__float_as_uint(value) & 0x7fffffff) < 0x7f800000) {
+                found = __float_as_uint(value) & 0xffffe000;  // rounding up has overflowed
+            }
             if (plane-- == 0) {
                 return __uint_as_float(found);
             }

@@ -296,6 +296,8 @@ def test_planes_of_float32_add_up_to_it() -> None:
     assert not (np.stack([big, small]).view(np.uint32) & 0x1FFF).any(), "tf32 has 13 bits less"
     assert (np.abs(big.astype(np.float64) + small - x) <= 2.0**-23 * np.abs(x)).all()
     assert np.isnan(record.planes.split(np.array([[np.inf, np.nan]], np.float32))[1]).all()
+    most = np.array([[np.finfo(np.float32).max, -3.4028e38]], np.float32)
+    assert (np.abs(record.planes.split(most).astype(np.float64).sum(0) - most) <= 2.0**-23 * np.abs(most)).all()
 
 
 def test_a_bound_refuses_what_lies_beyond_it() -> None:

@@ -347,6 +347,14 @@ def random_bits(shape: tuple[int, ...], kind: str, seed: int) -> Array:
     return random.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
 
 
+def test_the_largest_numbers_are_split_on_the_gpu() -> None:
+    a, b = np.full((3, 600), 0.0, "f4"), np.full((600, 5), 0.5, "f4")
+    a[:, 77] = np.finfo("f4").max, -3.4028e38, 1
+    with tw.simulated_gpu("h100"):
+        found = tw.matmul(There(a), There(b), cuda.to_device(np.zeros((3, 5), "f4")), order="tf32x3")
+        np.testing.assert_allclose(np.asarray(found.copy_to_host()), a @ b, rtol=2.0**-20)
+
+
 def test_more_lines_of_planes_than_boxes_number_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch for 128 rows of C, and one before that splits them; B is split once."""
     monkeypatch.setattr(planes, "MOST_LINES", 2 * 3 * 128)
