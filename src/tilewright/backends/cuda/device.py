@@ -172,7 +172,9 @@ def _launch(
         raise LaunchError(f"{program.name}: `shared_bytes` must be at least 0 (got {shared_bytes})")
     config: dict[str, Any] = {"grid": blocks, "block": threads, "shmem_size": shared_bytes}
     if cooperative:
-        config["is_cooperative"] = True
+        # Below 1.0, cuda.core has the first of these names.
+        older = hasattr(require("cuda.core", _PURPOSE).LaunchConfig, "cooperative_launch")
+        config["cooperative_launch" if older else "is_cooperative"] = True
     if (asked := extent.cluster(program.name, cluster)) is not None:
         cluster_of(program, asked, blocks, nearest(device))
         # cuda.core counts clusters.

@@ -337,6 +337,25 @@ def test_launches_by_configurations_of_older_releases_of_cuda_core() -> None:
         assert (made.gridDimX, made.numAttrs) == (2, attributes)
 
 
+class Older(SimpleNamespace):
+    """A configuration of cuda.core below 1.0."""
+
+    cooperative_launch = False
+
+
+@pytest.mark.parametrize(("config", "option"), [(Older, "cooperative_launch"), (SimpleNamespace, "is_cooperative")])
+def test_a_cooperative_launch_has_the_option_of_each_release(
+    gpu: Gpu, monkeypatch: pytest.MonkeyPatch, config: Any, option: str
+) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(device.require("cuda.core", ""), "LaunchConfig", config)
+    monkeypatch.setattr(device, "_run", lambda at, program, extents, args: seen.append(extents))
+    launch(Program.from_ptx(PTX), 1, 1, (), cooperative=True)
+    launch(Program.from_ptx(PTX), 1, 1, ())
+    options = [{key for key in one if "cooperative" in key} for one in seen]
+    assert options == [{option}, set()]
+
+
 def test_gpus_are_counted_by_the_driver_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """cuda.core may count them by a library that is missing, or that knows nothing of CUDA_VISIBLE_DEVICES."""
     core = pytest.importorskip("cuda.core", reason="not run: cuda.core is not installed")
