@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,10 +36,21 @@ class Resident:
 
     def __init__(self, record: Record, program: Program, a: Array, b: Array, made: np.dtype[Any]) -> None:
         self._device = require("cuda.core", "Tuning a GPU").Device()
-        self._device.set_current()
-        self._stream = self._device.create_stream()
         self._shape, self._made = (len(a), b.shape[1]), made
         self._held: list[Any] = []
+        with self._inside():
+            self._prepare(record, program, a, b)
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[None]:
+        """The GPU's own context; the caller's is current again afterwards."""
+        with current.kept_context(current.driver()):
+            self._device.set_current()
+            yield
+
+    def _prepare(self, record: Record, program: Program, a: Array, b: Array) -> None:
+        made = self._made
+        self._stream = self._device.create_stream()
         steps = row_major(self._shape, made.itemsize)
         # Boxes begin at multiples of 16 bytes; an operand that has others would be copied by the host.
         apart = 16 if record.operands == "boxes" else 1
@@ -54,13 +67,15 @@ class Resident:
 
     def __call__(self) -> float:
         """Seconds between the events before and after the launches."""
-        return current.timed(current.driver(), self._stream, lambda: self._launches.issue(self._stream))
+        with self._inside():
+            return current.timed(current.driver(), self._stream, lambda: self._launches.issue(self._stream))
 
     def product(self) -> Array:
         """C on the host."""
         found: Array = np.empty(self._shape, self._made)
-        made = current.driver().cuMemcpyDtoH(found.ctypes.data, int(self._held[-1].handle), found.nbytes)
-        current.check(made, "copying C from the GPU")
+        with self._inside():
+            made = current.driver().cuMemcpyDtoH(found.ctypes.data, int(self._held[-1].handle), found.nbytes)
+            current.check(made, "copying C from the GPU")
         return found
 
     def _room(self, size: int) -> int:

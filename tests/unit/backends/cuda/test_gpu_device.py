@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.backends.cuda import current, device
+from tilewright.backends.cuda import current, device, resident
 from tilewright.backends.cuda.device import launch
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError
+from tilewright.kernels import catalogue
 from tilewright.programs import Program
 
 PTX = """
@@ -335,6 +336,21 @@ def test_launches_by_configurations_of_older_releases_of_cuda_core() -> None:
     ):  # fmt: skip
         made = current._driver_config(calls, stream, SimpleNamespace(**plain, **options))
         assert (made.gridDimX, made.numAttrs) == (2, attributes)
+
+
+def test_a_tuner_s_product_leaves_the_caller_s_own_context(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    core = SimpleNamespace(Device=lambda: SimpleNamespace(set_current=lambda: gpu.cuCtxSetCurrent(PRIMARY)))
+    monkeypatch.setattr(resident, "require", lambda module, purpose: core)
+    monkeypatch.setattr(current, "driver", lambda: gpu)
+    monkeypatch.setattr(current, "timed", lambda *_: seen.append(gpu.context))
+    monkeypatch.setattr(resident.Resident, "_prepare", lambda *_: seen.append(gpu.context))
+    monkeypatch.setattr(resident.Resident, "_stream", None, raising=False)
+    a, gpu.context = np.zeros((1, 1)), 77
+    product = resident.Resident(catalogue.find("coalesced"), Program.from_ptx(PTX), a, a, a.dtype)
+    assert gpu.context == 77
+    product()
+    assert (seen, gpu.context) == ([PRIMARY] * 2, 77)
 
 
 class Older(SimpleNamespace):
