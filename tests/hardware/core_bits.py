@@ -45,6 +45,7 @@ def names(cc: tuple[int, int]) -> Iterator[str]:
     if cc[0] == 9:
         for types in test_warpgroups.FORMS:
             yield f"wgmma {'.'.join(types)}"
+            yield f"wgmma.sp {'.'.join(types)}"
 
 
 def run(name: str, cc: tuple[int, int], launch: Launch) -> np.ndarray:
@@ -102,23 +103,30 @@ def _drawn(type_: str, shape: tuple[int, int], rng: random.Random, width: int) -
 def _of_warpgroup(name: str, launch: Launch) -> np.ndarray:
     of_a, of_b, of_c = types = tuple(name.split()[1].split("."))
     bits, columns = test_warpgroups.BITS, 8
-    k, wide, found = 256 // bits[of_a], 16 if of_c == "f16" else 32, []
-    rng = random.Random(name)
+    sparse, wide, found = name.startswith("wgmma.sp"), 16 if of_c == "f16" else 32, []
+    k, rng = 256 // bits[of_a], random.Random(name)
     for style in STYLES:
         ((a,), (b,), (c,)) = (
             matrices(one, shape, rng, style).astype(f"u{size // 8}")
             for one, shape, size in zip(
-                types, ((1, 64, k), (1, k, columns), (1, 64, columns)), (bits[of_a], bits[of_b], wide), strict=True
+                types,
+                ((1, 64, k), (1, k * (1 + sparse), columns), (1, 64, columns)),
+                (bits[of_a], bits[of_b], wide),
+                strict=True,
             )
         )
         shared = np.zeros(test_warpgroups.SHARED_BYTES, np.uint8)
         left = test_warpgroups.put(shared, 0, a, 8)
         right = test_warpgroups.put(shared, test_warpgroups.B_START, b.T.copy(), 8)
-        rest = f"{right}, %yes, 1, 1" + ", 0, 0" * (bits[of_a] == 16)
+        rest = f"{right}{', %a0, 0' * sparse}, %yes, 1, 1" + ", 0, 0" * (bits[of_a] == 16)
         given = test_warpgroups.spread(c, wide)
-        full = f"wgmma.mma_async.sync.aligned.m64n{columns}k{k}.{of_c}.{of_a}.{of_b}"
+        full = f"wgmma.mma_async{'.sp' * sparse}.sync.aligned.m64n{columns}k{k * (1 + sparse)}.{of_c}.{of_a}.{of_b}"
         out = np.zeros((128, given.shape[1]), np.uint32)
-        program = Program.from_ptx(test_warpgroups.text(full, given.shape[1], f"{left}", rest))
+        if sparse:
+            options = _ONES if of_a == "tf32" else _PAIRS
+            words = [[sum(rng.choice(options) << 4 * at for at in range(8))] for _ in range(128)]
+            given = np.concatenate([given, np.array(words, np.uint32)], axis=1)
+        program = Program.from_ptx(test_warpgroups.text(full, out.shape[1], f"{left}", rest))
         launch(program, 1, 128, (shared, given.reshape(-1), out.reshape(-1)))
         found.append(out)
     return np.stack(found)

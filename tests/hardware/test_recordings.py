@@ -75,7 +75,7 @@ print('"0","7","k",' + ','.join('"{{:,}}"'.format(one) for one in {counts!r}))
 """
 SHAPE, KERNEL = (33, 18, 20), "coalesced"
 OPTIONS = ["--simulated", "h100", "--shapes", "33,18,20", "--races", "64,64,64", "--only", KERNEL, "--bits",
-           r"^mma.sync.aligned.m16n8k16.row.col.f32.bf16|^floor m16n8k8|^wgmma bf16"]  # fmt: skip
+           r"^mma.sync.aligned.m16n8k16.row.col.f32.bf16|^floor m16n8k8|^wgmma(.sp)? bf16"]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,8 @@ def test_the_script_runs_from_end_to_end_and_its_recording_agrees(
     assert items["verify"] == {"coalesced float32 33x18x20"}
     assert items["counts"] == {"33x18x20"}
     assert items["bits"] == {
-        "floor m16n8k8 tf32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "wgmma bf16.bf16.f32"
+        "floor m16n8k8 tf32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "wgmma bf16.bf16.f32",
+        "wgmma.sp bf16.bf16.f32",
     }  # fmt: skip
     race = found["stages"]["race"]["float32 64x64x64"]["contenders"]
     assert (len(race[KERNEL]["samples"]), race[KERNEL]["error"] < 1e-6) == (7, True)
@@ -136,7 +137,7 @@ def test_the_script_runs_from_end_to_end_and_its_recording_agrees(
 def _a_difference_is_seen(found: dict[str, Any]) -> None:
     """Whether a changed value is found in each stage of a recording."""
     wrong = copy.deepcopy(found)
-    stages, name = wrong["stages"], "wgmma bf16.bf16.f32"
+    stages, name = wrong["stages"], "wgmma.sp bf16.bf16.f32"
     stages["verify"]["coalesced float32 33x18x20"]["wrong_elements"] = 3
     stages["counts"]["33x18x20"]["kernels"][0]["global_load_sectors"] += 1
     stages["race"]["float32 64x64x64"] = {"error": "DeviceError: gone"}
