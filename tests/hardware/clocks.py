@@ -8,13 +8,31 @@ from typing import Any
 
 @functools.cache
 def _gpu() -> tuple[Any, Any] | None:
+    """The library and its handle of the current GPU, which need not be the machine's first."""
     try:
         import pynvml
+        from cuda.bindings import driver
 
         pynvml.nvmlInit()
-        return pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        failed, number = driver.cuCtxGetDevice()
+        if int(failed):  # nothing has used a GPU yet
+            return pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        _, name = driver.cuDeviceGetPCIBusId(32, number)
+        return pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(name.split(b"\0")[0])
     except Exception:  # no package, no library, or no GPU
         return None
+
+
+def _asked(function: str, *options: str) -> float:
+    """A number of the library about the GPU; 0 if it has none, as for parts of a GPU."""
+    found = _gpu()
+    if found is None:
+        return 0
+    library, gpu = found
+    try:
+        return float(getattr(library, function)(gpu, *(getattr(library, name) for name in options)))
+    except Exception:  # its errors have no common type in all releases
+        return 0
 
 
 def driver() -> str:
@@ -25,20 +43,17 @@ def driver() -> str:
 
 def mhz() -> int:
     """The clock of the multiprocessors now, in some 20 microseconds; 0 if unknown."""
-    found = _gpu()
-    return int(found[0].nvmlDeviceGetClockInfo(found[1], found[0].NVML_CLOCK_SM)) if found else 0
+    return int(_asked("nvmlDeviceGetClockInfo", "NVML_CLOCK_SM"))
 
 
 def state() -> dict[str, float]:
     """Clocks, power, temperature, and why clocks are lower than they could be (a mask of the library's reasons)."""
-    found = _gpu()
-    if found is None:
+    if _gpu() is None:
         return {}
-    library, gpu = found
     return {
-        "sm_mhz": library.nvmlDeviceGetClockInfo(gpu, library.NVML_CLOCK_SM),
-        "memory_mhz": library.nvmlDeviceGetClockInfo(gpu, library.NVML_CLOCK_MEM),
-        "watts": library.nvmlDeviceGetPowerUsage(gpu) / 1e3,
-        "celsius": library.nvmlDeviceGetTemperature(gpu, library.NVML_TEMPERATURE_GPU),
-        "reasons": library.nvmlDeviceGetCurrentClocksThrottleReasons(gpu),
+        "sm_mhz": _asked("nvmlDeviceGetClockInfo", "NVML_CLOCK_SM"),
+        "memory_mhz": _asked("nvmlDeviceGetClockInfo", "NVML_CLOCK_MEM"),
+        "watts": _asked("nvmlDeviceGetPowerUsage") / 1e3,
+        "celsius": _asked("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU"),
+        "reasons": _asked("nvmlDeviceGetCurrentClocksThrottleReasons"),
     }

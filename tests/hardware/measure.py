@@ -41,6 +41,8 @@ import preflight  # noqa: E402
 Item = tuple[str, Callable[..., Any]]
 #: Products that are verified: one element, part of a tile, whole tiles.
 SHAPES = ((1, 1, 1), (100, 37, 61), (256, 256, 256))
+#: On a GPU also: several tiles of each product of a batch, and several tiles of each persistent block, in few steps.
+SEVERAL_TILES, SEVERAL_TURNS = (300, 520, 70), (4224, 4352, 40)
 #: Products that are timed; the bars are for the first.
 RACES = ((4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024))
 
@@ -63,8 +65,9 @@ def verify(options: argparse.Namespace) -> Iterator[Item]:
             continue
         if options.only and record.name not in options.only:
             continue
+        turns = [SEVERAL_TURNS] if record.resident and not options.simulated else []
         for dtype in record.dtypes:
-            for shape in options.shapes or SHAPES:
+            for shape in options.shapes or (*SHAPES, *turns):
                 if record.accepts(*shape, dtype) is None:
                     key = f"{record.name} {dtype} {'x'.join(map(str, shape))}"
                     yield key, lambda asked=(opened, record, dtype, shape): verifying.verified(*asked, predict=False)
@@ -79,8 +82,9 @@ def batches(options: argparse.Namespace) -> Iterator[Item]:
     opened = _opened()
     for record in catalogue.records():
         if "batch" in record.takes and not record.unfit(opened.cc) and record.name in (options.only or [record.name]):
-            dtype, shape = record.dtypes[-1], SHAPES[1]
-            yield f"{record.name} {dtype}", lambda asked=(opened, record, dtype, shape): verifying.batched(*asked)
+            for dtype in {record.dtypes[0]: 0, record.dtypes[-1]: 0}:
+                asked = (opened, record, dtype, SHAPES[1] if options.simulated else SEVERAL_TILES)
+                yield f"{record.name} {dtype}", lambda asked=asked: verifying.batched(*asked)
 
 
 def race(options: argparse.Namespace) -> Iterator[Item]:
@@ -148,8 +152,7 @@ _UNWRITTEN = 4
 _SHOWN = 20
 #: In the order of their value.
 STAGES: dict[str, Callable[[argparse.Namespace], Iterator[Item]]] = {
-    "verify": verify, "race": race, "counts": counts, "bits": bits, "sizes": sizes,
-    "batches": batches,
+    "verify": verify, "batches": batches, "race": race, "counts": counts, "bits": bits, "sizes": sizes,
 }  # fmt: skip
 
 

@@ -72,10 +72,10 @@ __global__ void __launch_bounds__(256)
                int planes, int inner, int rows, int columns, int turned) {
     __shared__ To tile[32][33];
     const Finish finish{};
-    for (int plane = blockIdx.z; plane < planes; plane += gridDim.z) {
+    for (long long plane = blockIdx.z; plane < planes; plane += gridDim.z) {  // the step may pass what an int holds
         const int w = plane / inner, z = plane % inner;
         const unsigned long long from_plane = from + w * from_w + z * from_z, to_plane = to + w * to_w + z * to_z;
-        for (int top = 32 * blockIdx.y; top < rows; top += 32 * gridDim.y) {
+        for (long long top = 32 * blockIdx.y; top < rows; top += 32 * gridDim.y) {
             const int left = 32 * blockIdx.x;
             for (int i = threadIdx.y; i < 32; i += 8) {
                 const int y = turned & 1 ? threadIdx.x : i, x = turned & 1 ? i : threadIdx.x;
