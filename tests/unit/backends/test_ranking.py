@@ -261,11 +261,12 @@ def chains() -> dict[str, list[Record]]:
 @pytest.mark.parametrize("chain", chains())
 def test_kernels_of_a_chain_give_the_same_bits(chain: str) -> None:
     m, n, k = 34, 40, 1100  # so many steps are split between blocks, by a kernel that splits them
-    a, b = operands(m, n, k, "float16")
+    dtype = chains()[chain][0].dtypes[0]
+    a, b = operands(m, n, k, dtype)
     products = []
     for record in chains()[chain]:
-        c, shape = np.zeros((m, n), np.float16), record.launch_rule(m, n, k)
-        program = record.program("float16", record.cc)
+        c, shape = record.blank(m, n, dtype), record.launch_rule(m, n, k)
+        program = record.program(dtype, record.cc)
         gpu = gpu_of(record) if record.family else "a100"
         tw.simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
         products.append(c)
