@@ -4,6 +4,7 @@ the shape.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -271,6 +272,16 @@ def test_kernels_of_a_chain_give_the_same_bits(chain: str) -> None:
         tw.simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
         products.append(c)
     assert all(same_bits(products[0], other) for other in products[1:])
+
+
+def test_sums_in_float32_at_half_the_rate_take_twice_as_long_and_those_of_integers_do_not() -> None:
+    """GeForce cards have that rate."""
+    whole = machine.gpu("a6000")
+    half = dataclasses.replace(whole, tensor_float32_share=0.5)
+    for name, kind, times in (("tensor_core", "float16", 2), ("tensor_core_s8", "int8", 1)):
+        one = Candidate(catalogue.find(name), kind)
+        quick, slow = (estimate(one, 4096, 4096, 4096, gpu).seconds for gpu in (whole, half))
+        assert slow / quick == pytest.approx(times, rel=0.1), name
 
 
 def test_every_kernel_of_tensor_cores_says_its_format() -> None:
