@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import drawn
+import speeds
 
 import tilewright as tw
 from tilewright.machine.alternatives import Demand
@@ -67,6 +68,7 @@ PICTURES: MappingProxyType[str, Callable[[], str]] = MappingProxyType(
         "ladder-sectors": lambda: _bars("Sectors", *_TO_TILES),
         "results-wavefronts": lambda: _bars("Wavefronts of shared", *_RESULTS),
         "results-occupancy": lambda: _registers("results_8"),
+        "speeds": speeds.chart,
         "float32-wavefronts": lambda: _bars("Wavefronts of shared", *_FLOAT32),
     }
 )
