@@ -142,7 +142,7 @@ def test_registers_are_the_assemblers(compute_capability: tuple[int, int]) -> No
 
 def test_launches_that_the_gpu_refuses(compute_capability: tuple[int, int]) -> None:
     program = Program.from_cuda("__global__ void k(int *x) { *x = 1; }", "k", compute_capability)
-    with pytest.raises(LaunchError, match="at most 1024 threads"):
+    with pytest.raises(LaunchError, match="at most 1,024 threads"):
         launch(program, 1, (64, 64), (np.zeros(1, np.int32),))
     with pytest.raises(DeviceError, match="k failed on"):
         launch(program, 1, 1, (np.zeros(1, np.int32),), shared_bytes=10_000_000)

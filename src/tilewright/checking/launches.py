@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
 from tilewright.programs import residency
+from tilewright.programs.launch_rules import Broken, Rule, broken
 from tilewright.programs.program import Program
 from tilewright.ptx.frames import package
 from tilewright.simt.observer import Launch
@@ -66,32 +67,32 @@ def definition(program: Program) -> tuple[str, int, int]:
 
 def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
     """What is wrong with a launch's extents and shared memory; any such finding means that it cannot run."""
-    return [*_extents(launch, gpu), *_shared(launch, gpu)]
-
-
-def _extents(launch: Launch, gpu: Gpu) -> Iterator[Finding]:
-    limits = gpu.launch
-    for what, parts, extents in (("grid", "blocks", launch.grid), ("block", "threads", launch.block)):
-        if min(extents) < 1:
-            yield at(launch, "TW507", what=what, parts=parts, extents=list(extents))
-            return
-    threads, shape = math.prod(launch.block), list(launch.block)
-    if threads > limits.threads_per_block:
-        yield at(launch, "TW502", how="block", threads=threads, extents=shape, most=limits.threads_per_block)
-    else:
-        for axis, extent, most in zip("xyz", launch.block, limits.block_extents, strict=True):
-            if extent > most:
-                yield at(launch, "TW502", how="axis", threads=extent, axis=axis, extents=shape, most=most)
-    for axis, extent, most in zip("xyz", launch.grid, limits.grid_extents, strict=True):
-        if extent > most:
-            yield at(launch, "TW504", blocks=extent, axis=axis, most=most)
-
-
-def _shared(launch: Launch, gpu: Gpu) -> Iterator[Finding]:
     static, dynamic = launch.program.shared_bytes, launch.shared_bytes
-    total, most = static + dynamic, gpu.shared_per_block_optin_bytes
-    if total > most:
-        yield at(launch, "TW505", total=total, static=static, dynamic=dynamic, most=most, gpu=gpu.name)
+    wrong = broken(gpu, launch.grid, launch.block, static, dynamic, allowed=launch.allowed_shared_bytes)
+    return [_finding(launch, gpu, one) for one in wrong]
+
+
+def _finding(launch: Launch, gpu: Gpu, wrong: Broken) -> Finding:
+    """The finding of a broken rule."""
+    static, dynamic, shape = launch.program.shared_bytes, launch.shared_bytes, list(launch.block)
+    match wrong.rule:
+        case Rule.EMPTY:
+            what, extents = wrong.part, launch.grid if wrong.part == "grid" else launch.block
+            parts = "blocks" if what == "grid" else "threads"
+            return at(launch, "TW507", what=what, parts=parts, extents=list(extents))
+        case Rule.BLOCK:
+            return at(launch, "TW502", how="block", threads=wrong.got, extents=shape, most=wrong.most)
+        case Rule.BLOCK_AXIS:
+            axis = wrong.axis
+            return at(launch, "TW502", how="axis", threads=wrong.got, axis=axis, extents=shape, most=wrong.most)
+        case Rule.GRID_AXIS:
+            return at(launch, "TW504", blocks=wrong.got, axis=wrong.axis, most=wrong.most)
+        case Rule.SHARED:
+            return at(
+                launch, "TW505", total=wrong.got, static=static, dynamic=dynamic, most=wrong.most, gpu=gpu.name
+            )  # fmt: skip
+        case Rule.DYNAMIC:
+            return at(launch, "TW505", how="allowed", static=static, dynamic=dynamic, most=wrong.most)
 
 
 def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | None) -> list[Finding]:
@@ -109,17 +110,6 @@ def _as_written(extents: Any) -> int | list[int]:
     return [int(extent) for extent in extents] if isinstance(extents, Sequence) else int(extents)
 
 
-def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """TW505 for a rejected launch: the kernel needs an attribute before it may use so much dynamic shared memory.
-
-    Source: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.x and later.
-    """
-    static, usual = launch.program.shared_bytes, gpu.launch.shared_per_block_bytes
-    if not launch.shared_bytes or static + launch.shared_bytes <= usual:
-        return []
-    return [at(launch, "TW505", how="allowed", static=static, dynamic=launch.shared_bytes, most=usual)]
-
-
 def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
     """TW508 for a cooperative launch of more blocks than the GPU holds at once."""
     blocks = math.prod(launch.grid)
@@ -132,7 +122,7 @@ def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
 def of_refused(launch: Launch, gpu: Gpu) -> list[Finding]:
     """Findings for a launch that a driver rejected."""
     waiting = too_many_to_wait(launch, gpu) if launch.cooperative else []
-    return findings(launch, gpu) or waiting or without_consent(launch, gpu)
+    return findings(launch, gpu) or waiting
 
 
 def of_launch(

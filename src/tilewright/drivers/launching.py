@@ -22,7 +22,7 @@ import numpy as np
 from tilewright.drivers.capturing import OUTSIDE
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.internal_code import source_line
-from tilewright.drivers.modules import Kernel, Library
+from tilewright.drivers.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.drivers.outstanding import Task, UsedBytes
 from tilewright.drivers.spacing import given_by_program
 from tilewright.drivers.views import HostPointer
@@ -41,6 +41,7 @@ from tilewright.errors import (
 from tilewright.native.once import once
 from tilewright.programs import residency
 from tilewright.programs.arguments import DATA, ITEMSIZE, SHAPE, array_fields
+from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import Parameter
 from tilewright.simt.observer import ArgumentFact, Launch, Rows
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
@@ -94,7 +95,7 @@ class Launcher:
     A rejected launch raises the result of `refused`, which gets a code and a message; a failed one raises that of
     `failed`, which gets the machine's error. `show` gets what kernels print; `line` gives the program's launching line.
     `streams_known`: whether all ordering between streams is known, so that races between their launches can be
-    detected.
+    detected. `extents_code`: the error of a grid or block that no GPU accepts; that of other limits is the driver's.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Launcher:
         line: Callable[[], str] = source_line,
         *,
         streams_known: bool = True,
+        extents_code: str = "CUDA_ERROR_INVALID_VALUE",
     ) -> None:
         self.gpu = gpu
         self._refusal = refused or driver_error
@@ -113,6 +115,7 @@ class Launcher:
         self._show = show or _print
         self._line = line
         self._streams_known = streams_known
+        self._extents_code = extents_code
         self._noted = threading.local()
 
     def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
@@ -148,6 +151,7 @@ class Launcher:
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, self._line(), gpu.launches,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
+                allowed_shared_bytes=allowed_shared_bytes(gpu, kernel),
             )  # fmt: skip
             gpu.launches += 1
             gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
@@ -265,21 +269,17 @@ class Launcher:
 
     def _check(self, about: Launch, library: Library, entry: str) -> None:
         """Reject what a driver rejects."""
-        limits, dynamic = about.gpu.launch, about.shared_bytes
-        fits = all(0 < g <= most for g, most in zip(about.grid, limits.grid_extents, strict=True))
-        fits &= all(0 < b <= most for b, most in zip(about.block, limits.block_extents, strict=True))
-        allowed = self.gpu.kernel_limits.get((library.handle, entry), limits.shared_per_block_bytes)
-        fits &= math.prod(about.block) <= limits.threads_per_block and 0 <= dynamic
         large = (library.handle, entry) in self.gpu.large_clusters
+        limits, dynamic = about.gpu.launch, about.shared_bytes
         most = limits.cluster_blocks if large else limits.cluster_blocks_portable
         if math.prod(about.cluster or ()) > most:
             code = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
             reason = "" if large else ", unless the kernel has the attribute NonPortableClusterSizeAllowed"
             raise DriverError(code, f"{code}: a cluster has at most {most} blocks{reason} (got {about.cluster})")
-        if min(*about.grid, *about.block) < 1:
-            raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
-        if not fits or (dynamic and dynamic + about.program.shared_bytes > allowed):
-            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        static, allowed = about.program.shared_bytes, about.allowed_shared_bytes
+        for one in broken(about.gpu, about.grid, about.block, static, dynamic, allowed=allowed):
+            code = self._extents_code if one.rule.is_of_extents else "CUDA_ERROR_INVALID_VALUE"
+            raise DriverError(code, f"{code}: {one.sentence}")
         if about.cooperative:
             wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, dynamic)
             if wrong:

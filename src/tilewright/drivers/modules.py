@@ -14,6 +14,7 @@ from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.machine.gpu import WARP_LANES
 from tilewright.programs.arguments import c_arguments
 from tilewright.programs.assembler import Resources
+from tilewright.programs.launch_rules import default_dynamic_bytes, most_dynamic_bytes
 from tilewright.programs.listing import parsed, read_entry, target
 from tilewright.programs.mangling import spoken_name
 from tilewright.programs.program import Program
@@ -187,14 +188,26 @@ def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: 
     """Set an attribute: the most dynamic shared memory, or permission for large clusters; others have no effect."""
     names = binding().CUfunction_attribute
     if attribute == names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        if not 0 <= value <= gpu.record.shared_per_block_optin_bytes:
-            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        static = kernel.program.shared_bytes
+        if not 0 <= value <= (most := most_dynamic_bytes(gpu.record, static)):
+            raise DriverError(
+                "CUDA_ERROR_INVALID_VALUE",
+                f"CUDA_ERROR_INVALID_VALUE: MaxDynamicSharedMemorySize of {kernel.program.name} must be at most "
+                f"{most:,} bytes on the {gpu.record.name}, which its {static:,} static bytes leave of "
+                f"{gpu.record.shared_per_block_optin_bytes:,} (got {value:,}); use smaller tiles",
+            )
         gpu.kernel_limits[kernel.code.library.handle, kernel.name] = value
     elif attribute == names.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
         if value not in (0, 1):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         change = gpu.large_clusters.add if value else gpu.large_clusters.discard
         change((kernel.code.library.handle, kernel.name))
+
+
+def allowed_shared_bytes(gpu: SimulatedGpu, kernel: Kernel) -> int:
+    """The most dynamic shared memory that a kernel may have: what the program has set, or the default."""
+    usual = default_dynamic_bytes(gpu.record, kernel.program.shared_bytes)
+    return gpu.kernel_limits.get((kernel.code.library.handle, kernel.name), usual)
 
 
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.errors import LaunchError
 from tilewright.machine import launch_limits
+from tilewright.programs.launch_rules import broken_extents
 
 Extent = tuple[int, int, int]
 
@@ -23,15 +24,9 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
     >>> checked("k", 5, (16, 16))
     ((5, 1, 1), (16, 16, 1))
     """
-    limits = launch_limits()
-    blocks = _extent(kernel, "grid", grid, limits.grid_extents)
-    threads = _extent(kernel, "block", block, limits.block_extents)
-    count = threads[0] * threads[1] * threads[2]
-    if count > limits.threads_per_block:
-        raise LaunchError(
-            f"{kernel}: `block` must have at most {limits.threads_per_block} threads "
-            f"(got {count}, {threads[0]} x {threads[1]} x {threads[2]}); use smaller blocks and a larger grid"
-        )
+    blocks, threads = _extent(kernel, "grid", grid), _extent(kernel, "block", block)
+    for wrong in broken_extents(launch_limits(), blocks, threads):
+        raise LaunchError(f"{kernel}: {wrong.sentence}")
     return blocks, threads
 
 
@@ -43,10 +38,16 @@ def cluster(kernel: str, value: int | Sequence[int] | None) -> Extent | None:
     >>> cluster("k", (2, 2))
     (2, 2, 1)
     """
-    return None if value is None else _extent(kernel, "cluster", value, (launch_limits().cluster_blocks,) * 3)
+    if value is None:
+        return None
+    extents, most = _extent(kernel, "cluster", value), launch_limits().cluster_blocks
+    for axis, extent in zip("xyz", extents, strict=True):
+        if not 1 <= extent <= most:
+            raise LaunchError(f"{kernel}: `cluster` must be between 1 and {most} in {axis} (got {extent:,})")
+    return extents
 
 
-def _extent(kernel: str, name: str, value: Any, limit: Extent) -> Extent:
+def _extent(kernel: str, name: str, value: Any) -> Extent:
     parts = (value,) if isinstance(value, int | np.integer) else value
     if (
         not isinstance(parts, Sequence)
@@ -55,7 +56,4 @@ def _extent(kernel: str, name: str, value: Any, limit: Extent) -> Extent:
     ):
         raise LaunchError(f"{kernel}: `{name}` must be an integer or 1 to 3 of them, x first (got {value!r})")
     x, y, z = (*(int(part) for part in parts), 1, 1)[:3]
-    for axis, extent, most in zip("xyz", (x, y, z), limit, strict=True):
-        if not 1 <= extent <= most:
-            raise LaunchError(f"{kernel}: `{name}` must be between 1 and {most:,} in {axis} (got {extent:,})")
     return x, y, z

@@ -69,6 +69,8 @@ class Launch:
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
     part: Part | None = None  #: The clusters that run; all of the grid without one.
     cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, if the launch gives them.
+    #: Most dynamic shared memory that the program has allowed the kernel; None where it needs no permission.
+    allowed_shared_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

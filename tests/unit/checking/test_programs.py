@@ -219,7 +219,7 @@ def test_dynamic_shared_memory_that_was_not_allowed() -> None:
     assert checked(lambda: program(49_152)) == ()
     (found,) = checked(lambda: program(49_153))
     assert found.code == "TW505"
-    assert "a kernel may use more than 49,152 only if" in found.message
+    assert "this kernel may use more than 49,152 only if" in found.message
     (found,) = checked(lambda: program(300_000))
     assert "may have 232,448 on the NVIDIA H100" in found.message
 

@@ -209,7 +209,7 @@ def _driver_config(calls: Any, stream: Any, config: Any) -> Any:
 def loaded(program: Program, device: Current, shared_bytes: int = 0) -> Any:
     """A program's kernel, assembled and loaded on a GPU, with its limit of dynamic shared memory set."""
     kernel = _kernel(program, device)
-    if shared_bytes > launch_limits().shared_per_block_bytes:
+    if program.shared_bytes + shared_bytes > launch_limits().shared_per_block_bytes:
         calls = driver()
         most = calls.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         which = calls.CUdevice(device.number)

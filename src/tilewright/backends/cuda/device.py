@@ -204,7 +204,7 @@ def _run(device: Any, program: Program, extents: dict[str, Any], args: Sequence[
         words = words_of(program, program.marshal(args, staged.address_of))
         number = current_gpu().number if is_replaced() else device.device_id
         kernel = _loaded(program.ptx, program.entry, number, tuple(device.compute_capability))
-        if extents["shmem_size"] > launch_limits().shared_per_block_bytes:
+        if program.shared_bytes + extents["shmem_size"] > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, extents["shmem_size"])
         config = core.LaunchConfig(**extents)
         device.sync()  # other streams may still write arrays that were on the GPU before

@@ -231,8 +231,6 @@ class Caller(Host):
         try:
             launcher.launch(stream, config, kernel, *values)
         except DriverError as error:
-            if error.code == "CUDA_ERROR_INVALID_VALUE":
-                raise DriverError("cudaErrorInvalidConfiguration", str(error)) from None
             if error.code not in STICKY:
                 raise
             self.runtime.failed(error)

@@ -138,12 +138,14 @@ class Runtime:
         """The launcher of kernels; launches in a graph have no stream of their own."""
         return Launcher(
             self.gpu, DriverError, lambda error: DriverError(code_of(error), str(error)), show, lambda: "",
-            streams_known=not self.in_graph,
+            streams_known=not self.in_graph, extents_code="cudaErrorInvalidConfiguration",
         )  # fmt: skip
 
     def failed(self, error: DriverError) -> None:
-        """Print why a call failed, if there is a message, and the error is not one that programs provoke."""
+        """Print why a call failed, once: if there is a message, and the error is not one that programs provoke."""
         if error.code in STICKY:
             self.broken = error.code
-        if str(error) != error.code and error.code not in _ASKED_FOR:
-            self.report(str(error))
+        text = str(error)
+        if text not in (error.code, *self.gpu.said) and error.code not in _ASKED_FOR:
+            self.gpu.said.add(text)
+            self.report(text)

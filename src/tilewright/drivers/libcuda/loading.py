@@ -17,7 +17,7 @@ from tilewright.drivers.contexts import binding
 from tilewright.drivers.cuda_programs import fatbin
 from tilewright.drivers.gpu import DriverError, SimulatedGpu, device_addresses
 from tilewright.drivers.linking import Linker, ObjectCode
-from tilewright.drivers.modules import Kernel, KernelAttributes
+from tilewright.drivers.modules import Kernel, KernelAttributes, allowed_shared_bytes
 from tilewright.errors import CompileError, TilewrightError
 from tilewright.programs.listing import target
 
@@ -268,8 +268,7 @@ def cuFuncGetAttribute(gpu: SimulatedGpu, attribute: int, kernel: Kernel) -> int
             major, minor = target(kernel.code.library.module)
             return 10 * major + minor
         case "MAX_DYNAMIC_SHARED_SIZE_BYTES":
-            set_ = gpu.kernel_limits.get((kernel.code.library.handle, kernel.name))
-            return gpu.record.launch.shared_per_block_bytes - needs.shared_size_bytes if set_ is None else set_
+            return allowed_shared_bytes(gpu, kernel)
         case "NON_PORTABLE_CLUSTER_SIZE_ALLOWED":
             return int((kernel.code.library.handle, kernel.name) in gpu.large_clusters)
         case "PREFERRED_SHARED_MEMORY_CARVEOUT":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tilewright.errors import LaunchError, TargetError
 from tilewright.programs.arguments import ITEMSIZE, array_fields, fields_of
 from tilewright.programs.clusters import cluster_of
+from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import unfit
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
@@ -19,7 +20,6 @@ from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 from tilewright.waiting import announced
 
 #: The remedy for too much shared memory.
-SHARED_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,9 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
             f"{launch.name}: variables of a module must fit the {gpu.memory_bytes:,} bytes of memory of {gpu.name} "
             f"(got {layout.module_bytes:,}); declare smaller arrays"
         )
-    static, most = layout.shared_bytes - layout.shared_gap_bytes, gpu.shared_per_block_optin_bytes
-    if static + dynamic > most:
-        raise LaunchError(
-            f"{launch.name}: shared memory of a block of {gpu.name} must be at most {most:,} bytes "
-            f"(got {static:,} static and {dynamic:,} dynamic); {SHARED_REMEDY}"
-        )
+    static = layout.shared_bytes - layout.shared_gap_bytes
+    for wrong in broken(gpu, launch.grid, launch.block, static, dynamic):
+        raise LaunchError(f"{launch.name}: {wrong.sentence}")
     if layout.local_bytes > gpu.launch.local_per_thread_bytes:
         raise LaunchError(
             f"{launch.name}: local memory of a thread must be at most {gpu.launch.local_per_thread_bytes:,} bytes "

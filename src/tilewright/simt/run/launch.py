@@ -11,18 +11,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
 from tilewright.programs.clusters import cluster_of
+from tilewright.programs.launch_rules import broken
 from tilewright.programs.program import Program
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions, followed
 from tilewright.simt.observer import Launch, Observer, Part
 from tilewright.simt.run.execution import Execution
-from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
+from tilewright.simt.run.job import Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.nested import Device, device_of, room_bytes, run_with_launches
@@ -215,7 +215,9 @@ def _about(asked: Asked) -> Launch:
     """The requested launch, checked as a GPU would."""
     program, target = asked.program, asked.target
     blocks, threads = extent.checked(program.name, asked.grid, asked.block)
-    shared_bytes = _checked_shared(program.name, asked.shared_bytes, target)
+    shared_bytes = _whole(program.name, asked.shared_bytes)
+    for broken_rule in broken(target, blocks, threads, program.shared_bytes, shared_bytes):
+        raise LaunchError(f"{program.name}: {broken_rule.sentence}")
     about = Launch(
         program.name, program, blocks, threads, shared_bytes, gpu=target, limits=asked.limits or Limits(),
         seed=asked.seed, cooperative=asked.cooperative or residency.waits_for_grid(program),
@@ -226,15 +228,10 @@ def _about(asked: Asked) -> Launch:
     return about
 
 
-def _checked_shared(name: str, shared_bytes: Any, gpu: machine.Gpu) -> int:
-    """Check a block's dynamic shared memory against the GPU."""
-    most = gpu.shared_per_block_optin_bytes
-    whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
-    if not whole or not 0 <= shared_bytes <= most:
-        raise LaunchError(
-            f"{name}: `shared_bytes` must be between 0 and {most:,}, the most for a block of {gpu.name} "
-            f"(got {shared_bytes!r}); {SHARED_REMEDY}"
-        )
+def _whole(name: str, shared_bytes: Any) -> int:
+    """A block's dynamic shared memory, which must be a number of bytes."""
+    if not isinstance(shared_bytes, int | np.integer) or isinstance(shared_bytes, bool) or shared_bytes < 0:
+        raise LaunchError(f"{name}: `shared_bytes` must be a whole number from 0 on (got {shared_bytes!r})")
     return int(shared_bytes)
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tilewright.errors import KernelError, LaunchError, LimitError
 from tilewright.native.once import bounded
 from tilewright.programs.device_runtime import LAUNCHES, launches
+from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import parsed
 from tilewright.programs.program import Program
 from tilewright.ptx import tree
@@ -227,11 +228,7 @@ class _Family:
         module = parent.program.module
         names, number = list(module.functions), int(record["kernel"]) - 1
         grid, block = _extents(record["grid"]), _extents(record["block"])
-        limits = parent.gpu.launch
-        fits = all(0 < g <= most for g, most in zip(grid, limits.grid_extents, strict=True))
-        fits &= all(0 < b <= most for b, most in zip(block, limits.block_extents, strict=True))
-        fits &= block[0] * block[1] * block[2] <= limits.threads_per_block
-        fits &= int(record["shared"]) <= parent.gpu.shared_per_block_optin_bytes
+        fits = not any(broken(parent.gpu, grid, block, 0, int(record["shared"])))
         fits &= 0 <= number < len(names) and names[number] in {entry.name for entry in module.entries}
         if not fits:
             raise self._wrong(
@@ -248,6 +245,7 @@ class _Family:
         made = replace(
             parent, name=program.name, program=program, grid=grid, block=block, shared_bytes=int(record["shared"]),
             arguments=(), index=self.device.next_index(), cooperative=False, cluster=None, limits=self._left(),
+            allowed_shared_bytes=None,
         )  # fmt: skip
         return made, values
 

@@ -100,6 +100,34 @@ def test_a_binary_with_a_linked_runtime_runs_and_reports_errors_of_kernels(binar
     assert "cudaDeviceSynchronize(): cudaErrorAssert" in ran.stdout
 
 
+#: The output of `shared_limits.cu`: how it launches, bytes of dynamic shared memory, the error, what the kernel made.
+SHARED_LIMITS = """\
+static 4096, by default 45056
+plain 45056: cudaSuccess 12286
+plain 45060: cudaErrorInvalidValue -1
+allow 228356: cudaErrorInvalidValue 45056
+allow 65536: cudaSuccess 65536
+plain 65536: cudaSuccess 17406
+plain 65540: cudaErrorInvalidValue -1
+cooperative 65536: cudaSuccess 17406
+extended 65536: cudaSuccess 17406
+graph 65536: cudaSuccess 17406
+allow 228352: cudaSuccess 228352
+plain 228352: cudaSuccess 58110
+threads 2048: cudaErrorInvalidConfiguration -1
+"""
+
+
+def test_static_shared_memory_comes_on_top_of_what_is_allowed() -> None:
+    ran = tilewright("run", str(HERE / "shared_limits.cu"))
+    assert ran.stdout == SHARED_LIMITS, ran.stderr
+    default, too_much, allowed, threads = said(ran)
+    assert "at most 45,056 bytes, which 4,096 static bytes leave of the usual 49,152 (got 45,060)" in default
+    assert "must be at most 228,352 bytes on the NVIDIA H100" in too_much
+    assert "at most 65,536 bytes, as the program has set (got 65,540)" in allowed
+    assert "`block` must have at most 1,024 threads" in threads
+
+
 def test_a_binary_in_the_current_folder_is_found(binary: Path) -> None:
     ran = tilewright("run", f"./{binary.name}", cwd=binary.parent)
     assert ran.stdout.startswith("before"), ran.stderr

@@ -34,10 +34,10 @@ def test_shared_memory_is_the_chosen_gpus(gpu: str, most: int, monkeypatch: pyte
     monkeypatch.setenv("TILEWRIGHT_GPU", gpu)  # the setting has the argument's effect
     for chosen in (gpu, None):
         with pytest.raises(
-            LaunchError, match=rf"between 0 and {most:,}, the most for a block of NVIDIA .*; use smaller tiles"
+            LaunchError, match=rf"at most {most:,} bytes together on the NVIDIA .*got 0 static.*; use smaller tiles"
         ):
             launch(storing(), 1, 32, (OUT,), shared_bytes=most + 1, gpu=chosen)
-        with pytest.raises(LaunchError, match=rf"of NVIDIA .* at most {most:,} bytes .*--gpu"):
+        with pytest.raises(LaunchError, match=rf" at most {most:,} bytes .*got 40,000 static .*--gpu"):
             launch(program, 1, 32, (OUT,), shared_bytes=most - 40_000 + 16, gpu=chosen)
 
 
@@ -48,7 +48,7 @@ def test_an_unknown_gpu_is_refused() -> None:
 
 @pytest.mark.parametrize("shared_bytes", [True, None, 1.0, -1])
 def test_shared_bytes_are_a_whole_number(shared_bytes: object) -> None:
-    with pytest.raises(LaunchError, match=r"must be between 0 and 232,448.*\(got .*\); use smaller tiles"):
+    with pytest.raises(LaunchError, match=r"`shared_bytes` must be a whole number from 0 on \(got .*\)"):
         launch(storing(), 1, 32, (OUT,), shared_bytes=shared_bytes)  # type: ignore[arg-type]
 
 
@@ -68,7 +68,7 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
             )
             climber = Climber.on("simulated", gpu, None)
             if refused:
-                with pytest.raises(LaunchError, match="between 0 and 65,536, the most for a block of NVIDIA T4"):
+                with pytest.raises(LaunchError, match="at most 65,536 bytes together on the NVIDIA T4"):
                     climber.launch(large, program, a, a)
             else:
                 climber.launch(large, program, a, a)
