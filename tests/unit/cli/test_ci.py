@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from tilewright.instruments.findings import Finding
 from tilewright.report import github
 
 Run = Callable[..., Any]
-ROOT = Path(__file__).parents[3]
 
 #: One error and one warning, chosen by the first argument; the second is the exit status.
 PROGRAM = """\
@@ -372,10 +370,3 @@ def test_completions_for_a_shell(
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
     monkeypatch.setattr(sys, "argv", ["tilewright"])
     assert offered <= set(tilewright().out.split())
-
-
-def test_the_changelog_s_first_version_is_the_project_s() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    found = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert found[0] == version
-    assert found == sorted(found, key=lambda text: [int(part) for part in text.split(".")], reverse=True)
