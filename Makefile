@@ -9,6 +9,9 @@ STAMP  := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
+# The tested releases, for the build backend too (newer pips read its constraints from the second name).
+TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
+
 .DEFAULT_GOAL := help
 .PHONY: help run test volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
 
@@ -81,11 +84,11 @@ clean:  ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment is made once, and brought up to date when pyproject.toml changes.
-$(STAMP): pyproject.toml
+# The environment is made once, and brought up to date when what it is made from changes.
+$(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or \
 	  sys.exit(f"Tilewright needs Python 3.11 or newer (got {v}); try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || { echo "Creating $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing Tilewright and its compilers into $(VENV) (about a minute, once) ..."
-	@$(INSTALL) '.[all]'
+	@$(TESTED) $(INSTALL) '.[all]'
 	@touch $@
