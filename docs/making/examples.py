@@ -29,8 +29,8 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: How wide a terminal is: as a block of a built page, or for the tables of the ladder.
-_COLUMNS, _WIDE = 92, 118
+#: How wide a terminal is. A block of a built page has room for 88 columns on a screen and for 80 on paper.
+COLUMNS = 80
 #: Languages of blocks that run, and of those that help them to or only show a part of something.
 RUNNING = ("python", "console", "toml")
 SHOWN = ("output", "py", "diff", "yaml", "c")
@@ -74,7 +74,6 @@ class Examples:
 
     def __init__(self, *, exact: bool) -> None:
         self._same = counts if exact else outline
-        self._columns = _COLUMNS if exact else _WIDE
         self._namespace: dict[str, Any] = {"__name__": "page"}
         self._printed = ""
         self.ran = 0
@@ -112,7 +111,7 @@ class Examples:
             assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE), f"the Makefile has no target {arguments[0]}"
             return part
         self.ran += 1
-        with patch.dict(os.environ, COLUMNS=str(self._columns)):
+        with patch.dict(os.environ, COLUMNS=str(COLUMNS)):
             printed = {"tilewright": command_line, "python": program_output}[program](arguments)
         if not shown or self._same(printed) == self._same(shown):
             return part

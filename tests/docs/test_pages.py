@@ -49,11 +49,22 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_links_have_targets(page: Path) -> None:
-    drawn = [(source, "") for source in re.findall(r'<img src="([^"]*)"', prose(page))]
-    for target, anchor in [*drawn, *re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page))]:
+    assert "<img" not in prose(page), "write ![words](picture): Sphinx does not copy the picture of a raw <img>"
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page)):
         there = page.parent / target if target else page
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+#: Columns of a block on a page; and what stays one line at any width: a command, a finding in brief, a mark below code.
+COLUMNS, ONE_LINE = 88, re.compile(r"\$ |\S+:\d+: TW\d+ |.*\^ [\w.:]+$")
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_what_a_console_shows_fits_a_page(page: Path) -> None:
+    blocks = re.findall(r"^```(?:console|output)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if not ONE_LINE.match(line)]
+    assert [line for line in lines if len(line) > COLUMNS] == [] or name(page) in SLOW
 
 
 def test_the_readme_is_short() -> None:
@@ -78,6 +89,8 @@ def test_the_python_interface_s_pages_have_every_public_name() -> None:
 
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
     named = {name.split(".")[0] for name in re.findall(r"^\.\. auto\w+:: tilewright\.(\S+)", text, re.MULTILINE)}
+    listed = re.findall(r"^   ~?(tilewright\.\S+)$", (ROOT / "docs/api/index.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(re.findall(r"^\.\. auto\w+:: (\S+)", text, re.MULTILINE)), "the index has each name"
     assert set(tilewright.__all__) - named == {"__version__", "KernelError", "TilewrightError", "problem"}
 
 

@@ -22,7 +22,7 @@ LEAST_WIDTH = 80
 #: Width of a pipe without `COLUMNS`: every table fits, so no line is broken.
 PIPE_WIDTH = 240
 #: Width of tables of sentences in a pipe, which take several lines at any width; and of text for an unknown medium.
-PROSE_WIDTH = 100
+PROSE_WIDTH = 80
 
 
 class _Console(Console):
