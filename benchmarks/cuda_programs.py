@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.drivers.cuda_programs import process, source
-from tilewright.programs.optional import vendor_program
+from tilewright.programs.toolkits import vendor_program
 
 _LIST = Path(__file__).with_suffix(".toml")
 _SOURCES = (".cu", ".cpp", ".c")

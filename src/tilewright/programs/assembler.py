@@ -15,7 +15,7 @@ from tilewright.errors import CompileError
 from tilewright.native import private, store
 from tilewright.native.once import bounded
 from tilewright.programs import device_runtime, listing
-from tilewright.programs.optional import vendor_program
+from tilewright.programs.toolkits import vendor_program
 
 #: Most time for one kernel; heavily unrolled kernels take tens of seconds.
 _SECONDS = 300

@@ -21,7 +21,7 @@ from tilewright.errors import CompileError
 from tilewright.native import private, store
 from tilewright.native.once import bounded
 from tilewright.programs import assembler
-from tilewright.programs.optional import vendor_program
+from tilewright.programs.toolkits import vendor_program
 
 _SECONDS = 60
 #: The number that means no dependence counter.

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.errors import ArgumentValueError, CompileError, MissingExtraError
 from tilewright.native import store
 from tilewright.native.once import once
-from tilewright.programs import nvrtc_cache
+from tilewright.programs import nvrtc_cache, toolkits
 from tilewright.programs.optional import missing, require
 from tilewright.waiting import announced
 
@@ -47,8 +47,8 @@ def compile_cuda(
 
     Raises CompileError: NVRTC rejected the source, or it has no such kernel.
     """
-    flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *options, *["-lineinfo"] * lineinfo]
-    folders = _folders()
+    folders, own = _headers()
+    flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *own, *options, *["-lineinfo"] * lineinfo]
     facts = (entry, path, _version(), store.fingerprint("programs"))
     return nvrtc_cache.kept(source, path, flags, folders, facts, lambda: _compiled(source, entry, flags, folders, path))
 
@@ -85,11 +85,26 @@ def _check(nvrtc: Any, error: Any) -> None:
         raise CompileError(f"NVRTC reports {error.name}")
 
 
-def _folders() -> list[str]:
-    """The folders of CUDA's headers (cuda_fp16.h, and cuda/std of CCCL, which they use), if installed."""
-    pathfinder = require("cuda.pathfinder", _PURPOSE)
-    folders = (pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
-    return [folder for folder in folders if folder]
+def _headers() -> tuple[list[str], list[str]]:
+    """The folders of CUDA's headers (cuda_fp16.h, and cuda/std of CCCL, which they use), and flags for them.
+
+    They are of NVRTC's release if such are installed. Without headers a kernel that includes none compiles too.
+    """
+    release = _release()
+    try:
+        found = toolkits.with_headers(_PURPOSE, release)
+    except MissingExtraError:
+        return [], []
+    differ = release is not None and found.headers != release
+    return [str(folder) for folder in found.includes], [toolkits.ANY_RELEASE] * differ
+
+
+def _release() -> toolkits.Release | None:
+    """NVRTC's release by its package; None if it comes from elsewhere."""
+    with contextlib.suppress(metadata.PackageNotFoundError, ValueError):
+        major, minor = metadata.version("nvidia-cuda-nvrtc").split(".")[:2]
+        return int(major), int(minor)
+    return None
 
 
 @once

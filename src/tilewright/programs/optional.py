@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,23 +52,6 @@ def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
     return MissingExtraError(
         f"{purpose} needs {part}, which is not installed{detail}; run: pip install 'tilewright[gpu]'", "gpu"
     )
-
-
-def vendor_program(name: str, part: str, purpose: str) -> Path:
-    """The path of one of the vendor's programs: from the installed wheel, else from the search path.
-
-    Raises MissingExtraError: it is not installed.
-    """
-    try:
-        from cuda import pathfinder
-
-        found = pathfinder.find_nvidia_binary_utility(name)
-    except ImportError:
-        found = None
-    found = found or shutil.which(name)
-    if not found:
-        raise missing(f"{part} {name}", purpose)
-    return Path(found)
 
 
 def has_compilers() -> bool:

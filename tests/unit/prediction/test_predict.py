@@ -241,7 +241,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     for clock in (0, float("nan"), "1000"):
         with pytest.raises(ArgumentValueError, match="`clock_mhz` must be a whole number of 1 or more"):
             tw.predict(None, 1, 1, (), clock_mhz=clock)  # type: ignore[arg-type]
-    monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
+    monkeypatch.setattr("tilewright.programs.toolkits.installed", lambda: ())
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(MissingExtraError, match="disassembler nvdisasm"):
         disassembler.find_disassembler()

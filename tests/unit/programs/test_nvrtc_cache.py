@@ -158,7 +158,7 @@ def test_a_header_of_cuda_counts_by_its_folder(
     own = tmp_path / "cuda"
     (own / "below").mkdir(parents=True)
     (own / "below" / "own.h").write_text("#define VALUE 1.0f\n")
-    monkeypatch.setattr(nvrtc, "_folders", lambda: [os.fspath(own)])
+    monkeypatch.setattr(nvrtc, "_headers", lambda: ([os.fspath(own)], []))
     source = SOURCE.replace("first.h", "below/own.h")
     compiled(tmp_path, source=source)
     compiled(tmp_path, source=source)

@@ -317,7 +317,7 @@ class TestResources:
     def test_without_the_assembler(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tilewright.programs import assembler
 
-        monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
+        monkeypatch.setattr("tilewright.programs.toolkits.installed", lambda: ())
         monkeypatch.setattr("shutil.which", lambda name: None)
         with pytest.raises(MissingExtraError, match=r"ptxas.*pip install 'tilewright\[gpu\]'"):
             assembler.find_assembler()

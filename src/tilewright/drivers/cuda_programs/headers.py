@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.programs.optional import missing
+from tilewright.programs.toolkits import with_headers
 
 #: Formats of parameters that are not unsigned numbers. Structures are passed by value, in whole words.
 _KINDS: Mapping[str, str] = {
@@ -56,17 +56,7 @@ def folder() -> Path:
     Raises MissingExtraError: they are not installed.
 
     """
-    from importlib import metadata
-
-    for package in ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"):
-        try:
-            files = metadata.files(package) or []
-        except metadata.PackageNotFoundError:
-            continue
-        for file in files:
-            if file.name == "cuda_runtime_api.h":
-                return Path(str(file.locate())).parent
-    raise missing("NVIDIA's package nvidia-cuda-runtime, which has the headers of CUDA", "Running CUDA programs")
+    return with_headers("Running CUDA programs").includes[0]
 
 
 @functools.lru_cache(maxsize=8)

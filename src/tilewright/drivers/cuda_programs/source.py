@@ -12,7 +12,7 @@ from tilewright.drivers import closed
 from tilewright.drivers.cuda_programs.library import Library, compiler
 from tilewright.errors import CompileError
 from tilewright.machine.gpu import Gpu
-from tilewright.programs.optional import vendor_program
+from tilewright.programs import toolkits
 from tilewright.programs.program import OLDEST_CC
 from tilewright.waiting import announced
 
@@ -32,13 +32,13 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
 
     """
-    nvcc = vendor_program("nvcc", "NVIDIA's compiler", _PURPOSE)
+    toolkit = toolkits.compiler(_PURPOSE)
     library.placed(folder)
     made = folder / "program"
     command = [
-        str(nvcc), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}", "-lineinfo",
-        "-cudart", "shared", "-ccbin", compiler(), f"-L{folder}", "-lcuda", "--compress-mode=none",
-        *HEADERS, *options,
+        str(toolkit.program("nvcc")), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}",
+        "-lineinfo", "-cudart", "shared", "-ccbin", compiler(), f"-L{folder}", "-lcuda", "--compress-mode=none",
+        *(f"-L{place}" for place in toolkit.libraries), *toolkit.defines, *HEADERS, *options,
     ]  # fmt: skip
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)

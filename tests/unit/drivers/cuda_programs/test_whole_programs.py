@@ -49,7 +49,7 @@ def said(ran: subprocess.CompletedProcess[str]) -> list[str]:
 
 def built(name: str, folder: Path, *options: str) -> Path:
     """A program of this folder with the vendor's runtime linked in, as its compiler does by default."""
-    from tilewright.programs.optional import vendor_program
+    from tilewright.programs.toolkits import vendor_program
 
     nvcc = vendor_program("nvcc", "NVIDIA's compiler", "this test")
     made, library = folder / name, nvcc.parents[1] / "lib"
