@@ -76,7 +76,8 @@ def binding() -> Any:
 def _keep_others_caches_private() -> None:
     """Keep PoCL, which loads machine code, and pyopencl, which loads pickles, off caches that other users can write.
 
-    Without a home folder PoCL uses one in `/tmp` that anybody may have made. A user's own setting is kept.
+    Without a home folder PoCL uses one in `/tmp` that anybody may have made. A user's own setting is kept. The folder
+    is found with the package that pyopencl finds it with: where that is missing, so is pyopencl.
 
     Source: PoCL, "Environment variables"; pyopencl, "Caching".
     """
@@ -89,7 +90,7 @@ def _keep_others_caches_private() -> None:
         import platformdirs
 
         private.folder(Path(platformdirs.user_cache_dir()), "pytools")
-    except (RuntimeError, OSError):
+    except (ImportError, RuntimeError, OSError):
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 
