@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
     from tilewright.errors import KernelError as KernelError, TilewrightError as TilewrightError
     from tilewright.kernels import catalogue as catalogue
     from tilewright.notebook import load_ipython_extension as load_ipython_extension
-    from tilewright.prediction.launches import predict as predict
+    from tilewright.prediction.launches import predict as predict, profile as profile
     from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import (
         absolute as absolute,
@@ -61,7 +61,6 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
         tanh as tanh,
         where as where,
     )
-    from tilewright.profiling import profile as profile
     from tilewright.rates.tuning import tune as tune
     from tilewright.report.status import progress as progress
     from tilewright.settings import Settings as Settings
@@ -79,11 +78,10 @@ publish(
         "engine.matmul": "matmul plan",
         "errors": "KernelError TilewrightError",
         "notebook": "load_ipython_extension",
-        "prediction.launches": "predict",
+        "prediction.launches": "predict profile",
         "problem.algebra": "Algebra",
         "problem.functions": "absolute astype ceil clip erf exp expm1 floor fma gelu log log1p logaddexp maximum "
         "minimum relu requantise round sigmoid silu sqrt tanh where",
-        "profiling": "profile",
         "rates.tuning": "tune",
         "report.status": "progress",
         "settings": "Settings",

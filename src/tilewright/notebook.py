@@ -106,18 +106,18 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
 def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
     """Run a cell and show profiles of the kernels that it launches; return what the cell raised."""
     from tilewright.cli import values
-    from tilewright.profiling import Profiles
+    from tilewright.prediction.programs import Predictions
     from tilewright.report import profile as report
     from tilewright.report.blocks import words
     from tilewright.report.places import path
 
     number = None if options["launch"] is None else values.whole("--launch", options["launch"], 0, "0")
-    seen = Profiles(gpu=_gpu(options), kernel=options["kernel"], launch=number)
+    seen = Predictions(gpu=_gpu(options), kernel=options["kernel"], launch=number)
     with _following(seen, options):
         raised = _run(shell, head, cell)
     _show([words(f"{kernel}: its launch has no profile: {path(str(error))}") for kernel, error in seen.failed])
     if seen.profiles:
-        _show(report.of_program(seen.profiles))
+        _show(report.of_program(seen.profiles, seen.judged, details=options["details"]))
     elif not seen.failed:
         _show([words("nothing to profile: the cell launched no such kernel of numba.cuda")])
     return raised

@@ -62,7 +62,8 @@ def _of_program(
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.drivers.following import follow
-    from tilewright.prediction.programs import REFUSED, Predictions
+    from tilewright.prediction.launches import REFUSED
+    from tilewright.prediction.programs import Predictions
     from tilewright.prediction.sampling import CAREFUL
     from tilewright.report import console, prediction as report, terminal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,9 @@ def profile(
     given: program.Given,
     kernel: Annotated[str | None, option("NAME", "Only launches of this kernel.")] = None,
     launch: Annotated[str | None, option("N", "Only launch number N, from 0.", "all")] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show caches, occupancy's what-if, roofline and all limits, too.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON; the program's own output goes to standard error.")
     ] = False,
@@ -52,12 +56,13 @@ def profile(
     program.point_out_options(ctx, what, ended)
     try:
         if page is not None and seen.kept is not None:
-            time = seen.where_known(seen.kept.profile)
-            write_page(html_report.of_launch(seen.kept, machine.gpu(what.gpu), time), page, force=force)
+            profile, time = seen.judged(seen.kept.profile)
+            kept = replace(seen.kept, profile=profile)
+            write_page(html_report.of_launch(kept, machine.gpu(what.gpu), time), page, force=force)
         if page is not None and ended.children_launched:
             _say_what_the_page_lacks(written=seen.kept is not None)
     finally:
-        _show(seen, ended, kernel, number, json=json)
+        _show(seen, ended, kernel, number, json=json, details=details)
     raise typer.Exit(ended.status)
 
 
@@ -69,7 +74,9 @@ def _say_what_the_page_lacks(*, written: bool) -> None:
     console.note(f"{page}; launches of the processes that it started are only among the printed counts")
 
 
-def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:
+def _show(
+    seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool, details: bool
+) -> None:
     """Print the profiles, and list launches without one."""
     from tilewright.report import console, document, profile as report, terminal
 
@@ -78,9 +85,9 @@ def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | Non
     if not seen.profiles and not seen.failed:
         _say_why_nothing(seen, ended, kernel, launch)
     if json:
-        console.document(document.profiles(seen.profiles, seen.failed, ended, seen.where_known))
+        console.document(document.profiles(seen.profiles, seen.failed, ended, seen.judged))
     elif seen.profiles:
-        terminal.show(report.of_program(seen.profiles, seen.where_known), console.output())
+        terminal.show(report.of_program(seen.profiles, seen.judged, details=details), console.output())
 
 
 def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,6 +135,7 @@ def _gathered(
     from tilewright.cli import values
     from tilewright.kernels import catalogue
     from tilewright.ladder import operands, select
+    from tilewright.prediction.launches import judged
     from tilewright.profiling import watching
     from tilewright.report.html.report import Material
     from tilewright.waiting import announced
@@ -153,6 +155,7 @@ def _gathered(
             shared_bytes=rule.shared_bytes, gpu=target.key,
         )  # fmt: skip
     time = _predicted(record, (m, n, k), seen.dtype, target)
+    seen = replace(seen, kept=replace(seen.kept, profile=judged(seen.kept.profile, time)))
     return Material(target, seen, found, time, _climbed(rungs, target), sweep)
 
 

@@ -1,8 +1,8 @@
 """Replacements for packages' benchmarks: the function runs once, and its time is the predicted time of its launches.
 
 Of a large launch some blocks run and represent the others; the whole launch runs only if the program reads its results
-(:mod:`tilewright.drivers.left_out`). If the model does not support a launch, its lower bound from counts is used: the
-time of the unit that needs most. A line on standard error says so.
+(:mod:`tilewright.drivers.left_out`). If the model does not support a launch, its slowest unit's time for the PTX is
+used. A line on standard error says so.
 
 Times between events are predicted in the same way, but their launches run completely.
 """
@@ -15,7 +15,8 @@ from typing import Any
 
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.prediction.programs import REFUSED, Counted, Predictions
+from tilewright.prediction.launches import REFUSED
+from tilewright.prediction.programs import Counted, Predictions
 from tilewright.prediction.sampling import Care
 from tilewright.profiling import Profiles
 from tilewright.simt.observer import Launch
@@ -113,14 +114,14 @@ def _sum(asked: str, predictions: Predictions, counted: Sequence[Counted]) -> fl
 
 
 def _of_launch(asked: str, predictions: Predictions, one: Counted) -> float:
-    """The time of a launch: predicted, or its lower bound."""
+    """The time of a launch: predicted, or that of its slowest unit."""
     try:
         return predictions.predicted(one).seconds * 1e3
     except REFUSED as error:
         name = one.launch.name
         _say(
             name,
-            f"{asked}: {name} has no predicted time ({error}); its lower bound from counts is used",
+            f"{asked}: {name} has no predicted time ({error}); the time of its slowest unit, by its PTX, is used",
         )
         return one.seen.least_seconds * 1e3
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tilewright.backends.inventory import Row
     from tilewright.kernels.catalogue import LaunchShape, Record
     from tilewright.machine import Gpu
-    from tilewright.profiling import Profile
+    from tilewright.profiling import Profile, Unit
     from tilewright.programs import Program
 
 
@@ -201,7 +201,8 @@ class Climber:
         except TilewrightError as error:
             return replace(rung, verified=False, error=str(error))
         if seen is not None:
-            rung = replace(rung, counts=_counts(seen), limits=seen.units, predicted=_predicted(seen, program, self.gpu))
+            limits, predicted = _predicted(seen, program, self.gpu)
+            rung = replace(rung, counts=_counts(seen), limits=limits, predicted=predicted)
         return _verified(rung, record.wrong_elements(c, a, b), seconds, run.translate_seconds)
 
     def launch(
@@ -255,15 +256,15 @@ def _counts(seen: Profile) -> Counts:
     )
 
 
-def _predicted(seen: Profile, program: Program, gpu: Gpu) -> Predicted:
-    """The predicted time of a profiled launch; unknown if the model refuses it or its programs are missing."""
+def _predicted(seen: Profile, program: Program, gpu: Gpu) -> tuple[tuple[Unit, ...], Predicted]:
+    """The units' least times and the predicted time; of PTX, and unknown, if the model refuses or programs miss."""
     from tilewright.prediction import launches
 
     try:
         found = launches.of_profile(seen, program, gpu, changes=False)
     except (CompileError, MissingExtraError):
-        return Predicted()
-    return Predicted(found.seconds, found.least_seconds, found.most_seconds)
+        return seen.units, Predicted()
+    return found.limits, Predicted(found.seconds, found.least_seconds, found.most_seconds)
 
 
 def _verified(rung: Rung, wrong: int, seconds: float, translate_seconds: float) -> Rung:

@@ -131,7 +131,7 @@ def watched(alone: Alone) -> Watched | None:
     LimitError
             The block does more than can be recorded.
     """
-    if not _waits(alone.launch.program.ptx) or alone.waits((Roles(),)):
+    if not has_roles(alone.launch.program.ptx) or alone.waits((Roles(),)):
         return None
     found: RolesResult = alone.run(Part(0), (Roles(),)).results["roles"]
     if not found.complete:
@@ -143,7 +143,7 @@ def watched(alone: Alone) -> Watched | None:
 
 
 @bounded(64)
-def _waits(ptx: str) -> bool:
+def has_roles(ptx: str) -> bool:
     """Whether the PTX waits for mbarriers; called at every launch of a program."""
     functions = parsed(ptx).functions.values()
     names = {item.name for function in functions for item in function.body if isinstance(item, tree.Instruction)}

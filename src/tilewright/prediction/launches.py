@@ -7,28 +7,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from tilewright import machine
-from tilewright.errors import ArgumentValueError, MissingExtraError
+from tilewright import machine, profiling
+from tilewright.errors import ArgumentValueError, CompileError, LimitError, MissingExtraError
 from tilewright.machine.timing import timing
 from tilewright.prediction import multiprocessor, opcodes, workload
-from tilewright.prediction.crew import Watched, watched
+from tilewright.prediction.crew import Watched, has_roles, watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
-from tilewright.profiling import instruments, profile
-from tilewright.profiling.record import Profile
+from tilewright.profiling import instruments
+from tilewright.profiling.record import Profile, Verdict
+from tilewright.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.programs.program import Program
 from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
 from tilewright.waiting import announced
 
+#: Errors that leave a finished launch without a prediction.
+REFUSED = (CompileError, LimitError, MissingExtraError)
 #: Most published times are within these multiples of the predicted ones. Source: `benchmarks/prediction.py`.
 BAND = (0.75, 1.35)
-#: A stage that works for this share of the time is the limiter.
-_BUSY = 0.85
 
 
 def predict(
@@ -100,8 +101,53 @@ def predict(
         found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
     if found is not None:
         return of_sample(found, program, target, clock_mhz, asked.limits, roles)
-    seen = profile(program, grid, block, args, **options)
+    seen = profiling.profile(program, grid, block, args, **options)
     return of_profile(seen, program, target, clock_mhz, asked.limits, roles)
+
+
+def profile(
+    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
+) -> Profile:
+    """Run a kernel on the simulated GPU, and report what it did and what bounds it.
+
+    Parameters
+    ----------
+    kernel, grid, block, args
+        As for :func:`tilewright.simt.launch`.
+    **options
+            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there. The model uses the
+            rates, caches and limits of `gpu`. Counts do not depend on `seed`.
+
+    Returns
+    -------
+    Profile
+        With the limits and the verdict of the GPU's machine code; of the PTX, if the assembler is not installed or the
+        model of :func:`tilewright.predict` rejects the kernel.
+
+    Raises
+    ------
+    TilewrightError
+        As :func:`tilewright.simt.launch`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tilewright.programs import Program
+    >>> text = 'extern "C" __global__ void double_it(int *x) { x[threadIdx.x] *= 2; }'
+    >>> seen = profile(Program.from_cuda(text, "double_it"), 1, 64, (np.arange(64, dtype=np.int32),))
+    >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request, seen.verdict.rule
+    (2, 4.0, 'few blocks')
+    """
+    asked = Asked.by("profile", kernel, grid, block, args, options)
+    program, roles = asked.program, None
+    if has_roles(program.ptx):
+        with alone(program, grid, block, args, instruments(), **options) as blocks:
+            roles = watched(blocks)
+    seen = profiling.profile(program, grid, block, args, **options)
+    try:
+        return judged(seen, of_profile(seen, program, asked.target, None, asked.limits, roles))
+    except REFUSED:
+        return seen
 
 
 def of_profile(
@@ -151,9 +197,11 @@ def of_work(
     gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
     with announced("predicting", seen.kernel):
         time = model.time(work, mhz)
-        different = _others(work, gpu) if changes else ()
+        judged = _verdict(seen, model, work, time.simulated, mhz)
+        different = _others(work, gpu, judged.change) if changes else ()
         others = [Change(name, model.time(other, mhz).seconds) for name, other in different]
     found = time.simulated
+    mended = next((other.seconds for other in others if other.name == judged.change), None)
     shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
     return Prediction(
         kernel=seen.kernel,
@@ -174,9 +222,9 @@ def of_work(
         counted_blocks=math.prod(seen.grid),
         waves=work.blocks / (work.resident_blocks * gpu.multiprocessors),
         instructions_per_clock=found.instructions / found.clocks,
-        limiter=_limiter(found),
+        verdict=replace(judged, mended_seconds=mended),
+        limits=multiprocessor.works(found, gpu, min(gpu.multiprocessors, work.blocks), mhz),
         shares=tuple(share for share in shares if share.fraction >= 0.005),
-        busy=tuple(Share(*item) for item in found.busy.items()),
         copies_in_flight=found.flying / found.waits if found.waits else None,
         most_copies_in_flight=found.most_flying,
         changes=tuple(others),
@@ -184,14 +232,21 @@ def of_work(
     )
 
 
-def _limiter(found: multiprocessor.Simulated) -> str:
-    """The stage that is always busy; else issue, if it takes most clocks; else the most frequent wait."""
-    stage = max(found.busy, key=lambda name: found.busy[name])
-    if found.busy[stage] >= _BUSY:
-        return {"requests": "memory instructions", "data": "shared memory and L1 bandwidth"}.get(stage, stage)
-    waited = {name: share for name, share in found.shares.items() if name != multiprocessor.ISSUE}
-    issues = found.shares[multiprocessor.ISSUE] >= 1 / 2
-    return multiprocessor.ISSUE if issues else max(waited, key=lambda name: waited[name])
+def _verdict(seen: Profile, model: Model, work: Workload, found: multiprocessor.Simulated, mhz: int) -> Verdict:
+    """The verdict on a launch, from its predicted time and its counts."""
+    gpu, (local, local_share) = model.gpu, model.local()
+    judged = verdict(Evidence(
+        gpu, work.blocks, seen.totals, multiprocessor.works(found, gpu, min(gpu.multiprocessors, work.blocks), mhz),
+        seen.traffic, seen.lines, seen.sites, seen.occupancy.occupancy if seen.occupancy else None,
+        found.shares | found.busy, local, local_share,
+    ))  # fmt: skip
+    assert judged is not None, "a kernel issues at least its exit"
+    return judged
+
+
+def judged(seen: Profile, time: Prediction | None) -> Profile:
+    """A profile with the limits and the verdict of its machine code, if its time is predicted."""
+    return seen if time is None else replace(seen, units=time.limits, verdict=time.verdict)
 
 
 def _notes(model: Model) -> tuple[str, ...]:
@@ -199,8 +254,8 @@ def _notes(model: Model) -> tuple[str, ...]:
     return (f"treated as integer arithmetic, being unknown to the model: {', '.join(unknown)}",) * bool(unknown)
 
 
-def _others(work: Workload, gpu: machine.Gpu) -> list[tuple[str, Workload]]:
-    """Workloads that each differ in one thing."""
+def _others(work: Workload, gpu: machine.Gpu, mended: str) -> list[tuple[str, Workload]]:
+    """Workloads that each differ in one thing, and that which is `mended`."""
     found = []
     most = gpu.warps_per_multiprocessor // work.block_warps
     for blocks in (work.resident_blocks - 1, work.resident_blocks + 1):
@@ -208,7 +263,9 @@ def _others(work: Workload, gpu: machine.Gpu) -> list[tuple[str, Workload]]:
             s = "s" * (blocks > 1)
             found.append((f"{blocks} block{s} on a multiprocessor", replace(work, resident_blocks=blocks)))
     if any(site.wavefronts > 1.02 * site.ideal_wavefronts for site in work.sites.values()):
-        found.append(("without bank conflicts", work.without_conflicts()))
+        found.append((WITHOUT_CONFLICTS, work.without_conflicts()))
     if any(site.sectors > 1.02 * site.ideal_sectors for site in work.sites.values()):
-        found.append(("all accesses coalesced", work.coalesced()))
+        found.append((COALESCED, work.coalesced()))
+    if mended == IN_REGISTERS:
+        found.append((IN_REGISTERS, replace(work, local=False)))
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.errors import CompileError
 from tilewright.machine import Gpu
 from tilewright.machine.timing import timing
@@ -73,6 +75,20 @@ class Model:
         blocks = math.prod(program.module.functions[program.entry].directives.get(".reqnctapercluster", ()))
         longer = tuple((times, Crew.alike(path, warps, blocks)) for times, path in paths.longer)
         return cls(code, Crew.alike(paths.shortened, warps, blocks), longer, gpu, deadline)
+
+    def local(self) -> tuple[dict[int, float], float]:
+        """How often a warp executes local-memory instructions, by PTX line; and their share of memory instructions."""
+        rows = [opcodes.row(one.name) for one in self.code]
+        executed = sum(
+            self.crew.of_warp.count(role) * np.bincount(path, minlength=len(rows))
+            for role, path in enumerate(self.crew.paths)
+        )
+        found: dict[int, float] = {}
+        for one, row, times in zip(self.code, rows, np.asarray(executed).tolist(), strict=True):
+            if row.local and times:
+                found[one.ptx_line] = found.get(one.ptx_line, 0.0) + times / len(self.crew.of_warp)
+        every = float(np.asarray(executed)[[bool(row.access) for row in rows]].sum()) / len(self.crew.of_warp)
+        return found, sum(found.values()) / every if every else 0.0
 
     def time(self, work: Workload, clock_mhz: int) -> Time:
         """The time of a launch: that of the multiprocessor with most blocks, with those of its cluster.

@@ -55,7 +55,9 @@ from tilewright.prediction import opcodes, pipes
 from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
+from tilewright.profiling import names
 from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
+from tilewright.profiling.record import Unit
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
 
 _SOURCE = Path(__file__).with_name("multiprocessor.c")
@@ -65,14 +67,14 @@ _CODE, _WARP, _ROLE, _MBARRIER, _ARRIVAL, _MACHINE = (
     _SHARED.structs[f"tw_sm{name}"].dtype for name in ("_instruction", "_warp", "_role", "_mbarrier", "_arrival", "")
 )
 _ARRIVALS = _NUMBERS["TW_SM_ARRIVALS"]
-ISSUE = "instruction issue"
 #: What the clocks were spent on, by number.
 CAUSES = (
-    ISSUE, "dependent arithmetic", "arithmetic pipes", "register ports", "memory instructions",
-    "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
-    "products of a warpgroup", "mbarriers",
+    names.ISSUE, names.WAIT, names.PIPE, names.DISPATCH, names.MIO, names.SHORT, names.LONG, names.SHORT,
+    names.BARRIER, names.NO_WARPS, names.GMMA, names.MBARRIER,
 )  # fmt: skip
-STAGES = ("requests", "first level", "data", "second level", "memory", "tensor cores")
+#: The units whose work is counted: the machine's stages by number, issue, and the pipes.
+STAGES = (names.LSU, names.TAGS, names.L1, names.L2, names.DRAM, names.TENSOR)
+UNITS = (*STAGES, names.ISSUE, *pipes.UNITS)
 #: Issuing clocks between two checks for Ctrl-C and the deadline.
 _SLICE = 1 << 18
 _WORD_BYTES = 4
@@ -90,7 +92,7 @@ class Simulated:
 
     clocks: float
     went: npt.NDArray[np.float64]  #: Clocks of all partitions, by what they were spent on, in the order of `CAUSES`.
-    worked: npt.NDArray[np.float64]  #: Clocks in which each of `STAGES` worked.
+    worked: npt.NDArray[np.float64]  #: Clocks in which each of `UNITS` worked.
     waits: int = 0  #: Number of waits for copies.
     flying: float = 0.0  #: Sum over these waits of the copy groups, or phases with missing bytes, in flight;
     most_flying: int = 0  #: and the largest number at one wait.
@@ -102,13 +104,16 @@ class Simulated:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Shares of the partitions' clocks, by `CAUSES`."""
-        return dict(zip(CAUSES, map(float, self.went / (self.clocks * _NUMBERS["TW_SM_PARTITIONS"])), strict=True))
+        """Shares of the partitions' clocks, by name."""
+        found = dict.fromkeys(CAUSES, 0.0)
+        for name, clocks in zip(CAUSES, self.went.tolist(), strict=True):
+            found[name] += clocks / (float(self.clocks) * _NUMBERS["TW_SM_PARTITIONS"])
+        return found
 
     @property
     def busy(self) -> dict[str, float]:
-        """Shares of the clocks in which each of `STAGES` worked."""
-        return dict(zip(STAGES, map(float, self.worked / self.clocks), strict=True))
+        """Shares of the clocks in which each of `UNITS` worked: at most 1, so no unit takes longer than the kernel."""
+        return dict(zip(UNITS, map(float, np.minimum(self.worked / self.clocks, 1.0)), strict=True))
 
     def plus(self, times: float, more: Simulated, less: Simulated) -> Simulated:
         """The result itself, plus `times` the difference between `more` and `less`."""
@@ -142,7 +147,7 @@ def run(
     """
     resident, mhz = min(work.resident_blocks, blocks), clock_mhz or gpu.boost_mhz
     held = _held(crew, resident)
-    held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far, block_warps=crew.block_warps)
+    held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far, local=work.local, block_warps=crew.block_warps)
     machines = np.zeros(crew.blocks, _MACHINE)
     for name in ("code", "roles"):  # shared by all
         machines[name] = held[name].ctypes.data
@@ -162,11 +167,39 @@ def run(
         raise CompileError("a predicted kernel must end (got code that waits for ever); predict one without such waits")
     issued, went = float(machines["clock"][0]), machines["clocks"].mean(axis=0)
     clocks = max(1.0, issued, machines["l2"].max(), machines["dram"].max())  # with stores that nothing waits for
-    went[CAUSES.index("global memory latency")] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
+    went[CAUSES.index(names.LONG)] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
     waits, flying, most = machines["flights"].T
-    return Simulated(
-        float(clocks), went, machines["busy"].mean(axis=0), int(waits.sum()), flying.sum(), int(most.max())
-    )
+    instructions = went[_NUMBERS["TW_SM_ISSUED"]] / _NUMBERS["TW_SM_PARTITIONS"]
+    worked = np.array([*machines["busy"].mean(axis=0), instructions, *_in_pipes(held["code"], crew, blocks)])
+    return Simulated(float(clocks), went, worked, int(waits.sum()), flying.sum(), int(most.max()))
+
+
+def _in_pipes(code: npt.NDArray[Any], crew: Crew, blocks: int) -> list[float]:
+    """Clocks of a partition's pipes for its part of `blocks` blocks, as the mean of the partitions."""
+    executed = np.zeros(len(code))
+    for role, path in enumerate(crew.paths):
+        executed += crew.of_warp.count(role) * np.bincount(path, minlength=len(code))
+    clocks = executed * code["interval"] * blocks / crew.blocks / _NUMBERS["TW_SM_PARTITIONS"]
+    return pipes.clocks(code["pipes"], clocks)
+
+
+def works(found: Simulated, gpu: Gpu, active: int, clock_mhz: int) -> tuple[Unit, ...]:
+    """The least time of each unit for the work of a multiprocessor, the slowest first."""
+    numbers = _numbers(gpu, timing(gpu), active, clock_mhz)
+    a_clock = {
+        names.LSU: (1 / numbers["request_clocks"], "requests"),
+        names.TAGS: (1.0, "lookups"),
+        names.L1: (gpu.shared_bytes_per_clock, "bytes"),
+        names.L2: (numbers["l2_sectors_per_clock"] * SECTOR_BYTES, "bytes"),
+        names.DRAM: (numbers["dram_sectors_per_clock"] * SECTOR_BYTES, "bytes"),
+        names.ISSUE: (_NUMBERS["TW_SM_PARTITIONS"], "instructions"),
+    }
+    units = []
+    for name, share in found.busy.items():
+        rate, of = a_clock.get(name, (1.0, "clocks"))
+        clocks = share * found.clocks
+        units.append(Unit(name, round(clocks * rate), of, clocks / (clock_mhz * 1e6)))
+    return tuple(sorted((one for one in units if one.amount), key=lambda one: -one.seconds))
 
 
 def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
@@ -214,9 +247,13 @@ def lower(
     clock_mhz: int,
     *,
     far: float = 0.0,
+    local: bool = True,
     block_warps: int = 0,
 ) -> npt.NDArray[Any]:
-    """Machine code as the model reads it, one record per instruction; `far` of bulk copies' bytes come from memory."""
+    """Machine code as the model reads it, one record per instruction; `far` of bulk copies' bytes come from memory.
+
+    Without `local`, accesses to local memory take no time.
+    """
     records = np.zeros(len(code), _CODE)
     records["operands"] = -1
     times = timing(gpu)
@@ -234,7 +271,7 @@ def lower(
         if row.operation:
             _operation(record, one, site, gpu, clock_mhz, far)
             continue
-        if row.access and _never(one, sites):
+        if row.access and (_never(one, sites) or (row.local and not local)):
             continue
         if row.access.startswith("shared"):
             _shared(record, one, site, gpu, times)

@@ -17,6 +17,7 @@ class Opcode:
 
     pipe: str  #: The pipe that takes it.
     access: str = ""  #: Kind of memory access: `shared_load`, `shared_store`, `load`, `store` or `copy`.
+    local: bool = False  #: Whether it is for local memory only.
     elements: str = ""  #: For tensor cores, the element format unless a modifier gives another.
     group: str = ""  #: For asynchronous copies: `commit` ends a group, `wait` waits for some.
     operation: bool = False  #: Whether it is for an mbarrier, a bulk copy, or an order to tensor memory.

@@ -13,13 +13,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.errors import CompileError
 from tilewright.machine import WARP_LANES, Gpu
 from tilewright.machine.timing import timing
 from tilewright.prediction import opcodes
+from tilewright.profiling import names
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
 MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR, COLUMNS = range(10)
+#: The units that these pipes are, but for tensor cores, whose work the machine counts.
+_OF_UNITS = {
+    names.ALU: INTEGER, names.FP64: DOUBLE, names.FP16: HALF, names.XU: SPECIAL, names.UNIFORM: UNIFORM,
+    names.BRANCH: BRANCH, names.TENSOR_MEMORY: COLUMNS,
+}  # fmt: skip
+UNITS = (names.FMA, *_OF_UNITS)
 _LANES = 16
 #: The numbers by the names of `opcodes.toml`.
 _NUMBERS = {
@@ -180,3 +190,15 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
     }.get(pipe, _LANES)
     second = pipe == "float32" and gpu.fp32_per_clock > _LANES * gpu.schedulers
     return Taken(1 << _NUMBERS[pipe] | second << SECOND_MULTIPLY, max(1, round(WARP_LANES / lanes)))
+
+
+def clocks(masks: npt.NDArray[np.uint32], each: npt.NDArray[np.float64]) -> list[float]:
+    """The least clocks of each of `UNITS`, from the pipes that can take each instruction, and the clocks that it takes.
+
+    >>> clocks(np.array([1, 3, 4]), np.array([2.0, 6.0, 5.0]))[:2]
+    [4.0, 5.0]
+    """
+    first, second = 1 << MULTIPLY, 1 << SECOND_MULTIPLY
+    alone, either = float(each[masks == first].sum()), float(each[masks == first | second].sum())
+    multiply = max(alone, (alone + either) / 2) if either else alone
+    return [multiply, *(float(each[masks == 1 << pipe].sum()) for pipe in _OF_UNITS.values())]

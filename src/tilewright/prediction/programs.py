@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.errors import CompileError, LimitError, MissingExtraError
 from tilewright.prediction import launches, workload
 from tilewright.prediction.crew import Watched, watched
 from tilewright.prediction.record import Prediction
@@ -16,9 +15,6 @@ from tilewright.profiling.record import Profile
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.launch import Alone, Run
-
-#: Errors that leave a finished launch without a prediction.
-REFUSED = (CompileError, LimitError, MissingExtraError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +135,16 @@ class Predictions(Profiles):
             )
         return replace(self._known[does], launch=launch.index, counted_in=seen.launch, launched_at=launch.source_line)
 
-    def where_known(self, seen: Profile) -> Prediction | None:
-        """The prediction for a profile; None if the model rejects the launch, or something is not installed."""
+    def judged(self, seen: Profile) -> tuple[Profile, Prediction | None]:
+        """A profile with the limits and the verdict of its machine code, and its prediction.
+
+        The profile as it is, and None, if the model rejects the launch, or something is not installed.
+        """
         try:
-            return next((self.predicted(one) for one in self.counted if one.seen is seen), None)
-        except REFUSED:
-            return None
+            time = next((self.predicted(one) for one in self.counted if one.seen is seen), None)
+        except launches.REFUSED:
+            time = None
+        return launches.judged(seen, time), time
 
 
 def _alike(launch: Launch) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.profiling.record import Launched
+from tilewright.profiling.names import TENSOR
+from tilewright.profiling.record import Launched, Unit, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,14 @@ class Prediction(Launched):
             Blocks of the grid over the blocks that all multiprocessors hold at once.
     instructions_per_clock : float
             Machine instructions per clock of one multiprocessor, which issues at most four.
-    limiter : str
-            What limits the speed.
+    verdict : Verdict
+            What limits the speed, its cause, and the edit that mends it.
     shares : tuple of Share
             What the clocks of the partitions were spent on, the largest first: instructions, or what the next ready
             warp had waited for.
-    busy : tuple of Share
-            The share of the clocks in which each memory stage, and the tensor cores, worked.
+    limits : tuple of Unit
+            The least time of each unit of a multiprocessor for its part of the work, as the model does it, the slowest
+            first. None is longer than `seconds`.
     copies_in_flight : float or None
             Mean number of asynchronous copy groups, or mbarrier phases with missing bytes, when a warp starts to wait
             for one. None if no warp waits for copies.
@@ -93,9 +95,9 @@ class Prediction(Launched):
     counted_blocks: int
     waves: float
     instructions_per_clock: float
-    limiter: str
+    verdict: Verdict
     shares: tuple[Share, ...]
-    busy: tuple[Share, ...]
+    limits: tuple[Unit, ...]
     copies_in_flight: float | None = None
     most_copies_in_flight: int = 0
     changes: tuple[Change, ...] = ()
@@ -103,9 +105,19 @@ class Prediction(Launched):
     counted_in: int = 0
 
     @property
+    def limiter(self) -> str:
+        """What limits the speed: a name of :mod:`tilewright.profiling.names`."""
+        return self.verdict.bound
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """The share of the clocks in which each unit works."""
+        return {unit.name: unit.seconds / (self.seconds - self.launch_seconds) for unit in self.limits}
+
+    @property
     def tensor_share(self) -> float:
         """The share of the clocks in which tensor cores work."""
-        return next((share.fraction for share in self.busy if share.name == "tensor cores"), 0.0)
+        return self.busy.get(TENSOR, 0.0)
 
     @property
     def kind(self) -> str:

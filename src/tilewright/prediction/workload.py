@@ -39,6 +39,7 @@ class Workload:
     block_warps: int
     resident_blocks: int  #: Blocks that a multiprocessor holds at once.
     sites: MappingProxyType[int, Requests]  #: By PTX line, from 1.
+    local: bool = True  #: Whether accesses to local memory take time.
     bulk_far: float = 0.0  #: The fraction of bulk copies' requests to the second level that memory serves.
 
     @property

@@ -35,34 +35,7 @@ def instruments() -> tuple[Instrument, ...]:
 def profile(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
 ) -> Profile:
-    """Run a kernel on the simulated GPU, and report what it did and what bounds it.
-
-    Parameters
-    ----------
-    kernel, grid, block, args
-        As for :func:`tilewright.simt.launch`.
-    **options
-            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there. The model uses the
-            rates, caches and limits of `gpu`. Counts do not depend on `seed`.
-
-    Returns
-    -------
-    Profile
-
-    Raises
-    ------
-    TilewrightError
-        As :func:`tilewright.simt.launch`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tilewright.programs import Program
-    >>> text = 'extern "C" __global__ void double_it(int *x) { x[threadIdx.x] *= 2; }'
-    >>> seen = profile(Program.from_cuda(text, "double_it"), 1, 64, (np.arange(64, dtype=np.int32),))
-    >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request
-    (2, 4.0)
-    """
+    """The profile of a launch from its PTX alone; :func:`tilewright.profile` adds what its machine code says."""
     asked = Asked.by("profile", kernel, grid, block, args, options)
     return of_run(launched(asked, instruments()), asked.target, shared_bytes=asked.shared_bytes)
 
@@ -75,7 +48,8 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
     sites, lines, totals = gathering.gathered(run.results, program, served)
     moved = traffic(gpu, totals, written)
-    slow = units(gpu, totals, moved, math.prod(run.grid))
+    blocks, fit = math.prod(run.grid), fits.occupancy if resources else None
+    slow = units(gpu, totals, moved, blocks)
     return Profile(
         kernel=program.name,
         gpu=gpu.name,
@@ -91,9 +65,9 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         resources=resources,
         occupancy=fits if resources else None,
         units=slow,
-        products=products(gpu, sites, math.prod(run.grid), run.results["tensor work"].rows),
+        products=products(gpu, sites, blocks, run.results["tensor work"].rows),
         position=position(gpu, totals, moved),
-        verdict=verdict(Evidence(gpu, run.grid, totals, slow, moved), lines),
+        verdict=verdict(Evidence(gpu, blocks, totals, slow, moved, lines, sites, fit)),
         findings=findings(program.name, sites, launch),
         notes=(*missing, *unknown),
         seconds=run.seconds,

@@ -65,12 +65,12 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The least time that one unit of the GPU needs, summed over all multiprocessors."""
+    """The least time that one unit of the GPU needs for its work."""
 
-    name: str  #: `DRAM`, `L2`, `shared memory and L1`, `instruction issue`, `float32 arithmetic` ...
-    amount: int  #: The unit's work, counted in `of`.
-    of: str  #: `bytes`, `instructions`, `thread instructions`.
-    seconds: float  #: At the unit's highest rate: no GPU of this kind is faster.
+    name: str  #: A unit of :mod:`tilewright.profiling.names`.
+    amount: int  #: The unit's work, counted in `of`: of the launch, or, in a prediction, of one multiprocessor.
+    of: str  #: `bytes`, `instructions`, `thread instructions`, `requests`, `lookups`, `clocks`.
+    seconds: float  #: At the unit's highest rate.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +86,28 @@ class Products:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A line that causes the bound: its share of the bounding unit's work."""
+    """A line that causes the limit: its share of the evidence."""
 
     file: str
     line: int
     share: float  #: 0 to 1.
     code: str = ""  #: `TW701`, `TW702`, or "" if only the amount of work is the cause.
     detail: str = ""  #: The figures for the code.
+    text: str = ""  #: The line's text; "" if the file cannot be read.
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What bounds the kernel on the GPU, and which lines cause it."""
+    """What limits the kernel on the GPU, the cause that can be changed, and how."""
 
-    bound: str  #: Name of the slowest unit.
-    rule: str  #: Name of the rule in :data:`tilewright.profiling.verdict.RULES` that applied.
+    bound: str  #: A unit or a stall of :mod:`tilewright.profiling.names`.
+    share: float | None  #: Its share of the predicted time, 0 to 1; None without a prediction: counts are of PTX then.
+    rule: str  #: Name of the rule in :data:`tilewright.profiling.verdict.RULES` that applied, or `the work itself`.
     sentence: str  #: The rule's sentence, with figures.
-    causes: tuple[Cause, ...]  #: One or two lines, the largest share first.
+    edit: str  #: What mends it.
+    causes: tuple[Cause, ...]  #: One or two lines, the largest share first; none if the kernel has no lines.
+    change: str = ""  #: The change of a prediction that is the mended kernel; "" if none is.
+    mended_seconds: float | None = None  #: The predicted time of the mended kernel.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,5 +194,5 @@ class Profile(Launched):
 
     @property
     def least_seconds(self) -> float:
-        """The least time of the launch on the GPU: that of its slowest unit; 0 if nothing ran."""
+        """The time of the slowest unit; 0 if nothing ran."""
         return self.units[0].seconds if self.units else 0.0

@@ -1,7 +1,8 @@
-"""The least time that each unit of a GPU needs for a launch, and the launch's position under the roofline.
+"""The time that each unit of a GPU needs for a launch's PTX, and the launch's position under the roofline.
 
-Only known rates give a bound: a unit without a rate in the GPU's record is left out. The longest of these times is the
-bound of the launch; a GPU reaches it if that unit hides all other work.
+Only known rates give a time: a unit without a rate in the GPU's record is left out. The assembler may merge accesses
+and add spills, so these times hold for the PTX; where it is at hand, a prediction has those of the machine code
+(:func:`tilewright.prediction.multiprocessor.works`).
 
 Source: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009; Nsight Compute, Profiling Guide, "GPU Speed Of Light
 Throughput".
@@ -13,13 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.machine import Gpu, roofline as roofs
+from tilewright.profiling import names
 from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts, Served
 from tilewright.profiling.record import Position, Traffic, Unit
 
-#: Shared memory and the first-level cache are one unit.
-L1 = "shared memory and L1"
-L2, DRAM, ISSUE = "L2", "DRAM", "instruction issue"
-ARITHMETIC = ("float32 arithmetic", "float64 arithmetic", "float16 arithmetic", "integer arithmetic")
 #: Fields of Operations, and the dtype whose peak rate is the roof.
 _ROOFS = {"float32": "float32", "float64": "float64", "float16": "float16", "integer": "int32"}
 
@@ -93,10 +91,8 @@ def _first_level(gpu: Gpu, amount: int, counts: Counts) -> float | None:
     return shared + (roofs.seconds(gpu, "shared", l1_bytes(counts)) or 0.0 if cached is None else cached)
 
 
-def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
+def _computed(name: str, field: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
     """A unit of arithmetic: it takes whole-warp instructions, however many lanes are active."""
-    name = "integer" if unit == "int32" else unit
-    field = {"float32": "float", "float64": "double", "float16": "half", "int32": "integer"}[unit]
 
     def amount(counts: Counts) -> int:
         return LANES * int(getattr(counts.mix, field))
@@ -105,7 +101,7 @@ def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
         rate = a_clock(gpu)
         return amount / (rate * _clocks(gpu)) if rate else None
 
-    return _Row(f"{name} arithmetic", "thread instructions", amount, seconds)
+    return _Row(name, "thread instructions", amount, seconds)
 
 
 def _clocks(gpu: Gpu) -> float:
@@ -115,17 +111,17 @@ def _clocks(gpu: Gpu) -> float:
 
 #: The units that can bound a launch.
 UNITS = (
-    _Row(DRAM, "bytes", dram_read_bytes, _moved("dram")),
-    _Row(L2, "bytes", l2_bytes, _moved("l2")),
-    _Row(L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
+    _Row(names.DRAM, "bytes", dram_read_bytes, _moved("dram")),
+    _Row(names.L2, "bytes", l2_bytes, _moved("l2")),
+    _Row(names.L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
     _Row(
-        ISSUE, "instructions", lambda counts: counts.warp_instructions,
+        names.ISSUE, "instructions", lambda counts: counts.warp_instructions,
         lambda gpu, amount, counts: amount / (gpu.schedulers * _clocks(gpu)),
     ),
-    _computed("float32", lambda gpu: gpu.fp32_per_clock),
-    _computed("float64", lambda gpu: gpu.fp64_per_clock),
-    _computed("float16", lambda gpu: gpu.fp16_per_clock),
-    _computed("int32", lambda gpu: gpu.int32_per_clock),
+    _computed(names.FMA, "float", lambda gpu: gpu.fp32_per_clock),
+    _computed(names.FP64, "double", lambda gpu: gpu.fp64_per_clock),
+    _computed(names.FP16, "half", lambda gpu: gpu.fp16_per_clock),
+    _computed(names.ALU, "integer", lambda gpu: gpu.int32_per_clock),
 )  # fmt: skip
 
 
@@ -138,21 +134,30 @@ def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, 
     busy = min(1.0, blocks / gpu.multiprocessors)
     amounts = {row.name: row.amount(totals) for row in UNITS}
     if moved.dram_bytes is not None:
-        amounts[DRAM] = moved.dram_bytes
+        amounts[names.DRAM] = moved.dram_bytes
     rows = ((row, amounts[row.name], row.seconds(gpu, amounts[row.name], totals)) for row in UNITS)
     found = [
-        Unit(row.name, amount, row.of, seconds if row.name in (DRAM, L2) else seconds / busy)
+        Unit(row.name, amount, row.of, seconds if row.name in (names.DRAM, names.L2) else seconds / busy)
         for row, amount, seconds in rows
         if seconds
     ]
     return tuple(sorted(found, key=lambda unit: -unit.seconds))
 
 
+#: Limits whose work is another's.
+_LIKE = {
+    names.TAGS: names.L1, names.LSU: names.L1, names.MIO: names.L1, names.SHORT: names.L1, names.PIPE: names.FMA,
+}  # fmt: skip
+
+
 def work(unit: str, moved: Traffic) -> Callable[[Counts], int]:
     """The work of a unit for some counts, in a launch with this traffic."""
-    if unit == DRAM and moved.dram_kept_bytes == 0:
+    if unit == names.DRAM and moved.dram_kept_bytes == 0:
         return lambda counts: dram_read_bytes(counts) + _first_stored_bytes(counts)
-    return next(row.amount for row in UNITS if row.name == unit)
+    if unit == names.LONG:
+        return l1_bytes
+    like = _LIKE.get(unit, unit)
+    return next((row.amount for row in UNITS if row.name == like), lambda counts: counts.warp_instructions)
 
 
 def traffic(gpu: Gpu, totals: Counts, written_sectors: int | None = None) -> Traffic:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from rich.text import Text
 
 from tilewright.ladder.rung import Climb, Rung
-from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2
+from tilewright.profiling.names import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
 from tilewright.report import bank_claim, figures, styles
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.listing import KERNEL, ROW, rows_of
@@ -84,21 +84,21 @@ def _limits(climb: Climb) -> Iterator[Group]:
     def slowest(*units: str) -> Callable[[Rung], float | None]:
         return lambda rung: max((unit.seconds for unit in rung.limits if unit.name in units), default=None)
 
+    titles = {
+        "issue": (ISSUE,), "arithm.": (FMA, ALU, FP16, FP64, TENSOR), "sh., L1": (L1, TAGS, LSU), "L2": (L2,),
+        "DRAM": (DRAM,),
+    }  # fmt: skip
     columns = [
-        Column(f"GPU:\n{title}", slowest(*units), SECONDS, _bold_where(units))
-        for title, units in (
-            ("issue", (ISSUE,)), ("arithm.", ARITHMETIC), ("sh., L1", (L1,)), ("L2", (L2,)), ("DRAM", (DRAM,))
-        )
-    ]  # fmt: skip
+        Column(f"GPU:\n{title}", slowest(*units), SECONDS, _bold_where(units)) for title, units in titles.items()
+    ]
     yield group(*columns, Column("bound by", _bound))
 
 
 def _bound(rung: Rung) -> str:
-    """The slowest unit, by its column's title; arithmetic by its dtype."""
+    """The slowest unit."""
     if not rung.limits:
         return figures.MISSING
-    name = rung.limits[0].name
-    return {ISSUE: "issue", L1: "sh., L1"}.get(name, name.removesuffix(" arithmetic"))
+    return rung.limits[0].name
 
 
 def _in_red(rung: Rung) -> str:

@@ -32,7 +32,7 @@ def profiles(
     found: Sequence[Profile],
     failed: Sequence[tuple[str, str]],
     ended: Ended,
-    predicted: Callable[[Profile], Prediction | None] = lambda _: None,
+    judge: Callable[[Profile], tuple[Profile, Prediction | None]] = lambda profile: (profile, None),
 ) -> dict[str, Any]:
     """Return {"profiles": [...], "failed": [...], "program": {...}}.
 
@@ -41,7 +41,7 @@ def profiles(
     without a profile, and how the program ended.
     """
     return {
-        "profiles": [{**as_values(profile), "predicted": _time(predicted(profile))} for profile in found],
+        "profiles": [{**as_values(profile), "predicted": _time(time)} for profile, time in map(judge, found)],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }

@@ -11,14 +11,16 @@ from tilewright.drivers.script import Ended
 from tilewright.machine import Gpu
 from tilewright.prediction.products import Product
 from tilewright.prediction.record import Change, Prediction
+from tilewright.profiling.names import phrase
 from tilewright.profiling.record import Extent
-from tilewright.report import figures, program, styles
+from tilewright.report import figures, program, styles, verdict
 from tilewright.report.blocks import Block, Facts, Gap, words
 from tilewright.report.places import path
 from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, Column, Form, Table, group
 
 _SHARES = group(
     Column("the time goes to", lambda share: share.name),
+    Column("", lambda share: phrase(share.name)),
     Column("share", lambda share: share.fraction, PERCENT),
     Column("", lambda share: figures.bar(share.fraction, 1.0), style=styles.QUIET),
 )
@@ -50,10 +52,9 @@ class _Changed:
 
 
 def blocks(found: Prediction) -> Iterator[Block]:
-    """One launch: its time, its limiter, a breakdown of the time, and the effect of changes."""
+    """One launch: its verdict and time, a breakdown of the time, and the effect of changes."""
     yield words((found.kernel, f"bold {styles.PLACE}"), (f" on {found.gpu}, predicted", styles.QUIET), hang=2)
-    band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
-    yield words((figures.seconds(found.seconds), "bold"), f" ({band}), limited by {found.limiter}", hang=2)
+    yield from verdict.blocks(found.verdict, found)
     yield Facts(tuple(_facts(found)))
     yield Gap()
     yield Table(_SHARES, (), [share for share in found.shares if share.fraction >= 0.01])

@@ -1,4 +1,4 @@
-"""A profile: the user's source with counts beside each line, totals, and the launch's bottleneck."""
+"""A profile: the verdict, the user's source with counts beside each line, limits, and on demand everything else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
 from tilewright.prediction.record import Prediction
-from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefronts
+from tilewright.profiling import Counts, Profile, Sectors, Served, Wavefronts
+from tilewright.profiling.names import phrase
 from tilewright.profiling.record import Extent, LineCounts, Products
-from tilewright.report import figures, occupancy, styles, tables
+from tilewright.report import figures, occupancy, styles, tables, verdict
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.places import listed, path
 from tilewright.report.prediction import in_flight
-from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table, group
+from tilewright.report.tables import COUNT, PERCENT, RIGHT, SECONDS, SOME, Column, Form, Group, Table, group
 
 #: Block sizes that have a word.
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
@@ -35,110 +36,123 @@ class Row:
     counts: Counts | None = None
 
 
-#: The predicted time of a launch, or None.
-Predicted = Callable[[Profile], Prediction | None]
+#: A profile with the verdict of its machine code, and its predicted time, where there is one.
+Judge = Callable[[Profile], tuple[Profile, Prediction | None]]
 
 
-def of_program(profiles: Sequence[Profile], predicted: Predicted | None = None) -> Iterator[Block]:
-    """A table of a program's launches, and for each kernel the profile of its longest launch.
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Launches of one kernel with the same extents, of which the longest stands for all."""
 
-    A single complete launch has no table. Only launches that are shown in full are predicted.
-    """
-    slowest: dict[str, Profile] = {}
+    profile: Profile
+    time: Prediction | None
+    launches: int
+
+    @property
+    def seconds(self) -> float:
+        """Of one: predicted, else that of the slowest unit."""
+        return self.profile.least_seconds if self.time is None else self.time.seconds
+
+
+def of_program(
+    profiles: Sequence[Profile], judge: Judge = lambda profile: (profile, None), *, details: bool = False
+) -> Iterator[Block]:
+    """A table of a program's launches, if it has several, and each kernel's longest launch, the slowest first."""
+    alike: dict[tuple[object, ...], list[Profile]] = {}
     for profile in profiles:
-        if profile.kernel not in slowest or profile.least_seconds > slowest[profile.kernel].least_seconds:
-            slowest[profile.kernel] = profile
+        alike.setdefault((profile.kernel, profile.grid, profile.block), []).append(profile)
+    rows = [
+        _Alike(*judge(max(group, key=lambda profile: profile.least_seconds)), len(group)) for group in alike.values()
+    ]
+    rows.sort(key=lambda row: -row.seconds * row.launches)
     if len(profiles) > 1:
-        yield _launches(profiles, list(slowest.values()))
-    for profile in slowest.values():
-        if len(profiles) > 1:
-            yield Gap()
-        yield from _of_launch(profile)
-        if predicted is not None and (time := predicted(profile)) is not None:
-            yield from _predicted(time)
-    yield Gap()
-    yield from _meanings(list(slowest.values()))
+        yield _launches(rows)
+        yield Gap()
+    slowest: dict[str, _Alike] = {}
+    for row in rows:
+        if row.profile.kernel not in slowest or row.seconds > slowest[row.profile.kernel].seconds:
+            slowest[row.profile.kernel] = row
+    for row in slowest.values():
+        yield from blocks(row.profile, row.time, details=details)
+        yield Gap()
+    if details:
+        yield from _meanings([row.profile for row in slowest.values()])
 
 
-def blocks(profile: Profile) -> Iterator[Block]:
-    """One launch's profile."""
-    yield from _of_launch(profile)
-    yield Gap()
-    yield from _meanings([profile])
-
-
-def _launches(profiles: Sequence[Profile], shown: Sequence[Profile]) -> Table:
-    """A row a launch; those shown below are in bold."""
-
-    def bold(profile: Profile) -> str:
-        return "bold" if profile in shown else ""
-
-    key = group(Column("launch", lambda p: p.launch, COUNT, bold), Column("kernel", lambda p: p.kernel, style=bold))
+def _launches(rows: Sequence[_Alike]) -> Table:
+    """A row for launches that are alike, the longest in total first."""
     extent = Form(_extent, _extent)
-    what = group(Column("grid", lambda p: p.grid, extent), Column("block", lambda p: p.block, extent))
-    work = group(Column("warp\ninstr.", lambda p: p.totals.warp_instructions, COUNT))
+    key = group(Column("kernel", lambda row: row.profile.kernel, style="bold"))
+    what = group(
+        Column("grid", lambda row: row.profile.grid, extent), Column("block", lambda row: row.profile.block, extent),
+        Column("launches", lambda row: row.launches, COUNT),
+    )  # fmt: skip
+    timed = any(row.time for row in rows)
     bound = group(
-        Column("GPU time\nat least", lambda p: p.least_seconds, SECONDS),
-        Column("bound by", lambda p: p.verdict.bound if p.verdict else "", wrap_at=12),
-        Column("findings", lambda p: len(p.findings), SOME),
+        Column("predicted\neach" if timed else "PTX-level\nleast", lambda row: row.seconds or None, SECONDS),
+        Column("limited by", lambda row: row.profile.verdict.bound if row.profile.verdict else "", wrap_at=12),
+        Column("cause", lambda row: row.profile.verdict.rule if row.profile.verdict else "", wrap_at=18),
+        Column("findings", lambda row: len(row.profile.findings), SOME),
     )
-    where = group(Column("launched at", lambda p: path(p.launched_at)))
-    return Table(key, (what, work, bound, where), list(profiles))
+    where = group(Column("launched at", lambda row: path(row.profile.launched_at)))
+    return Table(key, (what, bound, where), list(rows))
 
 
-def _of_launch(profile: Profile) -> Iterator[Block]:
+def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = True) -> Iterator[Block]:
+    """One launch: the verdict, the source with its counts, and the limits; with `details`, everything."""
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
     extents = f"  grid {_extent(profile.grid)}, block {_extent(profile.block)}{where}  "
     yield words((profile.kernel, styles.HEADING), extents, (f"as on {profile.gpu}", styles.PLACE))
+    yield from verdict.blocks(profile.verdict, time)
     for file, table in _sources(profile):
         yield Gap()
         yield words((path(file) or "PTX", styles.PLACE))
         yield table
         for line in profile.lines:
-            if line.file == file and line.inner:
+            if line.file == file and line.inner and details:
                 yield words((f"line {figures.count(line.line)} includes {listed(line.inner)}", styles.QUIET))
+    said = verdict.PTX_LEVEL if details else f"{verdict.PTX_LEVEL} {_BRIEFLY}"
+    yield words((said, styles.QUIET))
     yield Gap()
-    yield Facts(tuple(facts(profile)))
-    yield Gap()
-    yield from bound(profile)
-
-
-def bound(profile: Profile) -> Iterator[Block]:
-    """Each unit's least time, and the conclusion for the launch."""
-    if profile.units:
-        yield _limits(profile.units)
+    if details:
+        yield Facts(tuple(facts(profile)))
         yield Gap()
+    yield from limits(profile, time, details=details)
+    for finding in profile.findings:
+        where = path(finding.where)
+        yield words((finding.code, styles.WARNING), " at ", (where, styles.PLACE), f": {finding.message}", hang=2)
+    for note in () if details else profile.notes:
+        yield words((f"note: {note}", styles.QUIET), hang=2)
+
+
+#: Units that are shown without details.
+_FIRST = 4
+
+
+def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -> Iterator[Block]:
+    """The least time of each unit, and what tensor cores multiplied."""
+    if units := profile.units[: None if details else _FIRST]:
+        level = "PTX-level limits" if profile.verdict is None or profile.verdict.share is None else "limits on the GPU"
+        work = "has to do" if time is None else "a multiprocessor does"
+        yield Table(
+            group(Column(level, lambda u: phrase(u.name)), Column("unit", lambda u: u.name)),
+            (group(
+                Column(work, lambda u: f"{figures.short(u.amount)} {u.of}", RIGHT),
+                Column("at least", lambda u: u.seconds, SECONDS),
+                Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
+            ),),
+            list(units),
+        )  # fmt: skip
     if profile.products:
-        yield _products(profile.products)
         yield Gap()
-    yield from _verdict(profile)
-
-
-def _predicted(found: Prediction) -> Iterator[Block]:
-    """The line of a predicted, not measured, time."""
-    band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
-    yield words(
-        ("predicted: ", styles.HEADING), f"{figures.seconds(found.seconds)} ({band}) at {found.clock_mhz:,} MHz, "
-        f"limited by {found.limiter}", hang=2,
-    )  # fmt: skip
-    if found.tensor_share:
-        ahead = "" if found.copies_in_flight is None else f"; copies: {in_flight(found)}"
-        yield words(f"tensor cores: {figures.percent(found.tensor_share)} of the clocks{ahead}", indent=2, hang=2)
+        yield _products(profile.products)
+    if time is not None and time.tensor_share:
+        ahead = "" if time.copies_in_flight is None else f"; copies: {in_flight(time)}"
+        yield words(f"tensor cores: {figures.percent(time.tensor_share)} of the clocks{ahead}", hang=2)
 
 
 def _extent(extent: Extent) -> str:
     return "x".join(map(str, extent))
-
-
-def _limits(units: Sequence[Unit]) -> Table:
-    """The least time of each unit of the GPU; the longest bounds the launch."""
-    key = group(Column("limits on the GPU", lambda u: u.name))
-    work = group(Column("has to do", lambda u: f"{figures.short(u.amount)} {u.of}"))
-    time = group(
-        Column("GPU time\nat least", lambda u: u.seconds, SECONDS),
-        Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
-    )
-    return Table(key, (work, time), list(units))
 
 
 def _products(products: Sequence[Products]) -> Table:
@@ -148,7 +162,7 @@ def _products(products: Sequence[Products]) -> Table:
         Column("products", lambda p: p.times, COUNT),
         Column("multiply-\nadds", lambda p: figures.short(p.multiply_adds)),
     )
-    return Table(key, (work, group(Column("GPU time\nat least", lambda p: p.seconds, SECONDS))), list(products))
+    return Table(key, (work, group(Column("at peak\nrate", lambda p: p.seconds, SECONDS))), list(products))
 
 
 # -- the source ---------------------------------------------------------------------------------------------------
@@ -195,48 +209,47 @@ def _unless_none(write: Callable[[Any], str | Text]) -> Callable[[Any], str | Te
 
 
 def _groups(totals: Counts) -> Iterator[Group]:
-    """The columns that matter for this launch: lanes and branches only if warps diverge."""
-    instructions = [_of_counts("warp\ninstr.", lambda c: c.warp_instructions or None, COUNT, "executed by warps")]
-    if totals.lane_efficiency < 1:
-        lanes = _of_counts("active\nlanes", lambda c: c.active_lanes if c.warp_instructions else None, _TENTHS)
-        instructions.append(lanes)
-    if totals.divergent_branches:
-        parted = _of_counts("diverged", _diverged, meaning="branches at which the lanes of a warp part")
-        instructions.append(parted)
-    yield Group(tuple(instructions))
+    """The columns that matter for this launch, the most telling first: with little room the last are left out."""
     for space, name in (("global", "in_global"), ("local", "in_local")):
         if getattr(totals, name):
-            yield _sectors(space, name, served=bool(getattr(totals, name).served))
+            yield group(
+                _of_counts(f"{space}\nsectors\na req.", _of(name, _beside), meaning=f"of 32 bytes, {_WOULD_DO}")
+            )
     if totals.in_shared:
-        yield group(
-            _of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"),
-            _of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO),
-        )
+        yield group(_of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO))
+    yield group(_of_counts("warp\ninstr.", lambda c: c.warp_instructions or None, COUNT, "executed by warps"))
+    if totals.lane_efficiency < 1:
+        yield group(_of_counts("active\nlanes", lambda c: c.active_lanes if c.warp_instructions else None, _TENTHS))
+    if totals.divergent_branches:
+        yield group(_of_counts("diverged", _diverged, meaning="branches at which the lanes of a warp part"))
+    for space, name in (("global", "in_global"), ("local", "in_local")):
+        if getattr(totals, name):
+            yield from _sectors(space, name, served=bool(getattr(totals, name).served))
+    if totals.in_shared:
+        yield group(_of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"))
     if totals.in_remote:
+        remote = "to other blocks' shared memory"
         yield group(
-            _of_counts(
-                "cluster\nreq.", lambda c: c.in_remote.requests or None, COUNT, "to other blocks' shared memory"
-            ),
+            _of_counts("cluster\nreq.", lambda c: c.in_remote.requests or None, COUNT, remote),
             _of_counts("cluster\nbytes", lambda c: c.in_remote.bytes or None, COUNT),
         )
 
 
+def _of(name: str, value: Callable[[Sectors], Any]) -> Callable[[Counts], Any]:
+    return lambda counts: value(getattr(counts, name))
+
+
+_BRIEFLY = "In brackets what would do; a sector is 32 bytes; k, M, G: thousands, millions, 10^9."
 _WOULD_DO = "in brackets what would do"
 
 
-def _sectors(space: str, name: str, *, served: bool) -> Group:
-    """Columns of one memory."""
-
-    def of(value: Callable[[Sectors], Any]) -> Callable[[Counts], Any]:
-        return lambda counts: value(getattr(counts, name))
-
-    requests = _of_counts(f"{space}\nreq.", of(lambda s: s.requests or None), COUNT, "requests of warps")
-    found = [requests, _of_counts("sectors\na req.", of(_beside), meaning=f"of 32 bytes, {_WOULD_DO}")]
+def _sectors(space: str, name: str, *, served: bool) -> Iterator[Group]:
+    """Further columns of one memory."""
     if served:
-        hits = _of_counts("L1\nhits", lambda counts: _hits(getattr(counts, f"{space}_loads")), PERCENT)
-        dram = of(lambda s: s.served.dram_sectors or None)
-        found += [hits, _of_counts("from\nDRAM", dram, COUNT, "sectors")]
-    return Group(tuple(found))
+        yield group(_of_counts("L1\nhits", lambda counts: _hits(getattr(counts, f"{space}_loads")), PERCENT))
+        dram = _of(name, lambda s: s.served.dram_sectors or None)
+        yield group(_of_counts("from\nDRAM", dram, COUNT, "sectors"))
+    yield group(_of_counts(f"{space}\nreq.", _of(name, lambda s: s.requests or None), COUNT, "requests of warps"))
 
 
 def _hits(loads: Sectors) -> float | None:
@@ -377,20 +390,3 @@ def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM"}
-
-
-def _verdict(profile: Profile) -> Iterator[Block]:
-    """The bottleneck, the lines that cause it, and the findings."""
-    if profile.verdict is None:
-        yield words("Nothing ran.")
-        return
-    sentence = profile.verdict.sentence
-    yield words((f"{sentence[0].upper()}{sentence[1:]}.", styles.HEADING))
-    texts = {(line.file, line.line): line.text.strip() for line in profile.lines}
-    for cause in profile.verdict.causes:
-        where = path(f"{cause.file}:{cause.line}") if cause.file else f"PTX line {cause.line}"
-        share = f"{figures.percent(cause.share)} of that at "
-        yield words(share, (where, styles.PLACE), f": {texts[cause.file, cause.line]}", indent=2, hang=2)
-    for finding in profile.findings:
-        said = (finding.code, styles.WARNING), " at ", (path(finding.where), styles.PLACE), f": {finding.message}"
-        yield words(*said, indent=2, hang=2)

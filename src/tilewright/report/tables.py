@@ -16,8 +16,8 @@ from tilewright.report import figures
 
 #: Blanks between columns.
 GAP = 2
-#: Least width of a table's text column; with less room, the text goes above the row's figures.
-LEAST_TEXT = 48
+#: Least width of a table's text column; with less room, columns are left out.
+LEAST_TEXT = 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Table:
     key: Group
     groups: tuple[Group, ...]
     rows: Sequence[Any] = field(repr=False)
-    #: Lines of any length, at the right of a row's figures or above them.
+    #: Lines of any length, at the right of a row's figures.
     text: Column | None = None
 
     def __post_init__(self) -> None:
@@ -132,11 +132,10 @@ def _with_values(group: Group, rows: Sequence[Any]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table's layout for a width: the columns of each part, whether figures are brief, and the place of the text."""
+    """A table's layout for a width: the columns of each part, and whether figures are brief."""
 
     parts: tuple[tuple[Column, ...], ...]
     brief: bool
-    beneath: bool = False
     common: tuple[Column, ...] = ()  #: Of the key, with one value in all rows: said once, above the parts.
 
 
@@ -151,16 +150,22 @@ def layout(table: Table, width: int) -> Layout:
 
 
 def _beside_text(table: Table, width: int) -> Layout:
-    """One part: if the text has too little room, figures become brief, and else go below it."""
+    """One part: all columns if the text keeps its room, else briefly as many groups, in order, as leave it enough."""
     assert table.text is not None
-    columns = (*table.key.columns, *(column for group in table.groups for column in group.columns))
+    key, groups = table.key.columns, table.groups
     wanted = _longest(table.text.cell(row).plain for row in table.rows)
-    room = {brief: width - sum(c.width(table.rows, brief=brief) + GAP for c in columns) for brief in (False, True)}
-    for brief, left in room.items():
-        if left >= wanted:
-            return Layout(((*columns, table.text),), brief)
-    beneath = room[True] < LEAST_TEXT
-    return Layout(((*columns, table.text),), brief=not beneath or room[False] + GAP < 0, beneath=beneath)
+
+    def left(columns: Sequence[Column], *, brief: bool) -> int:
+        return width - sum(column.width(table.rows, brief=brief) + GAP for column in columns)
+
+    whole = (*key, *(column for group in groups for column in group.columns))
+    if left(whole, brief=False) >= wanted:
+        return Layout(((*whole, table.text),), brief=False)
+    chosen = key
+    for group in groups:
+        if left((*chosen, *group.columns), brief=True) >= min(wanted, LEAST_TEXT):
+            chosen = (*chosen, *group.columns)
+    return Layout(((*chosen, table.text),), brief=True)
 
 
 def _taken(columns: Sequence[Column], rows: Sequence[Any], *, brief: bool) -> int:

@@ -103,10 +103,7 @@ def _table(table: Table, console: Console) -> None:
     for number, columns in enumerate(found.parts):
         if number:
             _print(Text(), console)
-        if found.beneath:
-            _beneath(table, columns[:-1], console, brief=found.brief)
-        else:
-            _part(columns, table.rows, console, brief=found.brief)
+        _part(columns, table.rows, console, brief=found.brief)
 
 
 def _part(columns: Sequence[Column], rows: Sequence[Any], console: Console, *, brief: bool) -> None:
@@ -151,22 +148,3 @@ def _row(row: Sequence[Text], columns: Sequence[Column], cells: Sequence[int], c
         line.append_text(text + fill if column.form.justify == "left" else Text(fill) + text)
     line.rstrip()
     _print(line, console)
-
-
-def _beneath(table: Table, columns: Sequence[Column], console: Console, *, brief: bool) -> None:
-    """Each row's text in full, and below it what is counted of it."""
-    assert table.text is not None
-    cells = widths(columns, table.rows, console.width, brief=brief)
-    keys = len(table.key.columns)
-    start = sum(cells[:keys]) + GAP * keys
-    _head(columns, cells, console)
-    for row in table.rows:
-        counted = [column.cell(row, brief=brief) for column in columns]
-        lines = _code(table.text.cell(row), console.width - start)
-        for number, line in enumerate(lines):
-            key = counted[:keys] if not number else [Text()] * keys
-            _row([*key, line], [*columns[:keys], table.text], [*cells[:keys], 0], console)
-        for cell in counted[keys:]:
-            cell.style = "" if any(str(span.style) for span in cell.spans) else "dim"
-        if any(cell.plain for cell in counted[keys:]):
-            _row([*[Text()] * keys, *(cell for cell in counted[keys:])], columns, cells, console)

@@ -60,16 +60,13 @@ def test_the_programs_output_its_status_and_its_source_with_counts(
     assert done.status == 3
     shown = done.out.splitlines()
     assert shown[0] == "first 6.0"
-    launches = [line.split()[:2] for line in shown if line.split()[1:2] in (["scale"], ["transpose"])]
-    assert launches == [["0", "scale"], ["1", "scale"], ["2", "transpose"]]
-    row = next(line for line in shown if "b[j, i] = a[i, j]" in line)
+    launches = [line.split()[:4] for line in shown if line.split()[:1] in (["scale"], ["transpose"])]
+    assert sorted(launches[:2]) == [["scale", "1x1x1", "32x1x1", "2"], ["transpose", "2x2x1", "16x16x1", "1"]]
+    row = next(line for line in shown if "b[j, i] = a[i, j]" in line and line.split()[0] == "10")
     # a warp of a (16, 16) block reads 2 elements of each of 16 rows, 16 sectors, and writes 2 pieces of 64 bytes, 4
-    assert row.split()[0] == "10" and "10 (4)  75 %" in row
+    assert row.split()[:3] == ["10", "10", "(4)"]
     assert "TW702 at program.py:10: 16 sectors a request where 4 would do" in done.out
-    assert (
-        len(re.findall(r"^predicted: [\d.]+ us \([\d.]+ us to [\d.]+ us\) at [\d,]+ MHz, limited by ", done.out, re.M))
-        == 2
-    )
+    assert len(re.findall(r"^predicted: [\d.]+ us \([\d.]+ us to [\d.]+ us\) at [\d,]+ MHz$", done.out, re.M)) == 2
 
 
 def test_without_a_disassembler_nothing_is_predicted(
@@ -107,7 +104,7 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
     )  # fmt: skip
     assert time["least_seconds"] < time["seconds"] < time["most_seconds"]
     seconds, least, most = (figures.seconds(time[f"{name}seconds"]) for name in ("", "least_", "most_"))
-    line = f"predicted: {seconds} ({least} to {most}) at {time['clock_mhz']:,} MHz, limited by {time['limiter']}"
+    line = f"predicted: {seconds} ({least} to {most}) at {time['clock_mhz']:,} MHz"
     assert line in tilewright(*words, program).out.splitlines()
 
 

@@ -137,7 +137,7 @@ def fetched(pieces: int, size: int, *, multicast: bool, blocks: int = 2) -> Pred
 @pytest.mark.parametrize(("multicast", "share"), [(True, 0.5), (False, 1.0)])
 def test_a_multicast_copy_reads_the_second_level_once(multicast: bool, share: float) -> None:
     found = fetched(8, 16384, multicast=multicast)
-    busy = {one.name: one.fraction for one in found.busy}["second level"] * found.clocks
+    busy = found.busy["L2"] * found.clocks
     stored = 64 * 4 / 32  # sectors of a block's sums
     assert busy * timing(H100).l2_sectors == pytest.approx(share * 8 * 16384 / 32 + stored, rel=0.02)
 
@@ -195,7 +195,7 @@ def test_a_block_of_a_cluster_requests_its_rows_and_half_its_columns() -> None:
     found = predict_product(
         catalogue.find("hopper_multicast"), Product(1024, 1024, 1024, "bfloat16"), H100, changes=False
     )
-    busy = {one.name: one.fraction for one in found.busy}["second level"] * found.clocks
+    busy = found.busy["L2"] * found.clocks
     copied = 2 * (128 + 128) * 1024 / 32
     stored = 2 * 128 * 256 / 16  # four lanes store 16 bytes of a row at a time: half of a sector
     assert busy * timing(H100).l2_sectors == pytest.approx(copied + stored, rel=0.02)

@@ -263,7 +263,7 @@ def test_the_report_says_time_limiter_and_shares() -> None:
     text = str(products.predict_product(catalogue.find("results_8"), Product(256, 256, 256), A6000))
     assert "on NVIDIA RTX A6000, predicted" in text
     assert "blocks          64 blocks on 64 of 84 multiprocessors\n" in text
-    assert "limited by" in text
+    assert "L1/TEX (shared memory and L1) works 49 % of the time" in text
     assert "the time goes to" in text
     assert "tensor cores" not in text
 

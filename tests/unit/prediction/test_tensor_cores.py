@@ -85,7 +85,7 @@ def test_eight_warps_reach_the_measured_rate(gpu: str, opcode: str, measured: fl
     """Multiply-adds a clock of a multiprocessor."""
     found = simulated([one(opcode, "R4", "R8", "R10", "R4")] * 200, gpu, warps=8)
     assert 8 * 200 * pipes.multiply_adds(opcode) / found.clocks == pytest.approx(measured, rel=0.07)
-    assert found.busy["tensor cores"] > 0.9
+    assert found.busy["Tensor"] > 0.9
 
 
 def test_float64_waits_by_a_counter_and_reaches_its_whole_rate_on_hopper() -> None:
@@ -153,12 +153,12 @@ def test_a_kernel_of_tensor_cores_has_a_time_with_its_copies_and_products(kernel
     """Of 512^3, tiles of A and B come from the second level, and each product is made once."""
     record, gpu = catalogue.find(kernel), machine.gpu("a100")
     found = predict_product(record, Product(512, 512, 512, record.dtypes[0]), gpu, changes=False)
-    assert f"tensor cores    {100 * found.busy[-1].fraction:.0f} % of the clocks" in str(found)
-    busy = {share.name: share.fraction for share in found.busy}
+    assert f"tensor cores    {100 * found.tensor_share:.0f} % of the clocks" in str(found)
+    busy = found.busy
     elements = {"float16": "f16", "float32": "tf32", "float64": "f64", "int8": "s8"}[record.dtypes[0]]
     tiles = -(-found.grid[0] * found.grid[1] // gpu.multiprocessors)  # of the multiprocessor that has most
     products = tiles * record.tile[0] * record.tile[1] * 512 / gpu.tensor_per_clock[elements]
-    assert busy["tensor cores"] * found.clocks == pytest.approx(products, rel=0.02)
+    assert busy["Tensor"] * found.clocks == pytest.approx(products, rel=0.02)
     size = np.dtype(record.dtypes[0]).itemsize
     sectors = tiles * sum(record.tile) * 512 * size / 32
-    assert busy["second level"] * found.clocks >= 0.9 * sectors / 2
+    assert busy["L2"] * found.clocks >= 0.9 * sectors / 2

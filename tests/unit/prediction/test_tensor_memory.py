@@ -229,7 +229,7 @@ def test_a_long_chain_runs_at_the_data_sheets_rate_and_tensor_cores_bound_it() -
     found = tw.predict(program, 1, 128, (out, np.int32(products)), gpu="b200")
     least = products * 128 * 256 * 16 / 4096
     assert least < found.clocks < 1.1 * least
-    assert found.limiter == "tensor cores"
+    assert found.limiter == "Tensor"
 
 
 def test_a_product_takes_the_time_of_the_published_kernel_like_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def test_a_warp_waits_for_the_groups_that_it_names() -> None:
         return simulated(code).clocks
 
     assert waiting("0x0") - waiting("0x1") == 4 * 128
-    assert simulated(products(256, 4)).shares["products of a warpgroup"] > 0.8
+    assert simulated(products(256, 4)).shares["GMMA"] > 0.8
 
 
 def ring(stages: int, size: int) -> Program:
@@ -152,8 +152,8 @@ def test_more_stages_hide_more_of_the_latency() -> None:
 def test_a_prediction_says_that_warps_wait_for_mbarriers() -> None:
     arrays = np.ones(65536, np.float32), np.zeros(96, np.float32)
     found = tw.predict(ring(2, 4096), 132, 128, (*arrays, np.int32(64)), gpu="h100")
-    assert found.shares[0].name == "mbarriers"
-    assert found.limiter in ("mbarriers", "second level")
+    assert found.shares[0].name == "Mbarrier"
+    assert found.limiter in ("Mbarrier", "L2")
     assert found.most_copies_in_flight == 2
     assert found.copies_in_flight is not None and 1 < found.copies_in_flight <= 2
 
@@ -186,7 +186,7 @@ def test_hopper_takes_the_time_of_its_published_rung() -> None:
     found = predict_product(catalogue.find("hopper"), product, H100, changes=False)
     assert product.operations / found.seconds / 1e12 == pytest.approx(704, rel=0.1)
     assert found.counted_blocks == 1
-    assert {one.name: one.fraction for one in found.busy}["tensor cores"] > 0.65
+    assert found.busy["Tensor"] > 0.65
 
 
 @pytest.mark.volume

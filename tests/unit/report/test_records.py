@@ -27,7 +27,7 @@ H100 = tw.machine.gpu("h100")
 SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "Profile": (
         lambda: tw.profile(Program.from_ptx(DOUBLE_IT), 1, 64, (np.arange(64, dtype=np.int32),)),
-        ("double_it", "ld.global.u32", "GPU time", "sectors"),
+        ("double_it", "ld.global.u32", "at least", "sectors"),
     ),
     "Findings": (
         lambda: Findings([Finding(code="TW102", kernel="k", details={"error": "a < b & c"})]),
@@ -47,7 +47,7 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "Prediction": (
         lambda: tw.predict(Program.from_ptx(DOUBLE_IT), 1, 64, (np.arange(64, dtype=np.int32),)),
-        ("double_it", "predicted", "limited by", "the time goes to"),
+        ("double_it", "predicted", "No Warps", "the time goes to"),
     ),
     "Plan": (lambda: tw.plan((64, 64), (64, 64), "float32"), ("float32", "524,288 operations")),
 }  # fmt: skip

@@ -12,7 +12,8 @@ from tilewright.prediction.record import Prediction
 from tilewright.profiling.record import Profile
 from tilewright.profiling.watching import Kept, Watched
 from tilewright.rates.record import Sweep
-from tilewright.report import figures, profile as profile_report, rates as rates_report, records
+from tilewright.report import figures, profile as profile_report, rates as rates_report, records, verdict
+from tilewright.report.blocks import Gap
 from tilewright.report.charts import ladder, occupancy, rates
 from tilewright.report.charts.records import Bars, Cell, Chart
 from tilewright.report.html import lanes, page, partition
@@ -61,7 +62,7 @@ def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
     grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
     subtitle = f"Launch {profile.launch}: grid {grid}, block {block}{where}, on a simulated {gpu.name}"
-    parts = (lanes.part(kept), _bound(profile), *_occupancy(gpu, profile))
+    parts = (lanes.part(kept), _bound(profile, time), *_occupancy(gpu, profile))
     return page.document(profile.kernel, subtitle, (*_predicted(time), *_facts(profile)), parts)
 
 
@@ -82,7 +83,7 @@ def _parts(material: Material) -> Iterator[Part]:
     seen = material.seen
     yield partition.part(seen)
     yield lanes.part(seen.kept)
-    yield _bound(seen.kept.profile)
+    yield _bound(seen.kept.profile, material.time)
     climbed = _of_ladder(material.ladder)
     if climbed:
         yield charted("ladder", "The ladder", _LADDER, climbed)
@@ -98,8 +99,9 @@ def _rates(sweep: Sweep) -> Part:
     return charted("rates", "Rates", _RATES, rates.charts(sweep), more)
 
 
-def _bound(profile: Profile) -> Part:
-    return section("bound", "What bounds it", _BOUND, profile_report.bound(profile))
+def _bound(profile: Profile, time: Prediction | None) -> Part:
+    said = (*verdict.blocks(profile.verdict, time), Gap(), *profile_report.limits(profile, time))
+    return section("bound", "What limits it", _BOUND, said)
 
 
 def _occupancy(gpu: Gpu, profile: Profile) -> Iterator[Part]:
@@ -108,7 +110,7 @@ def _occupancy(gpu: Gpu, profile: Profile) -> Iterator[Part]:
         yield charted("occupancy", "Occupancy", _OCCUPANCY, fits)
 
 
-_BOUND = "How long each unit of the GPU must work at least for what was counted: no GPU of this kind is faster."
+_BOUND = "The verdict, and how long each unit of the GPU must work at least."
 _LADDER = (
     "The same product by kernels that each mend one thing. Counts are exact, of what the compiler made; the times are "
     "what a model of the GPU predicts from its machine code, and none was measured."
@@ -155,7 +157,7 @@ def _facts(profile: Profile) -> Iterator[tuple[str, str, str]]:
         held = f"{figures.amount(fit.active_blocks, 'block')} a multiprocessor"
         yield "occupancy", figures.percent(fit.fraction), f"{held}, limited by {fit.limiter}"
     if profile.verdict is not None:
-        yield "bound by", profile.verdict.bound, "of what was counted, the slowest unit"
+        yield "limited by", profile.verdict.bound, profile.verdict.rule
 
 
 def _counted(profile: Profile) -> Iterator[tuple[str, str, str]]:
