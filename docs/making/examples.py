@@ -148,8 +148,12 @@ def command_line(arguments: list[str]) -> str:
 
 
 def program_output(arguments: list[str]) -> str:
-    """What a Python program prints, run in this process; it may import files of its folder."""
-    with patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
+    """What a Python program prints, run in this process; it may import files of its folder.
+
+    A program that the page does not have is one of the repository, and runs in its root.
+    """
+    folder = Path.cwd() if Path(arguments[0]).exists() else ROOT
+    with patch.object(sys, "path", [str(folder), *sys.path]), contextlib.chdir(folder):
         return printed(arguments, lambda: runpy.run_path(arguments[0], run_name="__main__"))[0]
 
 
