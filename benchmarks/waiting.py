@@ -96,7 +96,7 @@ def whole_programs(rounds: int) -> list[dict[str, Any]]:
     """Every program under every command, and the ladder."""
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        runs = [("ladder", "ladder", ["ladder", "--size", "64"])]
+        runs = [("ladder", "ladder", ["ladder", "--sizes", "64"])]
         for number, (name, text) in enumerate(PROGRAMS.items()):
             path = Path(folder) / f"program_{number}.py"
             path.write_text(HEAD + text, encoding="utf-8")

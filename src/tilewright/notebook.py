@@ -62,16 +62,15 @@ def _options(name: str, line: str) -> dict[str, Any] | None:
     import typer
 
     from tilewright.cli.app import program_command
+    from tilewright.cli.usage import said
 
     try:
-        found: dict[str, Any] = program_command().commands[name].make_context(f"%%{name}", shlex.split(line)).params
+        with said():
+            found: dict[str, Any] = program_command().commands[name].make_context(f"%%{name}", shlex.split(line)).params
     except typer.Exit:
         return None
-    except Exception as error:
-        message = getattr(error, "message", None)  # typer's own errors of use
-        if message is None and not isinstance(error, ValueError):
-            raise
-        raise ArgumentValueError(str(message or error)) from error
+    except ValueError as error:  # of a quotation without an end, too
+        raise ArgumentValueError(str(error)) from error
     for key, option in _NOT_OF_CELLS.items():
         if found.pop(key, None):
             raise ArgumentValueError(f"{option} must be left out: the cell is the program (got {line.strip()!r})")
@@ -86,7 +85,7 @@ def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseExc
 
     form = next(iter(formats.chosen(options["format"] or ["text"], json=False)))
     form = values.one_of("--format", form, ("text", "brief"))
-    unwanted = suppressions.checked(options["ignore"].split(",")) if options["ignore"] else ()
+    unwanted = suppressions.checked(values.words("--ignore", options["ignore"]))
     checks = Checks(gpu=_gpu(options), ignore=unwanted)
     with _following(checks, options):
         raised = _run(shell, head, cell)
@@ -112,7 +111,8 @@ def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseE
     from tilewright.report.places import path
 
     number = None if options["launch"] is None else values.whole("--launch", options["launch"], 0, "0")
-    seen = Predictions(gpu=_gpu(options), kernel=options["kernel"], launch=number)
+    names = values.words("--kernels", options["kernels"])
+    seen = Predictions(gpu=_gpu(options), kernel=names or None, launch=number)
     with _following(seen, options):
         raised = _run(shell, head, cell)
     _show([words(f"{kernel}: its launch has no profile: {path(str(error))}") for kernel, error in seen.failed])
@@ -132,8 +132,7 @@ def _gpu(options: dict[str, Any]) -> str:
     from tilewright.drivers.current import placed_gpu
     from tilewright.settings import Settings
 
-    placed, name = placed_gpu(), options["gpu"]
-    name = None if name is None else values.gpu_name("--gpu", name)
+    placed, name = placed_gpu(), values.gpu(options["gpu"])
     if placed is not None:
         there = placed.record.key
         if name not in (None, there):

@@ -78,11 +78,11 @@ def test_no_command_is_left_out() -> None:
 def test_the_ladder_runs_kernels_of_the_host_and_names_the_extra_for_the_rest(
     shown: dict[str, base_commands.Outcome],
 ) -> None:
-    out = shown["ladder --size 32"][1]
+    out = shown["ladder --sizes 32"][1]
     assert "2 of 2 trusted kernels give the canonical product" in out
     wanting = sum(record.backend == "gpu" and not record.unfit((9, 0)) for record in catalogue.records())
     assert f"{wanting} kernels not run; to run them: pip install 'tilewright[gpu]'" in out
-    rungs = json.loads(shown["ladder --size 16 --kernels three_loops,tiled --json"][1])["rungs"]
+    rungs = json.loads(shown["ladder --sizes 16 --kernels three_loops,tiled --json"][1])["rungs"]
     assert [(rung["name"], rung["verified"], rung["missing"]) for rung in rungs] == [
         ("three_loops", True, ""),
         ("tiled", None, "gpu"),

@@ -24,6 +24,7 @@ from tilewright.cli import (
     program,
     report,
     tune,
+    usage,
 )
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
@@ -67,8 +68,8 @@ COMMANDS = (
         "Run every kernel, verify it bit for bit, count its memory traffic.",
         (
             ("", "every kernel on 256 x 256 matrices"),
-            ("--kernels 's9*,S5' --size 64", "some of them, by name or source row"),
-            ("--shape 31,33,32 --dtype int32 --json", "odd extents, one dtype, JSON output"),
+            ("--kernels 's9*,S5' --sizes 64", "some of them, by name or source row"),
+            ("--sizes 31x33x32 --dtypes int32 --json", "odd extents, one dtype, JSON output"),
         ),
     ),
     Command(
@@ -78,7 +79,7 @@ COMMANDS = (
         (
             ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
             ("a.npy b.npy -o c.npy --device opencl --force", "on an OpenCL device, over an old c.npy"),
-            ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
+            ("a.npy b.npy -o c.npy --kernels tiled", "by a kernel of the catalogue, simulated"),
             ("A.npy B.zarr -o C.zarr --memory 2GB", "larger than memory; resumes after an interruption"),
             ("A.zarr B.zarr -o C.zarr --dask tcp://host:8786", "by the workers of a Dask cluster"),
         ),
@@ -122,7 +123,7 @@ COMMANDS = (
         "The same, and count the kernels' memory traffic, line by line.",
         (
             ("program.py", "source with counts beside it"),
-            ("--kernel transpose --launch 0 program.py", "the first launch of one kernel"),
+            ("--kernels transpose --launch 0 program.py", "the first launch of one kernel"),
             ("--json program.py > profile.json", "all counts as JSON"),
             ("--html page.html program.py", "also write a page that shows the lanes of each access"),
         ),
@@ -132,7 +133,7 @@ COMMANDS = (
         predict.predict,
         "Predict how long kernels take on a GPU that you need not have.",
         (
-            ("--size 4096 --gpu a6000", "every kernel of the catalogue, 4096 x 4096 matrices"),
+            ("--sizes 4096 --gpu a6000,h100", "every kernel of the catalogue, 4096 x 4096 matrices, on two GPUs"),
             ("--kernels results_8 --gpu v100", "one kernel, with a breakdown of its time"),
             ("--gpu a6000 program.py data.npy", "each launch of a program that uses numba.cuda"),
         ),
@@ -144,7 +145,7 @@ COMMANDS = (
         (
             ("--table S8", "a source's table, beside the source's figures"),
             ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with other libraries"),
-            ("--kernels S9 --blocks 8,16 --device a6000,v100", "predicted for two GPUs"),
+            ("--kernels S9 --blocks 8,16 --gpu a6000,v100", "predicted for two GPUs"),
             ("--dtypes int8 --output monday.jsonl", "rates kept in a file; after Ctrl-C the same command resumes"),
         ),
     ),
@@ -163,7 +164,7 @@ COMMANDS = (
         "Write one HTML page: blocks, lanes, ladder, rates, occupancy.",
         (
             ("-o page.html", "an execution of S3's kernel, to step through"),
-            ("monday.jsonl -o page.html --kernel warp_tiled", "another kernel, and a sweep's charts"),
+            ("monday.jsonl -o page.html --kernels warp_tiled", "another kernel, and a sweep's charts"),
             ("monday.jsonl", "the sweep's charts in the terminal"),
             ("monday.jsonl -o page.html --charts charts", "also each chart as SVG and PNG"),
         ),
@@ -173,9 +174,9 @@ COMMANDS = (
         tune.tune,
         "Time the best-ranked kernels; tw.matmul then uses the fastest.",
         (
-            ("--size 4096 --device simulated:h100", "five kernels, predicted; plans and products use the fastest"),
-            ("--shape 64,4096,512 --order fast --dtype float16", "tensor cores allowed"),
-            ("--kernels 8 --again --json", "more kernels, timed again, as JSON"),
+            ("--sizes 4096 --device simulated:h100", "five kernels, predicted; plans and products use the fastest"),
+            ("--sizes 64x4096x512 --order fast --dtypes float16", "tensor cores allowed"),
+            ("--candidates 8 --again --json", "more kernels, timed again, as JSON"),
         ),
     ),
     Command("devices", lists.devices, "List this machine's devices.", (("", "what each can do, and what is missing"),)),
@@ -190,7 +191,7 @@ COMMANDS = (
         occupancy.occupancy,
         "Compute occupancy, its limiter, and the effect of changes.",
         (
-            ("--registers 48 --shared 8192 --block 256", "on the H100"),
+            ("--registers 48 --shared 8KiB --block 256", "on the H100"),
             ("--registers 48 --block 256 --gpu all", "on every GPU"),
         ),
     ),
@@ -210,6 +211,7 @@ COMMANDS = (
 
 app = typer.Typer(
     name="tilewright",
+    cls=usage.Program,
     help=(
         "Matrix multiplication from three loops to tensor cores: on CPUs, on GPUs, on a simulated GPU.\n\n"
         f"Exit status: {listed()}. `run` and `profile` exit with the program's own status."

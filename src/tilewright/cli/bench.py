@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli import completion
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import FOUND, INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
@@ -18,54 +17,36 @@ if TYPE_CHECKING:
     from tilewright.rates.plan import Asked
     from tilewright.rates.record import Rate, Sweep
 
-_TABLES = "S8|S10|S12|S13"
 #: The default of `--against` for measured devices.
 _YARDSTICK = "numpy"
 
 
 def bench(
-    kernels: Annotated[
-        list[str] | None,
-        option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; all on a predicted GPU"),
-    ] = None,
-    sizes: Annotated[str | None, option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
-    blocks: Annotated[str | None, option("EDGES", "Block edges, for kernels that have them.", "all")] = None,
-    results: Annotated[str | None, option("NUMBERS", "Results per thread, for kernels that have them.", "all")] = None,
-    dtypes: Annotated[str | None, option("NAMES", "Dtypes, for kernels that take them.", "each source's own")] = None,
-    device: Annotated[
-        str | None,
-        option(
-            "NAMES",
-            "Names of `tilewright devices` (measured) and `tilewright gpus` (predicted).",
-            "cpu; for a table a GPU",
-            complete=completion.bench_devices,
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        option("NAMES", "Other libraries to compare with: numpy, torch, jax, cupy; none.", "numpy, if measured"),
-    ] = None,
-    table: Annotated[str | None, option(_TABLES, "A source's table, beside its figures.")] = None,
-    caches: Annotated[str | None, option("warm,cold", "State of the caches when a product starts.", "warm")] = None,
-    samples: Annotated[str | None, option("N", "Samples of each time.", "31")] = None,
-    output: Annotated[
-        Path | None,
-        option("FILE", "Store each rate at once; resume an unfinished file.", "none"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    html: Annotated[Path | None, option("PAGE", "Also write the sweep's page, as `tilewright report` does.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    kernels: Annotated[Names, option("--kernels", "matmul; all on a predicted GPU")] = None,
+    sizes: Annotated[Names, option("--sizes", "256,512,1024")] = None,
+    blocks: Annotated[Names, option("--blocks", "all")] = None,
+    results: Annotated[Names, option("--results", "all")] = None,
+    dtypes: Annotated[Names, option("--dtypes", "each source's own")] = None,
+    device: Annotated[Names, option("--device", "cpu; for a table a GPU")] = None,
+    gpu: Annotated[Names, option("--gpu", "none is predicted")] = None,
+    against: Annotated[Names, option("--against", "numpy, if measured")] = None,
+    table: Annotated[Text, option("--table")] = None,
+    caches: Annotated[Names, option("--caches", "warm")] = None,
+    samples: Annotated[Text, option("--samples", "31")] = None,
+    output: Annotated[Path | None, option("--output", "none")] = None,
+    json: Annotated[bool, option("--json")] = False,
+    html: Annotated[Path | None, option("--html")] = None,
+    force: Annotated[bool, option("--force")] = False,
 ) -> None:
     """Measure or predict rates, verify every product, and compare with other libraries and the sources' figures.
 
-    Without a GPU, `--device a6000` predicts its times, which are labelled as predicted.
+    `--gpu a6000` predicts the times of a GPU that need not be here; they are labelled as predicted.
     """
     from tilewright.cli.report import write_page
     from tilewright.report.html import report as page
 
-    names = ",".join(kernels) if kernels else None
-    grid = {"--kernels": names, "--sizes": sizes, "--blocks": blocks, "--results": results, "--dtypes": dtypes}
-    asked = _asked(grid, _words("--device", device), against, table, caches, samples)
+    grid = {"--kernels": kernels, "--sizes": sizes, "--blocks": blocks, "--results": results, "--dtypes": dtypes}
+    asked = _asked(grid, device, gpu, against, table, caches, samples)
     _check_page(html, output, force=force)
     sweep, planned = _swept(asked, output, peers_named=against is not None)
     _show(sweep, asked, json=json)
@@ -78,12 +59,7 @@ def bench(
 
 
 def _asked(
-    grid: dict[str, str | None],
-    devices: tuple[str, ...],
-    against: str | None,
-    table: str | None,
-    caches: str | None,
-    samples: str | None,
+    grid: dict[str, Names], device: Names, gpu: Names, against: Names, table: Text, caches: Names, samples: Text
 ) -> Asked:
     """The sweep that the options describe.
 
@@ -93,21 +69,29 @@ def _asked(
     from tilewright.rates import plan, tables
     from tilewright.rates.record import CACHES
 
-    if table is not None and (given := [name for name, text in grid.items() if text is not None]):
+    if table is not None and (given := [name for name, words in grid.items() if words is not None]):
         raise ArgumentValueError(
             f"--table must come without {' and '.join(given)}, which the table sets; leave them out"
         )
     source = tables.table(table).source if table is not None else ""
-    devices = tuple(map(_device, devices)) or ((_table_device(),) if source else plan.Asked().devices)
+    here = values.words("--device", device)
+    if predicted := [name for name in here if plan.is_predicted(name)]:
+        raise ArgumentValueError(
+            f"--device must name what is measured here (got {predicted[0]}); --gpu {predicted[0]} predicts it"
+        )
+    devices = (*here, *values.gpus(gpu))
+    if not devices:
+        devices = (_table_device(),) if source else plan.Asked().devices
     measured = [name for name in devices if not plan.is_predicted(name)]
-    peers = _words("--against", against) if against is not None else (_YARDSTICK,) if measured and not source else ()
-    found = _words("--caches", caches) or CACHES[:1]
+    default = (_YARDSTICK,) if measured and not source else ()
+    peers = values.words("--against", against) or default
+    found = values.words("--caches", caches) or CACHES[:1]
     return plan.Asked(
-        kernels=_words("--kernels", grid["--kernels"]),
-        sizes=tuple(_extents(word) for word in _words("--sizes", grid["--sizes"])),
-        blocks=_numbers("--blocks", grid["--blocks"]),
-        results=_numbers("--results", grid["--results"]),
-        dtypes=_words("--dtypes", grid["--dtypes"]),
+        kernels=values.words("--kernels", grid["--kernels"]),
+        sizes=values.sizes(grid["--sizes"]),
+        blocks=values.numbers("--blocks", grid["--blocks"], "8,16,32"),
+        results=values.numbers("--results", grid["--results"], "8,16,32"),
+        dtypes=values.words("--dtypes", grid["--dtypes"]),
         devices=devices,
         against=() if peers == ("none",) else peers,
         caches=tuple(values.one_of("--caches", name, CACHES) for name in found),
@@ -116,47 +100,12 @@ def _asked(
     )
 
 
-def _device(name: str) -> str:
-    """The GPU's key if the name is one of a predicted GPU, else the name."""
-    from tilewright import machine
-    from tilewright.backends.inventory import row_of
-
-    if row_of(name) is None:
-        with contextlib.suppress(ArgumentValueError):
-            return machine.gpu(name).key
-    return name
-
-
 def _table_device() -> str:
     """A real GPU or a predicted one."""
     from tilewright.backends.cuda.backend import describe
     from tilewright.rates import tables
 
     return tables.GPU if describe()[0].missing else "cuda"
-
-
-def _words(option: str, text: str | None) -> tuple[str, ...]:
-    """Comma-separated words, each once."""
-    found = tuple(dict.fromkeys(word.strip() for word in (text or "").split(",") if word.strip()))
-    if text is not None and not found:
-        raise ArgumentValueError(f"{option} must name at least one (got {text!r}); leave it out for the default")
-    return found
-
-
-def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    from tilewright.cli import values
-
-    return tuple(values.whole(option, word, 1, "8,16,32") for word in _words(option, text))
-
-
-def _extents(word: str) -> tuple[int, int, int]:
-    """M, n and k, from `256` or `31x33x32`."""
-    from tilewright.cli import values
-
-    if "x" in word:
-        return values.extents("--sizes", word, between="x")
-    edge = values.whole("--sizes", word, 1, "256,31x33x32")
-    return edge, edge, edge
 
 
 def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from tilewright.cli import completion, formats, program
-from tilewright.cli.options import option
+from tilewright.cli import formats, program
+from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import DONE, FOUND, PROGRAM_FAILED
 
 if TYPE_CHECKING:
@@ -18,33 +18,17 @@ if TYPE_CHECKING:
     from tilewright.configuration import FailOn
     from tilewright.drivers.script import Ended
 
-FailOnOption = Annotated[
-    str | None,
-    option("error|warning|never", "Least severity that is a failure.", "warning", complete=completion.fail_on),
-]
-FormatOption = Annotated[
-    list[str] | None,
-    option(
-        "FORM[=FILE]",
-        "Report: text, brief, json, sarif or github; may be repeated.",
-        "text",
-        complete=completion.formats,
-    ),
-]
-
 
 @program.takes_a_program()
 def check(
     ctx: typer.Context,
     given: program.Given,
-    ignore: Annotated[str | None, option("CODES", "Codes to suppress: TW601,TW604.")] = None,
-    fail_on: FailOnOption = None,
-    format: FormatOption = None,
-    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show suppressed findings, and suppressions without effect.")
-    ] = False,
-    codes: Annotated[bool, typer.Option("--codes", help="List the codes of findings and exit.")] = False,
+    ignore: Annotated[Names, option("--ignore")] = None,
+    fail_on: Annotated[Text, option("--fail-on", "warning")] = None,
+    format: Annotated[Names, option("--format", "text")] = None,
+    json: Annotated[bool, option("--json")] = False,
+    verbose: Annotated[bool, option("--verbose")] = False,
+    codes: Annotated[bool, option("--codes")] = False,
 ) -> None:
     """Run a program with a simulated GPU as its device, and report the defects of its kernels.
 
@@ -75,7 +59,7 @@ def check(
     if ignore is None:
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
     else:
-        unwanted = suppressions.checked(ignore.split(","), "--ignore")
+        unwanted = suppressions.checked(values.words("--ignore", ignore), "--ignore")
     checks = Checks(gpu=what.gpu, ignore=unwanted)
     quiet = formats.alone(forms)
     ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=what.limits, quiet=quiet)

@@ -20,8 +20,8 @@ def compare(
         Path, typer.Argument(metavar="OLD", help="A file by `tilewright bench --output`.", show_default=False)
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The file to compare with it.", show_default=False)],
-    threshold: Annotated[str, option("PERCENT", "Least measured slowdown to report.")] = "5%",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    threshold: Annotated[str, option("--threshold")] = "5%",
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Report what became slower or faster between two sweeps, and how sure that is.
 

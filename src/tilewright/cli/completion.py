@@ -46,14 +46,14 @@ def fail_on() -> list[str]:
 
 
 def devices() -> list[str]:
-    """Devices that run GPU kernels."""
-    from tilewright.cli.ladder import DEVICES
+    """Devices of this machine."""
+    from tilewright.backends.inventory import BACKENDS
 
-    return list(DEVICES)
+    return [row.name for row in BACKENDS]
 
 
-def bench_devices() -> list[str]:
-    """Measured and predicted devices."""
-    from tilewright.backends.inventory import with_kernels
+def dtypes() -> list[str]:
+    """Names of dtypes."""
+    from tilewright.problem.dtypes import NAMES
 
-    return [*(name for name in with_kernels() if name != "simulated"), *gpus()]
+    return sorted(NAMES)

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from tilewright.cli.options import option
+
 
 def devices(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """List the devices of this machine, what each can do, and what is missing and why."""
     from tilewright.backends import inventory
@@ -23,12 +25,7 @@ def devices(
 
 def gpus(
     name: Annotated[str | None, typer.Argument(metavar="[GPU]", help="A GPU's name, or a file FILE.json.")] = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print all data: for one GPU the record that --gpu takes as FILE.json, else a list."
-        ),
-    ] = False,
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """List the GPUs that --gpu takes: occupancy limits, caches and rates."""
     from tilewright import machine
@@ -63,8 +60,8 @@ def ptx_support() -> None:
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    clear: Annotated[bool, option("--clear")] = False,
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Show the cache of compiled kernels: folder, entries, size and limit."""
     from tilewright.native import upkeep

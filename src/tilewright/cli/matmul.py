@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.backends.inventory import spellings
-from tilewright.cli import completion
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -23,80 +21,23 @@ if TYPE_CHECKING:
 #: Most tiles for which the cluster is simulated first; that takes some seconds.
 _SIMULATED = 5_000
 
-Dtype = Annotated[
-    str | None,
-    option("DTYPE", "Dtype of the product: int32 sums int8 exactly; int8 wraps.", "the operands' common one"),
-]
-Accumulator = Annotated[
-    str | None,
-    option(
-        "DTYPE",
-        "Dtype of the accumulator: float64 sums float32 more exactly.",
-        "the product's, wider for narrow floats",
-        names=("--acc-dtype",),
-    ),
-]
-Algebra = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Addition and multiplication, such as min-plus for shortest paths.",
-        "plus-times",
-        complete=completion.algebras,
-    ),
-]
-Threads = Annotated[
-    str | None,
-    option("N", "Most threads to use.", "all that this process may use"),
-]
-Memory = Annotated[
-    str | None,
-    option(
-        "SIZE",
-        "Memory limit of this process, such as 2GB: multiply by tiles of C, and resume after an interruption.",
-        "half of the free memory; less if the product needs less",
-    ),
-]
-Dask = Annotated[
-    str | None,
-    option(
-        "ADDRESS",
-        "Multiply on the workers of the Dask cluster whose scheduler has this address, such as "
-        "tcp://host:8786. All workers must see A, B and C at the same paths; --memory limits each worker.",
-        False,
-    ),
-]
-
 
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A", help="Left operand, of shape (m, k): .npy, .zarr or .h5:/name.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Right operand, of shape (k, n).")],
-    output: Annotated[Path, option("C", "File of the product.", names=("--output", "-o"))],
-    memory: Memory = None,
-    dask: Dask = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print the plan without multiplying.")] = False,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            help="Kernel of the catalogue, for real matrices of one dtype.",
-            show_default="matmul",
-            autocompletion=completion.kernels,
-        ),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(help="GPU to simulate.", show_default="h100", autocompletion=completion.gpus),
-    ] = None,
-    device: Annotated[
-        str | None,
-        option("|".join(spellings()), "Device that multiplies.", "cpu"),
-    ] = None,
-    dtype: Dtype = None,
-    acc_dtype: Accumulator = None,
-    algebra: Algebra = None,
-    threads: Threads = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace C if it exists.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the plan and the times as JSON.")] = False,
+    output: Annotated[Path, option("--output")],
+    kernels: Annotated[Names, option("--kernels", "matmul")] = None,
+    gpu: Annotated[Names, option("--gpu", "h100")] = None,
+    device: Annotated[Names, option("--device", "cpu")] = None,
+    dtype: Annotated[Text, option("--dtype", "the operands' common one")] = None,
+    acc_dtype: Annotated[Text, option("--acc-dtype", "the product's, wider for narrow floats")] = None,
+    algebra: Annotated[Text, option("--algebra", "plus-times")] = None,
+    threads: Annotated[Text, option("--threads", "all that this process may use")] = None,
+    memory: Annotated[Text, option("--memory", "half of the free memory; less if the product needs less")] = None,
+    dask: Annotated[Text, option("--dask", False)] = None,
+    plan: Annotated[bool, option("--plan")] = False,
+    force: Annotated[bool, option("--force")] = False,
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Multiply two arrays on disk in the canonical order; the result file is complete or absent.
 
@@ -105,17 +46,17 @@ def matmul(
     from tilewright.cli import values
     from tilewright.engine.request import Request
 
+    kernel, where, simulated = values.one("--kernels", kernels), values.one("--device", device), values.gpu(gpu)
     options = {
-        "--device": device, "--dtype": dtype, "--acc-dtype": acc_dtype, "--algebra": algebra, "--threads": threads,
+        "--device": where, "--dtype": dtype, "--acc-dtype": acc_dtype, "--algebra": algebra, "--threads": threads,
         "--memory": memory, "--plan": plan or None, "--dask": dask,
     }  # fmt: skip
     if kernel is not None:
         _check_left_out(options, kernel)
-    simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
-    if device == "simulated" and simulated is not None:
-        device = f"{device}:{simulated}"
+    if where == "simulated" and simulated is not None:
+        where = f"{where}:{simulated}"
     count = None if threads is None else values.whole("--threads", threads, 1, "2")
-    asked = Request(dtype, acc_dtype, algebra=algebra or "plus-times", threads=count, device=device)
+    asked = Request(dtype, acc_dtype, algebra=algebra or "plus-times", threads=count, device=where)
     if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
         _by_blocks(a, b, output, memory, dask, asked, force=force, json=json, only_plan=plan)
     else:
@@ -129,7 +70,7 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
     for name, given in options.items():
         if given is not None:
             raise ArgumentValueError(
-                f"{name} must be left out with --kernel, which has its own (got {given!r} and {kernel!r})"
+                f"{name} must be left out with --kernels, which has its own (got {given!r} and {kernel!r})"
             )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import FOUND
 
 if TYPE_CHECKING:
@@ -18,20 +18,14 @@ ALL = "all"
 
 
 def occupancy(
-    registers: Annotated[str, option("R", "Registers per thread, as the assembler reports them.")],
-    block: Annotated[str, option("N", "Threads per block.")],
-    shared: Annotated[str, option("S", "Bytes of shared memory per block, static and dynamic.")] = "0",
-    gpu: Annotated[
-        str | None,
-        option("NAME", "A GPU of `tilewright gpus`; all compares them.", "h100"),
-    ] = None,
-    barriers: Annotated[str, option("B", "Named barriers per block; 0 ignores them.")] = "0",
-    carveout: Annotated[
-        str | None,
-        option("PERCENT|l1|equal|shared", "Preferred carveout of shared memory.", "no preference"),
-    ] = None,
-    columns: Annotated[str, option("C", "Columns of tensor memory per block; 0 ignores them.")] = "0",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    registers: Annotated[str, option("--registers")],
+    block: Annotated[str, option("--block")],
+    shared: Annotated[str, option("--shared")] = "0",
+    gpu: Annotated[Names, option("--gpu", "h100; all for all")] = None,
+    barriers: Annotated[str, option("--barriers")] = "0",
+    carveout: Annotated[Text, option("--carveout", "no preference")] = None,
+    columns: Annotated[str, option("--columns")] = "0",
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Compute occupancy, its limiter, and the effect of another block size, fewer registers or less shared memory.
 
@@ -43,21 +37,21 @@ def occupancy(
     from tilewright.machine.occupancy import PREFERENCES, TENSOR_COLUMNS
     from tilewright.settings import Settings
 
-    name = Settings.from_environ().gpu if gpu is None else gpu
-    on = list(machine.gpus().values()) if name == ALL else [machine.gpu(values.gpu_name("--gpu", name))]
+    every = values.words("--gpu", gpu) == (ALL,)
+    on = [machine.gpu(key) for key in (machine.names() if every else values.gpus(gpu) or [Settings.from_environ().gpu])]
     percent = PREFERENCES.get(carveout or "")
     if carveout is not None and percent is None:
         percent = values.whole("--carveout", carveout, 0, "l1, equal or shared", 100)
     demand = Demand(
         registers_per_thread=values.whole("--registers", registers, 0, "64", max(g.registers_per_thread for g in on)),
-        shared_bytes=values.whole("--shared", shared, 0, "8192", max(g.shared_per_block_optin_bytes for g in on)),
+        shared_bytes=values.size("--shared", shared, max(g.shared_per_block_optin_bytes for g in on)),
         block_threads=values.whole("--block", block, 1, "256", max(g.launch.threads_per_block for g in on)),
         barriers=values.whole("--barriers", barriers, 0, "1", 16),
         carveout=percent,
         tensor_columns=values.whole("--columns", columns, 0, "256", TENSOR_COLUMNS),
     )
     found = [alternatives(one, demand) for one in on]
-    _print(found, json=json, compared=name == ALL)
+    _print(found, json=json, compared=len(on) > 1)
     if not any(one.occupancy.active_blocks for one in found):
         raise typer.Exit(FOUND)
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli import program
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tilewright.drivers.script import Ended
     from tilewright.prediction.programs import Predictions
     from tilewright.profiling import Profiles
@@ -22,16 +24,12 @@ if TYPE_CHECKING:
 def profile(
     ctx: typer.Context,
     given: program.Given,
-    kernel: Annotated[str | None, option("NAME", "Only launches of this kernel.")] = None,
-    launch: Annotated[str | None, option("N", "Only launch number N, from 0.", "all")] = None,
-    details: Annotated[
-        bool, typer.Option("--details", help="Show caches, occupancy's what-if, roofline and all limits, too.")
-    ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; the program's own output goes to standard error.")
-    ] = False,
-    html: Annotated[Path | None, option("PAGE", "Also write a page of the longest launch.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    kernels: Annotated[Names, option("--kernels", "all")] = None,
+    launch: Annotated[Text, option("--launch", "all")] = None,
+    details: Annotated[bool, option("--details")] = False,
+    json: Annotated[bool, option("--json")] = False,
+    html: Annotated[Path | None, option("--html")] = None,
+    force: Annotated[bool, option("--force")] = False,
 ) -> None:
     """Run a program with a simulated GPU as its device, and show counts beside its kernels' source.
 
@@ -46,11 +44,12 @@ def profile(
     from tilewright.prediction.programs import Predictions
     from tilewright.report.html import report as html_report
 
+    names = values.words("--kernels", kernels)
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     page = None if html is None else html.absolute()  # the program may change the folder
     if page is not None:
         files.check_output(page, force=force)
-    seen = Predictions(gpu=what.gpu, kernel=kernel, launch=number, keep=page is not None)
+    seen = Predictions(gpu=what.gpu, kernel=names or None, launch=number, keep=page is not None)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)
@@ -62,7 +61,7 @@ def profile(
         if page is not None and ended.children_launched:
             _say_what_the_page_lacks(written=seen.kept is not None)
     finally:
-        _show(seen, ended, kernel, number, json=json, details=details)
+        _show(seen, ended, names, number, json=json, details=details)
     raise typer.Exit(ended.status)
 
 
@@ -75,7 +74,7 @@ def _say_what_the_page_lacks(*, written: bool) -> None:
 
 
 def _show(
-    seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool, details: bool
+    seen: Predictions, ended: Ended, kernels: Sequence[str], launch: int | None, *, json: bool, details: bool
 ) -> None:
     """Print the profiles, and list launches without one."""
     from tilewright.report import console, document, profile as report, terminal
@@ -83,33 +82,29 @@ def _show(
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if not seen.profiles and not seen.failed:
-        _say_why_nothing(seen, ended, kernel, launch)
+        _say_why_nothing(seen, ended, kernels, launch)
     if json:
         console.document(document.profiles(seen.profiles, seen.failed, ended, seen.judged))
     elif seen.profiles:
         terminal.show(report.of_program(seen.profiles, seen.judged, details=details), console.output())
 
 
-def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:
+def _say_why_nothing(seen: Profiles, ended: Ended, kernels: Sequence[str], number: int | None) -> None:
     """Say why there is no profile.
 
     Raises ArgumentValueError: an option names something that a successful program never launched.
     """
     from tilewright.report import console
 
-    of = f" of {kernel}" if kernel else ""
+    of = f" of {', '.join(kernels)}" if kernels else ""
     if ended.error is not None:
-        wanted = f"launch {number}{of}" if number is not None else kernel or "a kernel"
+        wanted = f"launch {number}{of}" if number is not None else ", ".join(kernels) or "a kernel"
         console.note(f"nothing to profile: the program ended before it launched {wanted}")
-    elif not seen.launches and kernel is None and number is None:
+    elif not seen.launches and not kernels and number is None:
         own = " itself" if ended.children_launched else ""
         console.note(f"nothing to profile: the program{own} launched no kernel")
-    elif kernel is not None and kernel not in seen.kernels:
-        launched = ", ".join(seen.kernels) or "none"
-        raise ArgumentValueError(
-            f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {launched}"
-        )
     else:
+        program.check_kernels(kernels, seen.kernels)
         raise ArgumentValueError(
             f"--launch must be the number of a launch of SCRIPT{of} (got {number}); there are {seen.launches}, from 0"
         )

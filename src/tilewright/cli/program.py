@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from tilewright.cli import completion
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -35,18 +35,10 @@ Script = Annotated[
     ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The program's arguments.")]
-Module = Annotated[str | None, option("MODULE", "Run a module instead, as python -m does.", names=(_MODULE,))]
-Code = Annotated[str | None, option("CODE", "Run code instead, as python -c does.", names=(_CODE,))]
-Gpu = Annotated[
-    str | None,
-    option("NAME", "GPU to simulate.", "h100", complete=completion.gpus),
-]
-Seed = Annotated[str | None, option("NUMBER", "Seed that shuffles the order of blocks and warps.")]
-Limit = Annotated[str | None, option("SECONDS", "Abandon launches that run longer.", "never")]
 
 
 class ProgramCommand(TyperCommand):
-    """A command that takes a program, with its options before the program; an unknown option lists the known ones.
+    """A command that takes a program, with its options before the program.
 
     `-m` and `-c` end the options, as they do for `python`.
     """
@@ -58,14 +50,7 @@ class ProgramCommand(TyperCommand):
             given = args[at]
             value = [given[2:]] if given[2:] else args[at + 1 : at + 2]
             args = [*args[:at], given[:2], *value, *(["--", *args[at + 2 - bool(given[2:]) :]] if value else [])]
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if hasattr(error, "possibilities"):  # typer's NoSuchOption, with similar names
-                error.possibilities = error.possibilities or [
-                    name for p in self.params for name in p.opts if name[:2] == "--"
-                ]
-            raise
+        return super().parse_args(ctx, args)
 
     def _program(self, args: Sequence[str]) -> int | None:
         """The position of `-m` or `-c`, if it precedes any program."""
@@ -99,11 +84,11 @@ class Given:
 
     script: Script = None
     arguments: Arguments = None
-    module: Module = None
-    code: Code = None
-    gpu: Gpu = None
-    seed: Seed = None
-    limit: Limit = None
+    module: Annotated[Text, option(_MODULE)] = None
+    code: Annotated[Text, option(_CODE)] = None
+    gpu: Annotated[Names, option("--gpu", "h100")] = None
+    seed: Annotated[Text, option("--seed")] = None
+    limit: Annotated[Text, option("--limit", "never")] = None
 
     @property
     def named(self) -> bool:
@@ -148,8 +133,8 @@ class Given:
         from tilewright.cli import values
         from tilewright.settings import Settings
 
-        if self.gpu is not None:
-            return values.gpu_name("--gpu", self.gpu)
+        if (name := values.gpu(self.gpu)) is not None:
+            return name
         if project.gpu is not None and not os.environ.get("TILEWRIGHT_GPU"):
             return values.gpu_name(f"{project.file}: gpu", project.gpu)
         return values.gpu_name("TILEWRIGHT_GPU", Settings.from_environ().gpu)
@@ -178,6 +163,23 @@ def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[
         return called
 
     return with_parameters
+
+
+def check_kernels(wanted: Sequence[str], launched: Sequence[str]) -> None:
+    """Refuse a name of `--kernels` that a program has launched no kernel of.
+
+    Raises ArgumentValueError: with the names of those that it launched.
+    """
+    from tilewright.profiling import named
+
+    for pattern in wanted:
+        if not any(named(kernel, (pattern,)) for kernel in launched):
+            near = difflib.get_close_matches(pattern, launched, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise ArgumentValueError(
+                f"--kernels must name kernels that SCRIPT launches (got {pattern!r}); {hint}"
+                f"it launches {', '.join(launched) or 'none'}"
+            )
 
 
 def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli import completion
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, option
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -32,22 +31,14 @@ def report(
     sweep: Annotated[
         Path | None, typer.Argument(metavar="[SWEEP]", help="A file of `tilewright bench --output`.")
     ] = None,
-    output: Annotated[
-        Path | None, option("PAGE", "The page to write, such as page.html.", names=("--output", "-o"))
-    ] = None,
-    charts: Annotated[Path | None, option("FOLDER", "A new folder for the charts, each as SVG and PNG.")] = None,
-    kernel: Annotated[str, option("NAME", "Kernel of the pictures, or none.", complete=completion.kernels)] = _KERNEL,
-    shape: Annotated[
-        str | None,
-        option("M,N,K", "Extents of the kernel's product.", "three by three blocks of C"),
-    ] = None,
-    dtype: Annotated[str | None, option("DTYPE", "Dtype of the kernel's product.", "its own")] = None,
-    gpu: Annotated[
-        str | None,
-        option("NAME", "GPU to simulate.", "h100", complete=completion.gpus),
-    ] = None,
-    ladder: Annotated[str, option("NAMES", "Kernels of the ladder, by name or source row, or none.")] = _LADDER,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page or existing charts.")] = False,
+    output: Annotated[Path | None, option("--output")] = None,
+    charts: Annotated[Path | None, option("--charts")] = None,
+    kernels: Annotated[Names, option("--kernels", f"{_KERNEL}; none for none")] = None,
+    sizes: Annotated[Names, option("--sizes", "three by three blocks of C")] = None,
+    dtypes: Annotated[Names, option("--dtypes", "its own")] = None,
+    gpu: Annotated[Names, option("--gpu", "h100")] = None,
+    ladder: Annotated[Names, option("--ladder", _LADDER)] = None,
+    force: Annotated[bool, option("--force")] = False,
 ) -> None:
     """Write one HTML page that needs no network: blocks, lanes, ladder, rates, occupancy, findings.
 
@@ -59,13 +50,16 @@ def report(
     if output is None and charts is None:
         _print(rates)
         return
+    from tilewright.cli import values
     from tilewright.report.html import report as page
 
+    kernel = values.one("--kernels", kernels) or _KERNEL
+    rungs = values.words("--ladder", ladder) or (_LADDER,)
     _check(output, charts, force=force)
     if kernel == _NONE:
         text, drawn = _of_sweep(rates)
     else:
-        material = _gathered(kernel, shape, dtype, gpu, ladder, rates)
+        material = _gathered(kernel, sizes, values.one("--dtypes", dtypes), values.gpu(gpu), rungs, rates)
         text, drawn = page.text(material), page.charts(material)
     if output is not None:
         write_page(text, output, force=force)
@@ -101,7 +95,7 @@ def _of_sweep(sweep: Sweep | None) -> tuple[str, Sequence[Chart]]:
     from tilewright.report.html import report as page
 
     if sweep is None:
-        raise ArgumentValueError("--kernel none must come with a sweep (got none); name its file")
+        raise ArgumentValueError("--kernels none must come with a sweep (got none); name its file")
     return page.of_sweep(sweep), rates.charts(sweep)
 
 
@@ -127,7 +121,7 @@ def _check(output: Path | None, charts: Path | None, *, force: bool) -> None:
 
 
 def _gathered(
-    kernel: str, shape: str | None, dtype: str | None, gpu: str | None, ladder: str, sweep: Sweep | None
+    kernel: str, sizes: Names, dtype: str | None, gpu: str | None, ladder: Sequence[str], sweep: Sweep | None
 ) -> Material:
     """Run, check, predict and climb."""
     from tilewright import machine
@@ -141,9 +135,9 @@ def _gathered(
     from tilewright.waiting import announced
 
     record = catalogue.find(kernel)
-    target = machine.chosen(None if gpu is None else values.gpu_name("--gpu", gpu))
-    rungs = [] if ladder == _NONE else select(catalogue.records(), [name.strip() for name in ladder.split(",")])
-    m, n, k = watching.usual_extents(record) if shape is None else values.extents("--shape", shape)
+    target = machine.chosen(gpu)
+    rungs = [] if ladder == (_NONE,) else select(catalogue.records(), ladder)
+    m, n, k = values.only_size(sizes, watching.usual_extents(record))
     with announced("running", record.name):
         seen = watching.watch(record, m, n, k, dtype or record.dtypes[0], target)
     a, b = operands(m, n, k, seen.dtype)

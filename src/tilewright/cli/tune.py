@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import typer
 
-from tilewright.cli import completion
-from tilewright.cli.matmul import Algebra
-from tilewright.cli.options import option
+from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import DEFECT, INTERRUPTED
-from tilewright.errors import ArgumentValueError
 
 _SIZE = 1024
 
 
 def tune(
-    size: Annotated[str | None, option("N", "Square matrices, N by N.", str(_SIZE))] = None,
-    shape: Annotated[list[str] | None, option("M,N,K", "c is M by N, a is M by K, b is K by N; once or more.")] = None,
-    dtype: Annotated[str, option("DTYPE", "Dtype of both operands.")] = "float32",
-    order: Annotated[
-        str, option("ORDER", "Order of sums: canonical, tf32x3 or fast.", complete=completion.orders)
-    ] = "canonical",
-    algebra: Algebra = None,
-    device: Annotated[
-        str, option("NAME", "cpu, opencl, cuda, or a simulated GPU: simulated:h100.", complete=completion.devices)
-    ] = "simulated",
-    kernels: Annotated[str | None, option("COUNT", "Number of best-ranked kernels.", "5")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Time kernels again that already have a time.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    sizes: Annotated[Names, option("--sizes", str(_SIZE))] = None,
+    dtypes: Annotated[Names, option("--dtypes", "float32")] = None,
+    order: Annotated[str, option("--order")] = "canonical",
+    algebra: Annotated[Text, option("--algebra", "plus-times")] = None,
+    device: Annotated[Names, option("--device", "simulated")] = None,
+    candidates: Annotated[Text, option("--candidates", "5")] = None,
+    again: Annotated[bool, option("--again")] = False,
+    json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Time the best-ranked kernels of a product; tw.matmul uses the fastest from then on.
 
@@ -42,16 +35,15 @@ def tune(
     from tilewright.rates import tuner
     from tilewright.report import console, terminal, tuning as report
 
-    if size is not None and shape:
-        raise ArgumentValueError("--size and --shape exclude each other (got both); keep one")
-    edge = _SIZE if size is None else values.whole("--size", size, 1, str(_SIZE))
-    extents = [values.extents("--shape", text) for text in shape or ()] or [(edge, edge, edge)]
-    few = tuner.FEW if kernels is None else values.whole("--kernels", kernels, 1, str(tuner.FEW), 1000)
-    order, name = values.one_of("--order", order, ORDERS), as_dtype(dtype, "--dtype")
+    where = values.words("--device", device) or ("simulated",)
+    few = tuner.FEW if candidates is None else values.whole("--candidates", candidates, 1, str(tuner.FEW), 1000)
+    order = values.one_of("--order", order, ORDERS)
+    names = [as_dtype(name, "--dtypes") for name in values.words("--dtypes", dtypes) or ("float32",)]
+    wanted = list(itertools.product(where, values.sizes(sizes, (_SIZE,) * 3), names))
     found = []
     try:
-        for each in extents:
-            found.append(tuner.tune(device, each, name, order, few, algebra=algebra or "plus-times", again=again))
+        for name, extents, dtype in wanted:
+            found.append(tuner.tune(name, extents, dtype, order, few, algebra=algebra or "plus-times", again=again))
             if not json:
                 terminal.show(report.blocks(found[-1]), console.output())
     except KeyboardInterrupt:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.sizes import size_bytes
+from tilewright.machine.sizes import size_bytes, size_text
 
 if TYPE_CHECKING:
     from tilewright.simt import Limits
 
 _Text = TypeVar("_Text", bound=str)
+#: m, n and k of a product.
+Extents = tuple[int, int, int]
 #: The largest number an option takes: what 64 bits hold.
 _MOST = 2**63 - 1
 _MOST_DIGITS = len(str(_MOST))
@@ -41,7 +44,7 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
 
     Raises ArgumentValueError: the text is something else.
 
-    >>> whole("--size", "256", 1, "256")
+    >>> whole("--seed", "256", 0, "1")
     256
     """
     value = _number(text)
@@ -75,21 +78,86 @@ def rate(option: str, text: str) -> int:
     return size_bytes(option, text.strip().removesuffix("/s"))
 
 
-def extents(option: str, text: str, between: str = ",") -> tuple[int, int, int]:
-    """Return three extents of at least 1, from `M,N,K` or `MxNxK`; an error names the form that has `between`.
+def size(option: str, text: str, most: int) -> int:
+    """Return bytes, from text such as "8192", "8KiB" or "2GB".
 
-    >>> extents("--shape", "31x33x32")
-    (31, 33, 32)
+    Raises ArgumentValueError: the text is something else, or more than `most`.
+
+    >>> size("--shared", "48KiB", 232_448)
+    49152
     """
-    parts = [_number(part.strip()) for part in text.replace("x", ",").split(",")]
-    found = [part for part in parts if part is not None and 1 <= part <= _MOST]
-    if len(parts) != 3 or len(found) != 3:
+    found = 0 if text == "0" else size_bytes(option, text)
+    if found > most:
+        raise ArgumentValueError(f"{option} must be at most {size_text(most)} (got {_short(text)}); try 8KiB")
+    return found
+
+
+def words(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the words of a list, each once; nothing without the option.
+
+    Raises ArgumentValueError: the option is given, but names nothing.
+
+    >>> words("--kernels", ["s9*, S5", "S5"])
+    ('s9*', 'S5')
+    """
+    parts = [part.strip() for text in given or () for part in text.split(",")]
+    found = tuple(dict.fromkeys(part for part in parts if part))
+    if given is not None and not found:
         raise ArgumentValueError(
-            f"{option} must be three extents of at least 1, {between.join('MNK')} (got {_short(text)}); "
-            f"try {between.join(('31', '33', '32'))}"
+            f"{option} must name at least one (got {_short(','.join(given))}); leave it out for the default"
         )
-    m, n, k = found
+    return found
+
+
+def one(option: str, given: Sequence[str] | None, remedy: str = "keep one") -> str | None:
+    """Return the one word of a list where several make no sense; None without the option.
+
+    Raises ArgumentValueError: there are several.
+
+    >>> one("--kernels", ["tiled"])
+    'tiled'
+    """
+    found = words(option, given)
+    if len(found) > 1:
+        raise ArgumentValueError(f"{option} must name one here (got {_short(','.join(found))}); {remedy}")
+    return found[0] if found else None
+
+
+def sizes(given: Sequence[str] | None, *default: Extents) -> tuple[Extents, ...]:
+    """Return the extents m, n and k of each product of `--sizes`.
+
+    Raises ArgumentValueError: one has another form.
+
+    >>> sizes(["256,31x33x32"])
+    ((256, 256, 256), (31, 33, 32))
+    """
+    return tuple(map(_extents, words("--sizes", given))) or default
+
+
+def only_size(given: Sequence[str] | None, default: Extents) -> Extents:
+    """Return the extents of the one product of `--sizes`."""
+    text = one("--sizes", given, "one product is N or MxNxK: 31x33x32")
+    return default if text is None else _extents(text)
+
+
+def _extents(text: str) -> Extents:
+    parts = [_number(part.strip()) for part in text.lower().split("x")]
+    found = [part for part in parts if part is not None and 1 <= part <= _MOST]
+    if len(found) != len(parts) or len(found) not in (1, 3):
+        raise ArgumentValueError(
+            f"--sizes must be N or MxNxK, each at least 1 (got {_short(text)}); try 256 or 31x33x32"
+        )
+    m, n, k = found if len(found) == 3 else found * 3
     return m, n, k
+
+
+def numbers(option: str, given: Sequence[str] | None, example: str, most: int = _MOST) -> tuple[int, ...]:
+    """Return the whole numbers of a list.
+
+    >>> numbers("--blocks", ["8,16"], "8,16,32")
+    (8, 16)
+    """
+    return tuple(whole(option, word, 1, example, most) for word in words(option, given))
 
 
 def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
@@ -97,13 +165,24 @@ def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
     for value in allowed:
         if value == text:
             return value
-    raise ArgumentValueError(
-        f"{option} must be one of {', '.join(allowed)} (got {_short(text)}); leave it out for the default"
-    )
+    near = difflib.get_close_matches(text, allowed, n=1)
+    hint = f"did you mean {near[0]}?" if near else "leave it out for the default"
+    raise ArgumentValueError(f"{option} must be one of {', '.join(allowed)} (got {_short(text)}); {hint}")
+
+
+def gpu(given: Sequence[str] | None) -> str | None:
+    """Return the key of the one GPU of `--gpu`; None without the option."""
+    name = one("--gpu", given)
+    return None if name is None else gpu_name("--gpu", name)
+
+
+def gpus(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the keys of the GPUs of `--gpu`."""
+    return tuple(gpu_name("--gpu", name) for name in words("--gpu", given))
 
 
 def gpu_name(option: str, text: str) -> str:
-    """Return the name of a known GPU, checked even if the GPU will not be used."""
+    """Return the key of a known GPU, checked even if the GPU will not be used."""
     from tilewright import machine
 
     if not text:

@@ -49,7 +49,7 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
     if wanted > _host_bytes():
         raise ArgumentValueError(
             f"matrices of M, N, K = {m}, {n}, {k} must fit this machine's memory of {_host_bytes() / 2**30:,.0f} GiB "
-            f"(got {wanted / 2**30:,.0f} GiB); give a smaller --size, --sizes or --shape"
+            f"(got {wanted / 2**30:,.0f} GiB); give smaller extents"
         )
 
     def one(shape: tuple[int, int]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,8 +24,9 @@ class Profiles(Observer):
     gpu : str, optional
             The GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
             `TILEWRIGHT_GPU`, or else the H100.
-    kernel : str, optional
-            Profile only launches of this kernel; the others run as fast as without a profile.
+    kernel : str or sequence of str, optional
+            Profile only launches of these kernels, in whose names `*` matches; the others run as fast as without a
+            profile.
     launch : int, optional
             Profile only the launch with this index, from 0.
     keep : bool
@@ -57,8 +59,9 @@ class Profiles(Observer):
     reports_add = True
 
     def __init__(
-        self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False
-    ) -> None:
+        self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None, launch: int | None = None,
+        keep: bool = False,
+    ) -> None:  # fmt: skip
         self.kept: Kept | None = None
         self._keep = keep
         self.profiles: list[Profile] = []
@@ -66,7 +69,7 @@ class Profiles(Observer):
         self.launches = 0
         self._kernels: dict[str, None] = {}
         self._gpu = machine.chosen(gpu)
-        self._kernel = kernel
+        self._kernel = (kernel,) if isinstance(kernel, str) else kernel
         self._launch = launch
         self._process, self._reported = os.getpid(), [0] * len(self._lists())
 
@@ -121,7 +124,16 @@ class Profiles(Observer):
             self.kept = Kept.of(run, profile, list(_operands(launch.arguments)))
 
     def _wanted(self, launch: Launch) -> bool:
-        return self._kernel in (None, launch.name) and self._launch in (None, launch.index)
+        return (self._kernel is None or named(launch.name, self._kernel)) and self._launch in (None, launch.index)
+
+
+def named(kernel: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern names a kernel; `*` matches.
+
+    >>> named("tiled", ["t*"]), named("f[1]", ["f[1]"]), named("tiled", ["tile"])
+    (True, True, False)
+    """
+    return any(kernel == pattern or fnmatch.fnmatchcase(kernel, pattern) for pattern in patterns)
 
 
 def _operands(arguments: Sequence[ArgumentFact]) -> Iterator[Operand]:

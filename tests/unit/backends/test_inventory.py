@@ -130,7 +130,7 @@ def test_a_module_that_cannot_be_imported_is_a_missing_device(
 
 
 def test_the_ladder_climbs_on_the_host_alone(tilewright: Run) -> None:
-    done = tilewright("ladder", "--device", "cpu", "--size", "8", "--dtype", "float16", "--json")
+    done = tilewright("ladder", "--device", "cpu", "--sizes", "8", "--dtypes", "float16", "--json")
     assert done.status == 0
     rungs = json.loads(done.out)["rungs"]
     assert [(rung["name"], rung["device"], rung["verified"]) for rung in rungs[:2]] == [
@@ -140,7 +140,7 @@ def test_the_ladder_climbs_on_the_host_alone(tilewright: Run) -> None:
 
 
 def test_the_ladder_climbs_on_the_gpu_that_is_named(tilewright: Run) -> None:
-    done = tilewright("ladder", "--device", "simulated:t4", "--size", "8", "--kernels", "results_8", "--json")
+    done = tilewright("ladder", "--device", "simulated:t4", "--sizes", "8", "--kernels", "results_8", "--json")
     about = json.loads(done.out)["machine"]
     assert (done.status, about["gpu"], about["limits"], about["device"]) == (0, "NVIDIA T4", "NVIDIA T4", "simulated")
     assert tilewright("ladder", "--device", "simulated:t4", "--gpu", "h100").status == 2

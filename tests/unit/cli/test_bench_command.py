@@ -23,7 +23,7 @@ from tilewright.rates.sweeping import Sweeping
 Run = Callable[..., Any]
 TINY = ("bench", "--sizes", "8,7x9x5", "--samples", 3)
 #: A sweep of four predicted points.
-PREDICTED = ("bench", "--kernels", "results_8,results_16", "--sizes", "32,64", "--device", "v100")
+PREDICTED = ("bench", "--kernels", "results_8,results_16", "--sizes", "32,64", "--gpu", "v100")
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_opencl_kernels_and_the_processor(tilewright: Run) -> None:
 
 @pytest.mark.usefixtures("compilers", "wide")
 def test_one_table_has_measured_and_predicted_rates(tilewright: Run) -> None:
-    done = tilewright(*TINY, "--kernels", "matmul,results_8", "--device", "cpu,NVIDIA RTX A6000")
+    done = tilewright(*TINY, "--kernels", "matmul,results_8", "--device", "cpu", "--gpu", "NVIDIA RTX A6000")
     assert done.status == 0
     assert "a6000: NVIDIA RTX A6000: predicted by a model, not measured" in done.out
     (row,) = (line for line in done.out.splitlines() if line.startswith("results_8") and " 8 " in line)
@@ -149,7 +149,7 @@ def test_a_finished_file_is_shown_again_and_not_measured(tilewright: Run, tmp_pa
 def test_a_page_of_the_sweep_is_that_of_its_file(tilewright: Run, tmp_path: Path) -> None:
     rates, page, again = (tmp_path / name for name in ("a.jsonl", "a.html", "b.html"))
     assert tilewright(*TINY, "--output", rates, "--html", page).status == 0
-    assert tilewright("report", rates, "--kernel", "none", "-o", again).status == 0
+    assert tilewright("report", rates, "--kernels", "none", "-o", again).status == 0
     assert "<h1>Rates</h1>" in page.read_text(encoding="utf-8")
     assert page.read_bytes() == again.read_bytes()
 
@@ -183,7 +183,7 @@ def test_a_stopped_sweep_leaves_no_page_that_the_same_command_would_refuse(
 
 def test_a_named_kernel_without_a_row_is_reported(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_at(monkeypatch, 0)  # notes come before the first rate
-    words = ("bench", "--sizes", "32", "--device", "cpu,a6000")
+    words = ("bench", "--sizes", "32", "--device", "cpu", "--gpu", "a6000")
     assert tilewright(*words, "--kernels", "S9", "--against", "numpy").err.splitlines()[:-1] == [
         "note: cpu: runs no kernel of S9",
         "note: numpy: no product is measured that it could take turns with",
@@ -340,7 +340,7 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
 def test_a_kernel_that_fails_is_a_row_and_the_sweep_continues(tilewright: Run, tmp_path: Path) -> None:
     """The published specimen writes out of bounds if 16 does not divide the size; the corrected kernel does not."""
     path, page = tmp_path / "a.jsonl", tmp_path / "a.html"
-    words = ("bench", "--kernels", "tiled*", "--sizes", "32,33", "--device", "a6000", "--output", path)
+    words = ("bench", "--kernels", "tiled*", "--sizes", "32,33", "--gpu", "a6000", "--output", path)
     done = tilewright(*words, "--html", page)
     assert (done.status, done.err) == (1, "")
     rows = [line for line in done.out.splitlines() if line.startswith("tiled") and " 33 " in line]
@@ -372,7 +372,7 @@ def test_a_kernel_that_fails_is_a_row_and_the_sweep_continues(tilewright: Run, t
 @pytest.mark.usefixtures("compilers", "wide")
 def test_points_left_out_are_reported_once_below_the_table(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sweeping, "_predicted", lambda self, point: Rate(point, "predicted", 1.0, 1.0, 1.0))
-    words = ("bench", "--kernels", "tiled*,uncoalesced", "--sizes", "32", "--device", "a6000,v100", "--dtypes")
+    words = ("bench", "--kernels", "tiled*,uncoalesced", "--sizes", "32", "--gpu", "a6000,v100", "--dtypes")
     done = tilewright(*words, "int32,float32")
     assert done.status == 0
     assert done.out.splitlines()[-1] == "left out: tiled_published, uncoalesced: each takes float32 only, not int32"

@@ -358,7 +358,7 @@ def test_shells_can_complete(tilewright: Run, monkeypatch: pytest.MonkeyPatch, s
     [
         ("ch", {"check"}), ("check --fail-on ", {"error", "warning", "never"}), ("check --form", {"--format"}),
         ("check --format s", {"sarif"}), ("run --gpu a100", {"a100"}), ("ladder --device s", {"simulated"}),
-        ("matmul a b --kernel til", {"tiled", "tiled_published"}),
+        ("matmul a b --kernels til", {"tiled", "tiled_published"}),
     ],
 )  # fmt: skip
 def test_completions_for_a_shell(

@@ -11,7 +11,7 @@ import pytest
 import tilewright as tw
 
 Run = Callable[..., Any]
-SMALL = ("--extents", "20000,30000,10000", "--memory", "1GB")
+SMALL = ("--sizes", "20000x30000x10000", "--memory", "1GB")
 
 
 def test_several_clusters_are_rows(tilewright: Run) -> None:
@@ -50,8 +50,8 @@ def test_json_has_every_field(tilewright: Run) -> None:
         (("--link", "-1GB/s"), "--link must be a positive number of bytes"),
         (("--gflops", "1e3"), "--gflops must be a number in plain digits (got '1e3'); try 300"),
         (("--gflops", "0"), "`flops_per_s` must be finite and more than 0"),
-        (("--extents", "100,100"), "--extents must be three extents"),
-        (("--dtype", "decimal"), "a matrix element must be one of"),
+        (("--sizes", "100,200"), "--sizes must name one here"),
+        (("--dtypes", "decimal"), "a matrix element must be one of"),
         (("--memory", "1KB"), "`memory` must be at least "),
         (("--layers", "20000"), "`layers` must be from 1 to k, 10,000 (got 20000)"),
         (("--workers", ",".join(map(str, range(1, 35)))), "--workers and --layers must name at most 32 clusters"),

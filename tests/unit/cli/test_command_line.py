@@ -108,13 +108,13 @@ def test_a_defect_is_one_line_and_debug_shows_where(
     tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalogue_of(FakeRecord("broken", fails=ZeroDivisionError("oops")))
-    done = tilewright("ladder", "--size", 4)
+    done = tilewright("ladder", "--sizes", 4)
     assert done.status == 4
     assert "ZeroDivisionError: oops" in done.err
     assert "TILEWRIGHT_DEBUG=1" in done.err
     assert len(done.err.strip().splitlines()) == 1
     monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")
-    monkeypatch.setattr(sys, "argv", ["tilewright", "ladder", "--size", "4"])
+    monkeypatch.setattr(sys, "argv", ["tilewright", "ladder", "--sizes", "4"])
     with pytest.raises(ZeroDivisionError):
         main()
 
@@ -125,7 +125,7 @@ def test_ctrl_c_is_one_line(tilewright: Run, catalogue_of: Run) -> None:
             raise KeyboardInterrupt
 
     catalogue_of(Interrupting("loops"))
-    done = tilewright("ladder", "--size", 4)
+    done = tilewright("ladder", "--sizes", 4)
     assert done.status == 130
     assert done.err.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
 
@@ -170,7 +170,7 @@ def test_the_package_runs_as_a_module() -> None:
 def test_a_wrong_setting_is_reported(tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_THREADS", "many")
     catalogue_of(FakeRecord("loops"))
-    done = tilewright("ladder", "--size", 4)
+    done = tilewright("ladder", "--sizes", 4)
     assert done.status == 2
     assert "TILEWRIGHT_THREADS" in done.err
     assert "'many'" in done.err

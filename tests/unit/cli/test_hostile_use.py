@@ -21,38 +21,37 @@ LONG = "n" * 300
 
 #: Subcommand and options -> what the message says of the rule, the value, and what to do.
 WRONG = [
-    ("ladder --size 0", "--size must be a whole number of at least 1", "(got '0')", "try 256"),
-    ("ladder --size -4", "--size must be a whole number of at least 1", "(got '-4')", "try 256"),
-    ("ladder --size 1.5", "--size must be a whole number", "(got '1.5')", "try 256"),
-    ("ladder --size ''", "--size must be a whole number", "(got '')", "try 256"),
-    ("ladder --size ²", "--size must be a whole number", "(got '²')", "try 256"),
-    (f"ladder --size {'9' * 5000}", "--size must be a whole number", "(got '999", "try 256"),
-    ("ladder --size 99999999999", "must fit this machine's memory", "(got 298,023,", "smaller --size"),
-    (f"ladder --size {2**63 - 1}", "must fit this machine's memory", "(got ", "smaller --size"),
-    ("ladder --shape ''", "--shape must be three extents", "(got '')", "try 31,33,32"),
-    ("ladder --shape 1,2", "--shape must be three extents", "(got '1,2')", "try 31,33,32"),
-    ("ladder --shape 1,2,3,4", "--shape must be three extents", "(got '1,2,3,4')", "try 31,33,32"),
-    ("ladder --shape 1,0,3", "--shape must be three extents of at least 1", "(got '1,0,3')", "try 31,33,32"),
-    ("ladder --shape 1,-2,3", "--shape must be three extents", "(got '1,-2,3')", "try 31,33,32"),
-    ("ladder --shape ٣,4,5", "--shape must be three extents", "(got '٣,4,5')", "try 31,33,32"),
-    ("ladder --shape 99999999999,1,1", "must fit this machine's memory", "(got 2,235 GiB)", "smaller --size"),
-    ("ladder --size 4 --shape 4,4,4", "exclude each other", "(got --size and --shape)", "keep one"),
+    ("ladder --sizes 0", "--sizes must be N or MxNxK", "(got '0')", "try 256 or 31x33x32"),
+    ("ladder --sizes -4", "--sizes must be N or MxNxK", "(got '-4')", "try 256 or 31x33x32"),
+    ("ladder --sizes 1.5", "--sizes must be N or MxNxK", "(got '1.5')", "try 256 or 31x33x32"),
+    ("ladder --sizes ''", "--sizes must name at least one", "(got '')", "leave it out"),
+    ("ladder --sizes ²", "--sizes must be N or MxNxK", "(got '²')", "try 256 or 31x33x32"),
+    (f"ladder --sizes {'9' * 5000}", "--sizes must be N or MxNxK", "(got '999", "try 256 or 31x33x32"),
+    ("ladder --sizes 99999999999", "must fit this machine's memory", "(got 298,023,", "smaller extents"),
+    (f"ladder --sizes {2**63 - 1}", "must fit this machine's memory", "(got ", "smaller extents"),
+    ("ladder --sizes 1,2", "--sizes must name one here", "(got '1,2')", "one product is N or MxNxK"),
+    ("ladder --sizes 1,2,3,4", "--sizes must name one here", "(got '1,2,3,4')", "one product is N or MxNxK"),
+    ("ladder --sizes 1x0x3", "--sizes must be N or MxNxK", "(got '1x0x3')", "try 256 or 31x33x32"),
+    ("ladder --sizes 1x-2x3", "--sizes must be N or MxNxK", "(got '1x-2x3')", "try 256 or 31x33x32"),
+    ("ladder --sizes ٣x4x5", "--sizes must be N or MxNxK", "(got '٣x4x5')", "try 256 or 31x33x32"),
+    ("ladder --sizes 99999999999x1x1", "must fit this machine's memory", "(got 2,235 GiB)", "smaller extents"),
+    ("ladder --sizes 4 --sizes 5", "--sizes must name one here", "(got '4,5')", "one product is"),
     ("ladder --seed -1", "--seed must be a whole number of at least 0", "(got '-1')", "try 1"),
     ("ladder --seed x", "--seed must be a whole number", "(got 'x')", "try 1"),
     (f"ladder --seed {2**63}", "--seed must be a whole number", f"(got '{2**63}')", "try 1"),
-    ("ladder --dtype float16", "--dtype must be one of float32, float64, int32", "(got 'float16')", "leave it out"),
-    ("ladder --dtype ''", "--dtype must be one of", "(got '')", "leave it out"),
-    ("ladder --device gpu", "--device must be one of simulated, cpu, cuda, opencl", "(got 'gpu')", "leave it out"),
-    ("ladder --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
+    ("ladder --dtypes float16", "--dtypes must be one of float32, float64", "(got 'float16')", "did you mean float"),
+    ("ladder --dtypes ''", "--dtypes must name at least one", "(got '')", "leave it out"),
+    ("ladder --device gpu", "--device must be one of simulated, cpu, cuda, opencl", "(got 'gpu')", "did you mean cpu?"),
+    ("ladder --gpu ''", "--gpu must name at least one", "(got '')", "leave it out"),
     ("ladder --gpu h1000", "a GPU must be one there is a record of", "(got 'h1000')", "h100"),
     ("ladder --gpu v100", "compute capability 7.5 or more", "(got NVIDIA V100", "tilewright gpus"),
-    ("ladder --kernels ''", "--kernels must name at least one kernel", "(got '')", "tilewright kernels"),
-    ("ladder --kernels ' , '", "--kernels must name at least one kernel", "(got ' , ')", "tilewright kernels"),
+    ("ladder --kernels ''", "--kernels must name at least one", "(got '')", "leave it out"),
+    ("ladder --kernels ' , '", "--kernels must name at least one", "(got ' , ')", "leave it out"),
     ("ladder --kernels nothing*", "kernels must name records", "(got 'nothing*')", "tilewright kernels"),
     ("ladder --a a.npy", "--a and --b must come together", "(got only --a)", "give both"),
     ("ladder --b a.npy", "--a and --b must come together", "(got only --b)", "give both"),
-    ("ladder --a a.npy --b b.npy --dtype int32", "--dtype must not come with", "(got 'int32')", "leave it out"),
-    ("ladder --a a.npy --b b.npy --size 4", "exclude each other", "(got --size and --a)", "keep one"),
+    ("ladder --a a.npy --b b.npy --dtypes int32", "--dtypes must be left out with", "(got int32)", "their own"),
+    ("ladder --a a.npy --b b.npy --sizes 4", "--sizes must be left out with --a and --b", "(got 4)", "have their own"),
     ("ladder --a a.npy --b a.npy", "`b.shape[0]` must equal `a.shape[1]`", "(got 3 and 5)", "shapes were"),
     ("ladder --a no.npy --b b.npy", "must be a readable .npy file", "(got no such file)", "numpy.save"),
     ("ladder --a . --b b.npy", "must be a readable .npy file", "(got a folder)", "name a file"),
@@ -77,20 +76,20 @@ WRONG = [
     ("matmul a.npy b.npy -o a.npy/c.npy", "folder must exist", "(got no a.npy)", "make it first"),
     ("matmul a.npy b.npy -o pipe --force", "must be a regular file", "(got a device or pipe)", "name another"),
     (f"matmul a.npy b.npy -o {LONG}", "the output must be writable", "(got: File name too long)", "name another"),
-    ("matmul a.npy b.npy -o c.npy --kernel ''", "kernels must name records", "(got '')", "tilewright kernels"),
-    ("matmul a.npy b.npy -o c.npy --kernel picky", "must be given operands it takes", "(got others: ", "see `tile"),
+    ("matmul a.npy b.npy -o c.npy --kernels ''", "--kernels must name at least one", "(got '')", "leave it out"),
+    ("matmul a.npy b.npy -o c.npy --kernels picky", "must be given operands it takes", "(got others: ", "see `tile"),
     ("matmul a.npy b.npy -o c.npy --gpu zzz", "a GPU must be one there is a record of", "(got 'zzz')", "known names"),
     ("occupancy --block 64 --registers 256", "--registers must be a whole number from 0 to", "(got '256')", "try 64"),
     ("occupancy --block 64 --registers -1", "--registers must be a whole number from 0 to", "(got '-1')", "try 64"),
     ("occupancy --block 1025 --registers 8", "--block must be a whole number from 1 to 1,", "(got '1025')", "try 256"),
     ("occupancy --block 0 --registers 8", "--block must be a whole number from 1 to 1,", "(got '0')", "try 256"),
-    ("occupancy --block 8 --registers 8 --shared 48K", "from 0 to 232,448", "(got '48K')", "try 8192"),
-    ("occupancy --block 8 --registers 8 --shared 65537 --gpu t4", "from 0 to 65,536", "(got '65537')", "try 8192"),
+    ("occupancy --block 8 --registers 8 --shared 48Q", "a positive number of bytes", "(got '48Q')", "try 2GB"),
+    ("occupancy --block 8 --registers 8 --shared 65537 --gpu t4", "at most 64 KiB", "(got '65537')", "try 8KiB"),
     ("occupancy --block 8 --registers 8 --barriers 17", "--barriers must be a whole number", "(got '17')", "try 1"),
     ("occupancy --block 8 --registers 8 --columns 513", "--columns must be a whole number", "(got '513')", "try 256"),
     ("occupancy --block 8 --registers 8 --carveout 101", "from 0 to 100", "(got '101')", "try l1, equal or shared"),
     ("occupancy --block 8 --registers 8 --carveout ''", "from 0 to 100", "(got '')", "try l1, equal or shared"),
-    ("occupancy --block 8 --registers 8 --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
+    ("occupancy --block 8 --registers 8 --gpu ''", "--gpu must name at least one", "(got '')", "leave it out"),
     ("run --limit 0 x.py", "--limit must be seconds in plain digits, more than 0", "(got '0')", "try 60 or 0.5"),
     ("run --limit 0.0 x.py", "--limit must be seconds in plain digits", "(got '0.0')", "try 60 or 0.5"),
     ("check --limit -1 x.py", "--limit must be seconds in plain digits", "(got '-1')", "try 60 or 0.5"),
@@ -150,11 +149,11 @@ def words(line: str) -> list[str]:
     return shlex.split(line)
 
 
-@pytest.mark.parametrize("option", ["--size", "--seed", "--output", "--nothing", "extra"])
+@pytest.mark.parametrize("option", ["--sizes", "--seed", "--output", "--nothing", "extra"])
 def test_missing_or_unknown_words_are_named(tilewright: Run, option: str) -> None:
     done = tilewright(*(["matmul", option] if option in ("--output", "extra") else ["ladder", option]))
     assert (done.status, done.out) == (2, "")
-    named = {"--output": "--output", "extra": "'B'"}.get(option, option)
+    named = {"--output": "--output", "extra": "B must be given"}.get(option, option)
     assert named in done.err
 
 
@@ -166,7 +165,7 @@ def test_wrong_use_prints_no_half_json(tilewright: Run, folder: Path, line: str)
 
 def test_json_is_complete_if_a_kernel_is_wrong(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("wrong", wrong=3, title="über"), FakeRecord("bad", fails=ValueError("no\nline")))
-    done = tilewright("ladder", "--size", 8, "--json", "--kernels", "wrong")
+    done = tilewright("ladder", "--sizes", 8, "--json", "--kernels", "wrong")
     assert done.status == 1
     assert done.out.isascii()
     assert json.loads(done.out)["rungs"][0]["title"] == "über"
@@ -201,7 +200,7 @@ def command(line: str, **streams: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-m", "tilewright", *words(line)], text=True, **streams)
 
 
-@pytest.mark.parametrize("line", ["kernels", "ptx-support", "ladder --size 8 --kernels three_loops --json"])
+@pytest.mark.parametrize("line", ["kernels", "ptx-support", "ladder --sizes 8 --kernels three_loops --json"])
 def test_a_reader_that_leaves_is_no_error(line: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -222,7 +221,7 @@ def test_full_standard_output_is_an_error_of_the_host() -> None:
 
 
 def test_ctrl_c_ends_a_climb_immediately() -> None:
-    child = command("ladder --size 3000 --kernels three_loops", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = command("ladder --sizes 3000 --kernels three_loops", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(3)
     start = time.monotonic()
     child.send_signal(signal.SIGINT)

@@ -22,7 +22,7 @@ TILED = FakeRecord("tiled", source="S9", backend="gpu")
 
 def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, TILED)
-    done = tilewright("ladder", "--shape", "31,33,32", "--json")
+    done = tilewright("ladder", "--sizes", "31x33x32", "--json")
     document = json.loads(done.out)
     assert set(document) == {"machine", "problem", "rungs"}
     assert (document["problem"]["m"], document["problem"]["n"], document["problem"]["k"]) == (31, 33, 32)
@@ -53,22 +53,22 @@ def test_objects_that_stay_are_examined_rarely_while_kernels_run(
     usual, seen, climb = gc.get_threshold(), [], ladder.climb_dtypes
     monkeypatch.setattr(ladder, "climb_dtypes", lambda *a, **k: seen.append(gc.get_threshold()) or climb(*a, **k))
     catalogue_of(LOOPS)
-    tilewright("ladder", "--size", "8")
+    tilewright("ladder", "--sizes", "8")
     assert seen == [(*usual[:2], 20 * usual[2])] and gc.get_threshold() == usual
 
 
 def test_each_dtype_is_the_sources_own_unless_one_is_requested(tilewright: Run, catalogue_of: Run) -> None:
     integers = FakeRecord("integers", dtypes=("int32", "float32"))
     catalogue_of(LOOPS, integers)
-    own = json.loads(tilewright("ladder", "--size", 4, "--json").out)
+    own = json.loads(tilewright("ladder", "--sizes", 4, "--json").out)
     assert [rung["dtype"] for rung in own["rungs"]] == ["float32", "int32"]
-    one = json.loads(tilewright("ladder", "--size", 4, "--dtype", "int32", "--json").out)
+    one = json.loads(tilewright("ladder", "--sizes", 4, "--dtypes", "int32", "--json").out)
     assert [rung["dtype"] for rung in one["rungs"]] == ["int32", "int32"]
 
 
 def test_a_wrong_kernel_is_shown_and_sets_the_status(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("wrong", wrong=3))
-    done = tilewright("ladder", "--size", 8)
+    done = tilewright("ladder", "--sizes", 8)
     assert done.status == 1
     assert "✗ 3 differ" in done.out
     assert "1 of 2 trusted kernels give" in done.out
@@ -76,7 +76,7 @@ def test_a_wrong_kernel_is_shown_and_sets_the_status(tilewright: Run, catalogue_
 
 def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("tiled_published", wrong=3, published=True, notes="assumes multiples of 16"))
-    done = tilewright("ladder", "--size", 8)
+    done = tilewright("ladder", "--sizes", 8)
     assert done.status == 0
     assert "✗ 3 differ" in done.out
     assert "tiled_published: assumes multiples of 16" in done.out
@@ -89,7 +89,7 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
 
 def test_without_specimens_none_are_named(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS)
-    out = tilewright("ladder", "--size", 8).out
+    out = tilewright("ladder", "--sizes", 8).out
     assert [words for words in ("specimen", "besides", "Published", "Own order") if words in out] == []
 
 
@@ -103,7 +103,7 @@ def test_the_numbers_add_up_to_the_rows(tilewright: Run, catalogue_of: Run) -> N
         FakeRecord("picky", refuses="multiples of 16"),
         FakeRecord("sorted", order="rounded-product"),
     )
-    shown = " ".join(tilewright("ladder", "--size", 8).out.split())
+    shown = " ".join(tilewright("ladder", "--sizes", 8).out.split())
     assert "3 of 4 trusted kernels give" in shown
     assert (
         "not counted: 2 published specimens (old_published, older_published); 1 kernel not run." in shown
@@ -113,14 +113,14 @@ def test_the_numbers_add_up_to_the_rows(tilewright: Run, catalogue_of: Run) -> N
 
 def test_specimens_alone_are_explained_too(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("old_published", published=True, wrong=2))
-    shown = " ".join(tilewright("ladder", "--size", 8).out.split())
+    shown = " ".join(tilewright("ladder", "--sizes", 8).out.split())
     assert "No trusted kernel ran. Also shown, but not counted: 1 published specimen (old_published)." in shown
     assert "Published: the kernel as its source has it" in shown
 
 
 def test_the_vendors_library_is_no_specimen(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("cublas", source="-", published=True))
-    out = tilewright("ladder", "--size", 8).out
+    out = tilewright("ladder", "--sizes", 8).out
     assert "Also shown, but not counted: a library's product (cublas)." in " ".join(out.split())
     assert "Published:" not in out
 
@@ -141,8 +141,8 @@ def test_a_specimen_is_shown_off_its_multiples(
 ) -> None:
     specimen = FakeRecord("old", backend="gpu", published=True, order="rounded-product", **does)
     catalogue_of(LOOPS, TILED, specimen)
-    assert f"  old: {seen}\n" in tilewright("ladder", "--size", 8).out
-    rungs = json.loads(tilewright("ladder", "--size", 8, "--json").out)["rungs"]
+    assert f"  old: {seen}\n" in tilewright("ladder", "--sizes", 8).out
+    rungs = json.loads(tilewright("ladder", "--sizes", 8, "--json").out)["rungs"]
     assert [rung["off_multiples"] is None for rung in rungs] == [True, True, False]
     assert (rungs[2]["off_multiples"]["m"], rungs[2]["off_multiples"]["mismatches"]) == (
         31,
@@ -152,14 +152,14 @@ def test_a_specimen_is_shown_off_its_multiples(
 
 def test_a_kernel_with_another_order_is_not_called_exact(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("other", order="rounded-product", published=True))
-    out = tilewright("ladder", "--size", 8).out
+    out = tilewright("ladder", "--sizes", 8).out
     assert "✓ own order" in out
     assert out.count("✓ exact") == 1
 
 
 def test_a_kernel_that_stops_does_not_end_the_climb(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("wild", backend="gpu", fails=MemoryAccessError("kernel.py:7: outside")), LOOPS)
-    done = tilewright("ladder", "--size", 8)
+    done = tilewright("ladder", "--sizes", 8)
     assert done.status == 1
     assert "✗ stopped" in done.out
     assert "wild: kernel.py:7: outside" in done.out
@@ -168,7 +168,7 @@ def test_a_kernel_that_stops_does_not_end_the_climb(tilewright: Run, catalogue_o
 
 def test_a_kernel_that_refuses_says_why(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("squares", refuses="needs multiples of 16"))
-    done = tilewright("ladder", "--size", 9)
+    done = tilewright("ladder", "--sizes", 9)
     assert done.status == 0
     assert "squares: not run: needs multiples of 16" in done.out
 
@@ -189,7 +189,7 @@ def test_no_line_is_wider_than_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     catalogue_of(*(FakeRecord(f"a_kernel_with_a_long_name_{i}", source="S9", backend="gpu") for i in range(3)))
-    tables = tilewright("ladder", "--size", 8).out.split("trusted kernels give")[0]
+    tables = tilewright("ladder", "--sizes", 8).out.split("trusted kernels give")[0]
     rows = [line for line in tables.splitlines() if line.startswith("a_kernel")]
     assert rows
     assert len(rows) % 3 == 0
@@ -200,7 +200,7 @@ def test_no_line_is_wider_than_the_terminal(
 
 def test_progress_is_silent_off_a_terminal(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS)
-    assert tilewright("ladder", "--size", 4).err == ""
+    assert tilewright("ladder", "--sizes", 4).err == ""
 
 
 def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_of: Run) -> None:
@@ -211,25 +211,25 @@ def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_o
         ]
 
     catalogue_of(*edges(0))
-    assert "do not support S10's claim" in tilewright("ladder", "--size", 32).out
+    assert "do not support S10's claim" in tilewright("ladder", "--sizes", 32).out
     catalogue_of(*edges(77))
-    shown = " ".join(tilewright("ladder", "--size", 32).out.split())  # for any wrapping by the terminal
+    shown = " ".join(tilewright("ladder", "--sizes", 32).out.split())  # for any wrapping by the terminal
     assert "support S10's claim: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--shape", "3,4"], ["--shape", "three extents", "'3,4'", "31,33,32"]),
-        (["--shape", "3,0,4"], ["--shape", "'3,0,4'"]),
-        (["--size", "4", "--shape", "3,4,5"], ["--size", "--shape", "exclude each other"]),
+        (["--sizes", "3x4"], ["--sizes", "N or MxNxK", "'3x4'", "31x33x32"]),
+        (["--sizes", "3x0x4"], ["--sizes", "'3x0x4'"]),
+        (["--sizes", "4", "--sizes", "3x4x5"], ["--sizes must name one here", "4,3x4x5"]),
         (["--a", "a.npy"], ["--a and --b must come together", "only --a", "both files"]),
         (["--kernels", "lops"], ["'lops'", "did you mean loops?"]),
-        (["--kernels", ","], ["--kernels", "tilewright kernels"]),
+        (["--kernels", ","], ["--kernels", "at least one"]),
         (["--gpu", "h1000"], ["h1000", "h100"]),
-        (["--size", "99999999"], ["must fit this machine's memory of", "99999999", "GiB", "smaller --size"]),
-        (["--size", "99999999999"], ["must fit this machine's memory of", "99999999999"]),
-        (["--shape", "9999999999999,1,1"], ["must fit this machine's memory of"]),
+        (["--sizes", "99999999"], ["must fit this machine's memory of", "99999999", "GiB", "smaller extents"]),
+        (["--sizes", "99999999999"], ["must fit this machine's memory of", "99999999999"]),
+        (["--sizes", "9999999999999x1x1"], ["must fit this machine's memory of"]),
     ],
 )
 def test_wrong_use_is_one_message(tilewright: Run, catalogue_of: Run, arguments: list[str], words: list[str]) -> None:
@@ -255,5 +255,5 @@ def test_without_a_gpu_the_device_cuda_is_one_clear_line(tilewright: Run, catalo
 
 def test_kernels_may_be_named_once_or_more(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, TILED, FakeRecord("other"))
-    done = tilewright("ladder", "--size", 8, "--kernels", "loops", "--kernels", "tiled", "--json")
+    done = tilewright("ladder", "--sizes", 8, "--kernels", "loops", "--kernels", "tiled", "--json")
     assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["loops", "tiled"]

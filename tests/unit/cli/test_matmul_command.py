@@ -35,7 +35,7 @@ def folder(tmp_path: Path, catalogue_of: Run) -> Path:
 
 @pytest.mark.parametrize("kernel", [None, "loops", "tiled"])
 def test_the_product_is_written(tilewright: Run, folder: Path, kernel: str | None) -> None:
-    choice = ["--kernel", kernel] if kernel else []
+    choice = ["--kernels", kernel] if kernel else []
     done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", *choice)
     assert done.status == 0
     assert f"3 x 2 float32, by {kernel or 'matmul'}" in done.out
@@ -51,9 +51,9 @@ def test_the_product_is_made_on_a_device(tilewright: Run, folder: Path, opencl_d
     assert "3 x 2 float32, by matmul on opencl:0" in done.out
     expected = reference.canonical(np.load(folder / "a.npy"), np.load(folder / "b.npy"))
     assert np.array_equal(np.load(folder / "c.npy"), expected)
-    done = tilewright("matmul", *files, "--force", "--device", "opencl", "--kernel", "loops")
+    done = tilewright("matmul", *files, "--force", "--device", "opencl", "--kernels", "loops")
     assert done.status == 2
-    assert "--device must be left out with --kernel" in done.err
+    assert "--device must be left out with --kernels" in done.err
     done = tilewright("matmul", *files, "--force", "--device", "gpu")
     assert done.status == 2
     assert (
@@ -78,7 +78,7 @@ def test_an_output_that_appears_meanwhile_is_kept(tilewright: Run, folder: Path,
             return super().run_cpu(a, b)
 
     catalogue_of(Slow("loops"))
-    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernel", "loops")
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernels", "loops")
     assert done.status == 2
     assert (folder / "c.npy").read_text() == "someone else's"
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
@@ -161,7 +161,7 @@ def test_operands_that_one_kernel_refuses_are_taken_without_a_kernel(tilewright:
     operand, words = REFUSED[case]
     np.save(folder / "x.npy", operand)
     files = (folder / "x.npy", folder / "b.npy", "-o", folder / "c.npy")
-    done = tilewright("matmul", *files, "--kernel", "loops")
+    done = tilewright("matmul", *files, "--kernels", "loops")
     assert done.status == 2 and len(done.err.strip().splitlines()) == 1
     assert [word for word in words if word not in done.err] == []
     assert tilewright("matmul", *files).status == 0
@@ -187,7 +187,7 @@ def test_a_missing_output_folder_is_reported_before_work(tilewright: Run, folder
     [("nothing", "kernels must name records of the catalogue"), ("*", "published, loops, tiled")],
 )
 def test_a_kernel_is_one_record(tilewright: Run, folder: Path, kernel: str, words: str) -> None:
-    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernel", kernel)
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernels", kernel)
     assert done.status == 2
     assert words in done.err
 
@@ -196,7 +196,7 @@ def test_a_kernel_is_one_record(tilewright: Run, folder: Path, kernel: str, word
 def test_other_byte_orders_are_read(tilewright: Run, folder: Path, kernel: str | None) -> None:
     a = np.load(folder / "a.npy")
     np.save(folder / "swapped.npy", a.astype(">f4"))
-    choice = ["--kernel", kernel] if kernel else []
+    choice = ["--kernels", kernel] if kernel else []
     assert tilewright("matmul", folder / "swapped.npy", folder / "b.npy", "-o", folder / "c.npy", *choice).status == 0
     expected = (canonical if kernel else reference.canonical)(a, np.load(folder / "b.npy"))
     assert np.array_equal(np.load(folder / "c.npy"), expected)
@@ -234,7 +234,7 @@ def test_sums_algebra_and_threads_can_be_chosen(tilewright: Run, folder: Path, b
         ("--threads none", "--threads must be a whole number of at least 1 (got 'none'); try 2"),
         ("--algebra plus-plus", "(got 'plus-plus')"),
         ("--acc-dtype thin", "(got 'thin')"),
-        ("--algebra min-plus --kernel loops", "--algebra must be left out with --kernel"),
+        ("--algebra min-plus --kernels loops", "--algebra must be left out with --kernels"),
     ],
 )
 def test_wrong_options_are_one_message(tilewright: Run, folder: Path, option: str, words: str) -> None:

@@ -15,7 +15,7 @@ Run = Callable[..., Any]
 
 
 def test_a_table_of_kernels(tilewright: Run) -> None:
-    done = tilewright("predict", "--kernels", "results_4,results_8", "--size", 128, "--gpu", "a6000")
+    done = tilewright("predict", "--kernels", "results_4,results_8", "--sizes", 128, "--gpu", "a6000")
     assert (done.status, done.err) == (0, "")
     assert "predicted, nothing was measured" in done.out
     names = [line.split()[0] for line in done.out.splitlines() if line.startswith("results")]
@@ -24,7 +24,7 @@ def test_a_table_of_kernels(tilewright: Run) -> None:
 
 
 def test_one_kernel_with_its_shares(tilewright: Run) -> None:
-    done = tilewright("predict", "--kernels", "results_8", "--size", 128, "--gpu", "a6000", "--clock", 1000)
+    done = tilewright("predict", "--kernels", "results_8", "--sizes", 128, "--gpu", "a6000", "--clock", 1000)
     assert done.status == 0
     assert "1,000 MHz" in done.out
     assert "the time goes to" in done.out
@@ -34,16 +34,16 @@ def test_one_kernel_with_its_shares(tilewright: Run) -> None:
     ("shape", "said"), [("33,33,33", "out of bounds global store"), ("33,5,7", "is predicted where k equals m")]
 )
 def test_after_a_failed_specimen_the_others_have_times(tilewright: Run, shape: str, said: str) -> None:
-    done = tilewright("predict", "--kernels", "tiled*", "--shape", shape, "--json")
+    done = tilewright("predict", "--kernels", "tiled*", "--sizes", shape, "--json")
     assert done.status == 0
     assert done.err.startswith("note: tiled_published has no prediction: ") and said in done.err
     assert [one["name"] for one in json.loads(done.out)["predictions"]] == ["tiled"]
-    alone = tilewright("predict", "--kernels", "tiled_published", "--shape", shape)
+    alone = tilewright("predict", "--kernels", "tiled_published", "--sizes", shape)
     assert (alone.status, alone.out) == (2, "") and said in alone.err
 
 
 def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
-    done = tilewright("predict", "--kernels", "results_8", "--shape", "64,96,128", "--gpu", "v100", "--json")
+    done = tilewright("predict", "--kernels", "results_8", "--sizes", "64x96x128", "--gpu", "v100", "--json")
     (found,) = json.loads(done.out)["predictions"]
     assert (found["name"], found["shape"], found["dtype"]) == ("results_8", [64, 96, 128], "float32")
     assert found["gflops"] == pytest.approx(2 * 64 * 96 * 128 / found["seconds"] / 1e9)
@@ -93,7 +93,7 @@ def test_each_launch_of_a_program(tilewright: Run, tmp_path: Path, monkeypatch: 
 
 def test_a_program_s_predictions_as_json(tilewright: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    done = tilewright("predict", "--gpu", "a6000", "--kernel", "double", "--json", tmp_path / "program.py")
+    done = tilewright("predict", "--gpu", "a6000", "--kernels", "double", "--json", tmp_path / "program.py")
     document = json.loads(done.out)
     first, second = document["predictions"]
     assert (first["kind"], first["launch"], second["launch"]) == ("predicted", 0, 1)
@@ -112,7 +112,7 @@ def test_launches_with_other_numbers_are_counted_separately(tilewright: Run, tmp
         "for _ in range(2):\n    double[16, 256](x)", "for turns in (1, 40, 1):\n    double[16, 256](x, turns)"
     )
     (tmp_path / "program.py").write_text(text)
-    done = tilewright("predict", "--gpu", "a6000", "--kernel", "double", "--json", tmp_path / "program.py")
+    done = tilewright("predict", "--gpu", "a6000", "--kernels", "double", "--json", tmp_path / "program.py")
     found = json.loads(done.out)["predictions"]
     assert [one["counted_in"] for one in found] == [0, 1, 0]
     assert found[1]["seconds"] > found[0]["seconds"] == found[2]["seconds"]
@@ -136,7 +136,7 @@ def test_a_large_launch_is_counted_in_some_blocks_and_runs_whole(tilewright: Run
 
 def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(4)", ""))
-    done = tilewright("predict", "--kernel", "halve", tmp_path / "program.py")
+    done = tilewright("predict", "--kernels", "halve", tmp_path / "program.py")
     assert done.status == 2
     assert "it launches double, triple" in done.err
 
@@ -144,12 +144,12 @@ def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--size", 64, "--shape", "1,2,3"), "--size and --shape exclude each other"),
+        (("--sizes", 64, "--sizes", "1x2x3"), "--sizes and --sizes exclude each other"),
         (("--kernels", "nonsense"), "must name records of the catalogue"),
-        (("--kernels", "tiled_published", "--dtype", "float64"), "no kernel takes"),
+        (("--kernels", "tiled_published", "--dtypes", "float64"), "no kernel takes"),
         (("--kernels", "three_loops"), "must name kernels that GPUs run"),
         (("--clock", "fast"), "--clock"),
-        (("--size", 64, "-c", "pass"), "--size is for the catalogue, but a program is given"),
+        (("--sizes", 64, "-c", "pass"), "--sizes is for the catalogue, but a program is given"),
         (("--limit", 4), "--limit is for a program, but none is given"),
         (("--all-blocks",), "--all-blocks is for a program, but none is given"),
     ],

@@ -85,7 +85,7 @@ def test_without_a_disassembler_nothing_is_predicted(
 
 
 def test_json_alone_on_standard_output(tilewright: Run, program: str) -> None:
-    done = tilewright("profile", "--json", "--kernel", "transpose", "--gpu", "t4", program, "2")
+    done = tilewright("profile", "--json", "--kernels", "transpose", "--gpu", "t4", program, "2")
     (found,) = json.loads(done.out)["profiles"]
     assert (found["kernel"], found["launch"], found["gpu"]) == ("transpose", 1, "NVIDIA T4")
     assert found["totals"]["global_loads"]["sectors"] == 4 * 8 * 16
@@ -96,7 +96,7 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
     tilewright: Run, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # the text's line is one
-    words = ("profile", "--gpu", "t4", "--kernel", "transpose")
+    words = ("profile", "--gpu", "t4", "--kernels", "transpose")
     (found,) = json.loads(tilewright(*words, "--json", program).out)["profiles"]
     time = found["predicted"]
     assert (time["kind"], set(time)) == (
@@ -112,11 +112,11 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
     ("options", "words"),
     [
         (
-            ("--kernel", "nothing"),
+            ("--kernels", "nothing"),
             "must name a kernel that SCRIPT launches (got 'nothing'); it launches scale, transpose",
         ),
         (("--launch", "9"), "must be the number of a launch of SCRIPT (got 9); there are 2, from 0"),
-        (("--launch", "0", "--kernel", "transpose"), "must be the number of a launch of SCRIPT of transpose (got 0)"),
+        (("--launch", "0", "--kernels", "transpose"), "must be the number of a launch of SCRIPT of transpose (got 0)"),
         (("--gpu", "nothing"), "a GPU must be one there is a record of"),
         (("--launch", "x"), "--launch must be a whole number"),
     ],
@@ -144,14 +144,14 @@ def test_a_program_without_kernels(tilewright: Run, tmp_path: Path, rest: str, s
         "children_launched": False,
         "exception": None,
     }
-    done = tilewright("profile", "--json", "--kernel", "k", str(file))
+    done = tilewright("profile", "--json", "--kernels", "k", str(file))
     assert (done.status, done.out) == (2, "")
     assert "(got 'k'); it launches none" in done.err
 
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
-    [((), "a kernel"), (("--kernel", "k"), "k"), (("--launch", "3", "--kernel", "k"), "launch 3 of k")],
+    [((), "a kernel"), (("--kernels", "k"), "k"), (("--launch", "3", "--kernels", "k"), "launch 3 of k")],
 )
 def test_a_program_that_raises_before_it_launches(
     tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], wanted: str
@@ -198,7 +198,7 @@ def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, 
 
 def test_a_page_of_one_launch(tilewright: Run, program: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert tilewright("profile", "--html", page, "--kernel", "scale", "--launch", 1, program, "2", "3").status == 3
+    assert tilewright("profile", "--html", page, "--kernels", "scale", "--launch", 1, program, "2", "3").status == 3
     assert "<h1>scale</h1>" in page.read_text(encoding="utf-8")
     assert [one[:1] + one[2:] for one in values_of(page)["operands"]] == [["a", [32], [4], 4]]
 

@@ -161,8 +161,8 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
     ("words", "said"),
     [
         (
-            ("check", "--kernel", "k", "x.py"),
-            "No such option: --kernel (Possible options: --codes, --fail-on, --format, --gpu,",
+            ("check", "--kernels", "k", "x.py"),
+            "No such option: --kernels (Possible options: --codes, --fail-on, --format, --gpu,",
         ),
         (("check", "--limt", "3", "x.py"), "No such option: --limt (Possible options: --limit)"),
         (("run", "--sarif", "f", "x.py"), "No such option: --sarif (Possible options: --gpu, --limit, --seed)"),

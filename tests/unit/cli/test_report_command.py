@@ -16,7 +16,7 @@ pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
 Run = Callable[..., Any]
 #: Options for a page that is quick to make.
-SOON = ("--kernel", "shared_memory_8", "--shape", "16,24,16", "--gpu", "a6000", "--ladder", "none")
+SOON = ("--kernels", "shared_memory_8", "--sizes", "16x24x16", "--gpu", "a6000", "--ladder", "none")
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def test_a_page_of_a_kernel_and_a_sweep(tilewright: Run, sweep: Path, tmp_path: 
 
 def test_a_page_of_a_sweep_alone(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
     page, folder = tmp_path / "page.html", tmp_path / "charts"
-    assert tilewright("report", sweep, "-o", page, "--kernel", "none").status == 0
+    assert tilewright("report", sweep, "-o", page, "--kernels", "none").status == 0
     found = page.read_text(encoding="utf-8")
     assert re.findall(r'<section id="(\w+)">', found) == ["rates"]
     assert "<h1>Rates</h1>" in found and "shared_memory_8, shared_memory_16" in found
     pytest.importorskip("resvg_py", reason="resvg-py, of the extra `report`, is not installed")
-    assert tilewright("report", sweep, "--charts", folder, "--kernel", "none").status == 0
+    assert tilewright("report", sweep, "--charts", folder, "--kernels", "none").status == 0
     assert len(list(folder.iterdir())) == 4  # rate and table
 
 
@@ -125,13 +125,13 @@ def test_charts_as_files(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
         (("nosuch.jsonl",), "nosuch.jsonl: must be a file of rates"),
         (("-o", "nosuch/page.html"), "the output's folder must exist"),
         (("--charts", "nosuch/charts"), "--charts must name a folder in one that exists"),
-        (("-o", "page.html", "--kernel", "nosuch"), "a kernel must be one of"),
-        (("-o", "page.html", "--kernel", "three_loops", "--shape", "8,8,8"), "runs on no GPU"),
-        (("-o", "page.html", "--kernel", "three_loops"), "runs on no GPU"),
-        (("-o", "page.html", "--kernel", "none"), "--kernel none must come with a sweep"),
-        (("-o", "page.html", "--shape", "0,8,8"), "--shape must be three extents of at least 1"),
-        (("-o", "page.html", "--shape", "9000,9000,8"), "at most 4,194,304 elements"),
-        (("-o", "page.html", "--dtype", "int8"), "takes float32, float64, int32 only, not int8"),
+        (("-o", "page.html", "--kernels", "nosuch"), "a kernel must be one of"),
+        (("-o", "page.html", "--kernels", "three_loops", "--sizes", "8x8x8"), "runs on no GPU"),
+        (("-o", "page.html", "--kernels", "three_loops"), "runs on no GPU"),
+        (("-o", "page.html", "--kernels", "none"), "--kernels none must come with a sweep"),
+        (("-o", "page.html", "--sizes", "0x8x8"), "--sizes must be three extents of at least 1"),
+        (("-o", "page.html", "--sizes", "9000x9000x8"), "at most 4,194,304 elements"),
+        (("-o", "page.html", "--dtypes", "int8"), "takes float32, float64, int32 only, not int8"),
         (("-o", "page.html", "--gpu", "nosuch"), "--gpu: a GPU must be one"),
         (("-o", "page.html", "--ladder", "nosuch"), "nosuch"),
     ],

@@ -152,7 +152,7 @@ def test_nothing_is_timed_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPa
 def command(tilewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command line, with a clock in place of the model."""
     monkeypatch.setattr(tuner.tune, "__kwdefaults__", {**tuner.tune.__kwdefaults__, "measure": Clock()})
-    return lambda *words: tilewright("tune", "--device", DEVICE, "--shape", ",".join(map(str, SHAPE)), *words)
+    return lambda *words: tilewright("tune", "--device", DEVICE, "--sizes", ",".join(map(str, SHAPE)), *words)
 
 
 def test_the_command_prints_what_it_keeps(command: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 
 
 def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) -> None:
-    done = tilewright("ladder", "--device", "opencl", "--size", "40", "--json")
+    done = tilewright("ladder", "--device", "opencl", "--sizes", "40", "--json")
     assert done.status == 0
     document = json.loads(done.out)
     assert document["machine"]["device"] == "opencl"
@@ -30,7 +30,7 @@ def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) 
         rung = rungs[name]
         assert (rung["verified"], rung["close"], rung["device"]) == (True, True, "opencl")
         assert rung["seconds"] > 0 and rung["translate_seconds"] >= 0
-    table = tilewright("ladder", "--device", "opencl", "--size", "40").out
+    table = tilewright("ladder", "--device", "opencl", "--sizes", "40").out
     assert "compiled" in table and "again" in table and "np.dot" in table
     assert "5 of 5 trusted kernels give the canonical product" in table
 
@@ -43,7 +43,7 @@ def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) 
 def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevice, dtype: str) -> None:
     # Shapes of the CUDA ladder's tests: partial tiles in every extent, and k that is no multiple of the tile.
     for shape in ("33,17,70", "64,64,64", "100,50,25"):
-        done = tilewright("ladder", "--device", "opencl", "--shape", shape, "--dtype", dtype, "--json")
+        done = tilewright("ladder", "--device", "opencl", "--sizes", shape, "--dtypes", dtype, "--json")
         assert done.status == 0
         rungs = {rung["name"]: rung for rung in json.loads(done.out)["rungs"]}
         for form in ("naive", "tiled", "register_tiled"):
@@ -52,9 +52,9 @@ def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevi
 
 
 def test_a_dtype_that_no_kernel_takes_is_reported(tilewright: Run, device: OpenclDevice) -> None:
-    done = tilewright("ladder", "--device", "opencl", "--dtype", "complex64")
+    done = tilewright("ladder", "--device", "opencl", "--dtypes", "complex64")
     assert done.status == 2
-    assert "--dtype must be one of float32, float64, int32, float16, int8" in done.err
+    assert "--dtypes must be one of float32, float64, int32, float16, int8" in done.err
 
 
 def test_a_wrong_product_is_neither_exact_nor_close(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:

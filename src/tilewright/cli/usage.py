@@ -1,0 +1,75 @@
+"""Errors of use that Typer finds, said as all others are: subject, rule, what came, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from typer.core import TyperGroup
+
+from tilewright.cli.options import named, renamed
+from tilewright.errors import ArgumentValueError
+
+
+class Program(TyperGroup):
+    """The program: its commands' errors of use are ours."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Parse the options before the command."""
+        with said():
+            return super().make_context(*arguments, **more)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; a wrong name lists all."""
+        if args[0] not in self.commands:
+            known = list(self.commands)
+            raise ArgumentValueError(
+                f"a command must be one of {', '.join(known)} (got {args[0]}); {_near(args[0], known)}"
+            )
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the command's options, and run it."""
+        with said(ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def said(ctx: Any = None) -> Iterator[None]:
+    """Say Typer's errors of use in our words.
+
+    Raises ArgumentValueError: in place of an error of use.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        raise ArgumentValueError(_words(error, getattr(error, "ctx", None) or ctx)) from None
+
+
+def _words(error: Any, ctx: Any) -> str:
+    """The message; what Typer calls an error by its class name decides it, as its classes move between releases."""
+    within = getattr(ctx, "invoked_subcommand", None)  # while its own options are parsed
+    path = f"{ctx.command_path} {within}" if within else ctx.command_path if ctx else "tilewright"
+    kind, option = type(error).__name__, getattr(error, "option_name", "")
+    if kind == "NoSuchOption":
+        options = [name for one in ctx.command.params for name in one.opts if name.startswith("--")]
+        now = renamed(option)
+        hint = f"it is {now}" if now in options else _near(option, options)
+        return f"an option must be one of `{path}`: {', '.join(options)} (got {option}); {hint}"
+    if kind == "MissingParameter" and error.param is not None:
+        subject = error.param.opts[0] if error.param.param_type_name == "option" else error.param.metavar
+        return f"{subject} must be given (got nothing); see `{path} --help`"
+    if kind == "BadOptionUsage":
+        rule, got = ("with", "none") if named(option).value else ("without", "one")
+        return f"{option} must come {rule} a value (got {got}); see `{path} --help`"
+    text = error.format_message().rstrip(".")
+    return f"the command line must be one that `{path} --help` shows (got: {text}); see there"
+
+
+def _near(got: str, allowed: Sequence[str]) -> str:
+    near = difflib.get_close_matches(got, allowed, n=1)
+    return f"did you mean {near[0]}?" if near else "--help says what each does"
