@@ -126,7 +126,7 @@ def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
 
     left_out = plan.left_out(asked)
     if json:
-        console.document(report.document(sweep, left_out))
+        console.document("rates", report.document(sweep, left_out))
     else:
         terminal.show((*report.blocks(sweep), *report.without(left_out, sweep.rates)), console.output())
 

@@ -70,7 +70,7 @@ def _list_codes(*, json: bool) -> NoReturn:
     from tilewright.report import console, findings as report
 
     if json:
-        console.document(report.meanings())
+        console.document("codes", {"codes": report.meanings()})
     else:
         report.table(console.output(console.PROSE_WIDTH))
     raise typer.Exit

@@ -59,7 +59,7 @@ def cluster(
         for count, each in itertools.product(counts, parts)
     ]
     if json:
-        console.document({"clusters": [report.document(one) for one in found]})
+        console.document("cluster", {"clusters": [report.document(one) for one in found]})
     elif len(found) == 1:
         terminal.show(records.blocks(found[0]), console.output())
     else:

@@ -34,7 +34,7 @@ def compare(
 
     found = compared(store.read(old), store.read(new), _fraction(threshold))
     if json:
-        console.document(comparison.document(found))
+        console.document("comparison", comparison.document(found))
     else:
         terminal.show(comparison.blocks(found), console.output())
     if found.regressed:

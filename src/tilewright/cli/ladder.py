@@ -59,7 +59,7 @@ def ladder(
     with _full_collections_rare():
         result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:
-        console.document(document.climb(result))
+        console.document("ladder", document.climb(result))
     else:
         terminal.show(climb_report.blocks(result), console.output())
     if not result.trusted:

@@ -18,7 +18,7 @@ def devices(
 
     found = inventory.devices()
     if json:
-        console.document(document.devices(found))
+        console.document("devices", document.devices(found))
     else:
         listing.devices(found, console.output())
 
@@ -37,18 +37,19 @@ def gpus(
     records = [machine.gpu(key) for key in keys]
     if not json:
         listing.gpus(records, console.output())
-    elif name is None:
-        console.document({"gpus": [{"key": one.key} | record_files.document(one) for one in records]})
     else:
-        console.document(record_files.document(records[0]))
+        console.document("gpus", {"gpus": [{"key": one.key} | record_files.document(one) for one in records]})
 
 
-def kernels() -> None:
+def kernels(json: Annotated[bool, option("--json")] = False) -> None:
     """List every kernel, its source and its dtypes."""
     from tilewright.kernels import catalogue
-    from tilewright.report import console, listing
+    from tilewright.report import console, document, listing
 
-    listing.kernels(catalogue.records(), console.output())
+    if json:
+        console.document("kernels", document.kernels(catalogue.records()))
+    else:
+        listing.kernels(catalogue.records(), console.output())
 
 
 def ptx_support() -> None:
@@ -72,6 +73,6 @@ def cache(
     removed = upkeep.clear(settings.cache_dir) if clear else 0
     found = upkeep.contents(settings.cache_dir, removed)
     if json:
-        console.document(document.cache(found, settings.cache_bytes))
+        console.document("cache", document.cache(found, settings.cache_bytes))
     else:
         listing.cache(found, settings.cache_bytes, console.output())

@@ -60,7 +60,7 @@ def matmul(
     if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
         _by_blocks(a, b, output, memory, dask, asked, force=force, json=json, only_plan=plan)
     else:
-        _in_memory(a, b, output, kernel, simulated, asked, force=force)
+        _in_memory(a, b, output, kernel, simulated, asked, force=force, json=json)
 
 
 def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
@@ -86,8 +86,9 @@ def _fit(paths: Sequence[Path]) -> bool:
 
 
 def _in_memory(
-    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, asked: Request, *, force: bool
-) -> None:
+    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, asked: Request, *, force: bool,
+    json: bool,
+) -> None:  # fmt: skip
     """Read both, multiply, write."""
     import numpy as np
 
@@ -95,15 +96,20 @@ def _in_memory(
     from tilewright.engine import matmul as engine
     from tilewright.kernels import catalogue
     from tilewright.ladder import choose, multiply
-    from tilewright.report import console
+    from tilewright.report import console, on_disk
 
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
+    began = time.perf_counter()
     if kernel is None:
         c = np.asarray(engine.matmul(left, right, **asked.options()))
     else:
         c = multiply(choose(catalogue.records(), kernel), left, right, gpu=gpu)
+    seconds = time.perf_counter() - began
     files.write(output, c, force=force)
+    if json:
+        console.document("matmul", on_disk.document(None, seconds) | {"kernel": kernel, "dtype": str(c.dtype)})
+        return
     shape = " x ".join(map(str, c.shape)) or "one"
     where = f" on {asked.device}" if asked.device else ""
     console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}{where}")
@@ -135,7 +141,8 @@ def _by_blocks(
             if seconds is None:
                 raise typer.Exit(_interrupted(product, output))
         if json:
-            console.document(on_disk.document(product.plan, seconds))
+            made = on_disk.document(product.plan, seconds)
+            console.document("matmul", made | {"kernel": None, "dtype": str(product.partial.out)})
         elif seconds is not None:
             what = f"{' x '.join(map(str, product.shape)) or 'one'} {product.partial.out}"
             console.plain(on_disk.outcome(str(output), what, product.plan, seconds, product.kept))

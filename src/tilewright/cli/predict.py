@@ -87,7 +87,7 @@ def _of_program(
             program.check_kernels(kernels, seen.kernels)
         console.note("nothing to predict: the program launched no kernel")
     if json:
-        console.document(report.program_document(found, failed, ended))
+        console.document("predictions", report.program_document(found, failed, ended))
     elif found:
         terminal.show(report.of_program(found), console.output())
     return ended.status
@@ -115,7 +115,7 @@ def _of_catalogue(
                 shown = report.blocks(found[0].time) if len(found) == 1 else report.products(found, target)
                 terminal.show(shown, console.output())
     if json:
-        console.document({"predictions": [report.product_document(one) for one in rows]})
+        console.document("catalogue_predictions", {"predictions": [report.product_document(one) for one in rows]})
 
 
 def _predicted(

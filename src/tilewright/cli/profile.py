@@ -84,7 +84,7 @@ def _show(
     if not seen.profiles and not seen.failed:
         _say_why_nothing(seen, ended, kernels, launch)
     if json:
-        console.document(document.profiles(seen.profiles, seen.failed, ended, seen.judged))
+        console.document("profile", document.profiles(seen.profiles, seen.failed, ended, seen.judged))
     elif seen.profiles:
         terminal.show(report.of_program(seen.profiles, seen.judged, details=details), console.output())
 

@@ -50,7 +50,7 @@ def tune(
         console.note("stopped by Ctrl-C; the times that were found are kept, and the same command goes on")
         raise typer.Exit(INTERRUPTED) from None
     if json:
-        console.document({"products": [report.document(one) for one in found]})
+        console.document("tuning", {"products": [report.document(one) for one in found]})
     if unkept := next((one.unkept for one in found if one.unkept), ""):
         console.error(f"times could not be kept ({unkept}); free room, or ask for access, and tune again")
         raise typer.Exit(DEFECT)

@@ -61,6 +61,9 @@ def _read(path: Path, _changed: int) -> Gpu:
         raise ArgumentValueError(
             f"{path} must have one record, an object (got {type(data).__name__}); see `tilewright gpus a100 --json`"
         )
+    if isinstance(data.get("gpus"), list) and len(data["gpus"]) == 1 and isinstance(data["gpus"][0], dict):
+        data = data["gpus"][0]  # as `tilewright gpus a100 --json` prints it
+    data.pop("key", None)
     like = data.pop(_LIKE, None)
     if like is not None and (not isinstance(like, str) or like.endswith(SUFFIX)):
         raise ArgumentValueError(f"{path}: {_LIKE!r} must name a GPU of `tilewright gpus` (got {like!r})")

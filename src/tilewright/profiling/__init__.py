@@ -16,7 +16,7 @@ from tilewright.profiling.counts import (
     Wavefronts as Wavefronts,
 )
 from tilewright.profiling.launching import instruments as instruments, of_run as of_run, profile as profile
-from tilewright.profiling.programs import Profiles as Profiles, named as named
+from tilewright.profiling.programs import Footprints as Footprints, Profiles as Profiles, named as named
 from tilewright.profiling.record import (
     Cause as Cause,
     LineCounts as LineCounts,

@@ -44,7 +44,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     """The profile of a run with :func:`instruments`."""
     program = run.program
     resources, missing = _resources(program, gpu)
-    fits = _occupancy(gpu, _demand(resources, run, shared_bytes))
+    fits = _occupancy(gpu, _demand(resources, run.block, program, shared_bytes))
     served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
     sites, lines, totals = gathering.gathered(run.results, program, served)
     moved = traffic(gpu, totals, written)
@@ -85,14 +85,23 @@ def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tu
         return None, (f"registers, spills and occupancy are unknown: {first}",)
 
 
-def _demand(resources: Resources | None, run: Run, shared_bytes: int) -> Demand:
+def fits(program: Program, block: tuple[int, int, int], gpu: machine.Gpu, shared_bytes: int = 0) -> Alternatives:
+    """A launch's occupancy, from the assembler's report.
+
+    Raises MissingExtraError: there is no assembler; CompileError: it refuses the kernel.
+    """
+    resources = program.resources(max(gpu.compute_capability, program.cc))
+    return _occupancy(gpu, _demand(resources, block, program, shared_bytes))
+
+
+def _demand(resources: Resources | None, block: tuple[int, int, int], program: Program, shared_bytes: int) -> Demand:
     """The resources of a block; unknown registers count as no limit."""
     return Demand(
         registers_per_thread=resources.registers_per_thread if resources else 0,
-        shared_bytes=(resources.shared_bytes if resources else run.program.shared_bytes) + shared_bytes,
-        block_threads=math.prod(run.block),
+        shared_bytes=(resources.shared_bytes if resources else program.shared_bytes) + shared_bytes,
+        block_threads=math.prod(block),
         barriers=resources.barriers if resources else 0,
-        tensor_columns=tensor_columns(run.program),
+        tensor_columns=tensor_columns(program),
     )
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright import machine
-from tilewright.profiling.launching import instruments, of_run
+from tilewright.errors import CompileError, MissingExtraError
+from tilewright.machine.alternatives import Alternatives
+from tilewright.profiling.launching import fits, instruments, of_run
 from tilewright.profiling.record import Profile
 from tilewright.profiling.watching import Kept, Operand, recorders
 from tilewright.simt.events import Instrument
@@ -134,6 +136,51 @@ def named(kernel: str, patterns: Sequence[str]) -> bool:
     (True, True, False)
     """
     return any(kernel == pattern or fnmatch.fnmatchcase(kernel, pattern) for pattern in patterns)
+
+
+class Footprints(Profiles):
+    """Gathers the occupancy of each kernel of a program, whose launches run as fast as without an observer.
+
+    Parameters
+    ----------
+    gpu, kernel
+        As for :class:`Profiles`.
+
+    Attributes
+    ----------
+    found : list of (str, Alternatives)
+        Each kernel, with the occupancy of its blocks: once for each block and shared memory that it is launched with.
+    failed, kernels
+        As of :class:`Profiles`.
+    """
+
+    def __init__(self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None) -> None:
+        self.found: list[tuple[str, Alternatives]] = []
+        super().__init__(gpu=gpu, kernel=kernel)
+
+    def for_child(self) -> Footprints:
+        """An observer for a child process."""
+        return Footprints(gpu=self._gpu.key, kernel=self._kernel)
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return (*super()._lists(), self.found)
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """Nothing is counted."""
+        super().instruments(launch)
+        return ()
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Store the occupancy, or why it is unknown."""
+        if not self._wanted(launch):
+            return
+        try:
+            row = launch.name, fits(launch.program, launch.block, self._gpu, launch.shared_bytes)
+        except (CompileError, MissingExtraError) as refused:
+            self.failed.append((launch.name, str(refused).splitlines()[0]))
+            return
+        if row not in self.found:
+            self.found.append(row)
 
 
 def _operands(arguments: Sequence[ArgumentFact]) -> Iterator[Operand]:

@@ -8,12 +8,13 @@ import json
 import os
 import sys
 import textwrap
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.report import styles
+from tilewright.report import schemas, styles
 
 #: Exit status after the reader of a pipe closed it: 128 + SIGPIPE, as in a shell.
 READER_LEFT = 141
@@ -96,9 +97,9 @@ def plain(text: str) -> None:
         _leave_quietly()
 
 
-def document(values: Any) -> None:
-    """Write a JSON document in ASCII, which is valid in any terminal's encoding."""
-    plain(json.dumps(values, indent=2))
+def document(name: str, values: Mapping[str, Any]) -> None:
+    """Write a document of `schemas` as JSON in ASCII, which is valid in any terminal's encoding."""
+    plain(json.dumps(schemas.document(name, values), indent=2))
 
 
 def _speak_as_it_can() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.backends.protocol import Device
 from tilewright.drivers.script import Ended
+from tilewright.kernels.catalogue import Record
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
 from tilewright.prediction.record import Prediction
@@ -34,17 +35,45 @@ def profiles(
     ended: Ended,
     judge: Callable[[Profile], tuple[Profile, Prediction | None]] = lambda profile: (profile, None),
 ) -> dict[str, Any]:
-    """Return {"profiles": [...], "failed": [...], "program": {...}}.
+    """Return {"profiles": [...], "kernels": [...], "failed": [...], "program": {...}}.
 
     One profile for each launch, with the means and shares that follow from its counts. Groups that are all zero are
     left out; unknown values are null, such as the time without a prediction. Then kernel and error of each launch
     without a profile, and how the program ended.
     """
+    judged = list(map(judge, found))
     return {
-        "profiles": [{**as_values(profile), "predicted": _time(time)} for profile, time in map(judge, found)],
+        "profiles": [{**as_values(profile), "predicted": _time(time)} for profile, time in judged],
+        "kernels": [
+            {
+                "kernel": name,
+                "launches": [found[at].launch for at in rows],
+                "least_seconds": sum(judged[at][0].least_seconds for at in rows),
+                "predicted_seconds": _sum([judged[at][1] for at in rows]),
+            }
+            for name, rows in together(found).items()
+        ],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }
+
+
+def together(found: Sequence[Any]) -> dict[str, list[int]]:
+    """The positions of each kernel's launches.
+
+    >>> from types import SimpleNamespace as Launch
+    >>> together([Launch(kernel="a"), Launch(kernel="b"), Launch(kernel="a")])
+    {'a': [0, 2], 'b': [1]}
+    """
+    rows: dict[str, list[int]] = {}
+    for at, one in enumerate(found):
+        rows.setdefault(one.kernel, []).append(at)
+    return rows
+
+
+def _sum(times: Sequence[Prediction | None]) -> float | None:
+    known = [one.seconds for one in times if one is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def _time(found: Prediction | None) -> dict[str, Any] | None:
@@ -74,6 +103,12 @@ def as_values(value: Any) -> Any:
 def cache(contents: Contents, limit_bytes: int) -> dict[str, Any]:
     """Return the size and the limit of the cache."""
     return {**asdict(contents), "limit_bytes": limit_bytes}
+
+
+def kernels(records: Sequence[Record]) -> dict[str, Any]:
+    """Return {"kernels": [...]}: what each is, and what it takes."""
+    names = ("name", "title", "source", "backend", "dtypes", "takes", "order", "published", "limits", "notes")
+    return {"kernels": [{name: as_values(getattr(record, name)) for name in names} for record in records]}
 
 
 def devices(found: Sequence[Device]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes
-from tilewright.report import figures, program, styles, terminal
+from tilewright.report import figures, program, schemas, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
@@ -115,7 +115,7 @@ def as_json(
 ) -> str:
     """The document as ASCII text, which is valid in any terminal's encoding."""
     made = document(sifted, ended, launches=launches, kernels=kernels, unchecked=unchecked)
-    return json.dumps(made, indent=2)
+    return json.dumps(schemas.document("check", made), indent=2)
 
 
 def table(console: Console) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
-
-from rich.console import Console
 
 from tilewright.machine.alternatives import Alternative, Alternatives, Demand
 from tilewright.machine.occupancy import Occupancy
-from tilewright.report import figures, styles, terminal
+from tilewright.machine.sizes import size_text
+from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.tables import COUNT, PERCENT, Column, Group, Table, group
+from tilewright.report.tables import COUNT, PERCENT, SIZE, Column, Group, Table, group
 
 #: Block sizes that have a row; JSON has every whole number of warps.
 BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
@@ -62,10 +61,25 @@ def alone(now: Occupancy, warps: int | None = None) -> Iterator[Block]:
         yield words((f"no block fits: such a launch fails, for its {limiter}", styles.ERROR), hang=2)
 
 
-def compare(found: Sequence[Alternatives], console: Console) -> None:
-    """Print a kernel's occupancy on several GPUs, a row each."""
-    key = group(Column("--gpu", lambda f: f.gpu.key, style="bold"))
-    terminal.show([words((_asked(found[0].demand), styles.QUIET)), Table(key, _EFFECT, found)], console)
+def compare(rows: Sequence[tuple[str, Alternatives]]) -> Iterator[Block]:
+    """Show a kernel's occupancy on several GPUs, or that of several kernels of a program, a row each."""
+    if rows[0][0]:
+        yield words((rows[0][1].gpu.name, f"bold {styles.PLACE}"))
+        key = group(
+            Column("kernel", lambda row: row[0], style="bold"),
+            Column("registers", lambda row: row[1].demand.registers_per_thread, COUNT),
+            Column("shared", lambda row: row[1].demand.shared_bytes, SIZE),
+            Column("threads", lambda row: row[1].demand.block_threads, COUNT),
+        )
+    else:
+        yield words((_asked(rows[0][1].demand), styles.QUIET))
+        key = group(Column("--gpu", lambda row: row[1].gpu.key, style="bold"))
+    columns = tuple(replace(one, value=_of_second(one.value)) for one in _EFFECT[0].columns)
+    yield Table(key, (group(*columns),), rows)
+
+
+def _of_second(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda row: value(row[1])
 
 
 def document(found: Alternatives) -> dict[str, Any]:
@@ -101,10 +115,14 @@ def _changes(old: Demand, new: Demand) -> str:
 
 
 def _asked(demand: Demand) -> str:
-    asked = f"{demand.registers_per_thread} registers, {figures.count(demand.shared_bytes)} bytes of shared memory, "
+    asked = f"{demand.registers_per_thread} registers, {_shared(demand.shared_bytes)} shared memory, "
     asked += figures.amount(demand.block_threads, "thread") + " a block"
     asked += ", " + figures.amount(demand.barriers, "barrier") if demand.barriers else ""
     return asked + (f", {demand.tensor_columns} columns of tensor memory" if demand.tensor_columns else "")
+
+
+def _shared(count: int) -> str:
+    return f"{size_text(count)} of" if count else "no"
 
 
 def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:

@@ -11,7 +11,7 @@ from tilewright.machine.sizes import duration_text
 def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
     """The plan as JSON values, and the seconds that the product took, if it was made."""
     if plan is None:
-        return {"plan": None, "seconds": seconds}
+        return {"plan": None, "rates": None, "extents": [], "batch": 0, "seconds": seconds}
     rates = plan.rates
     return {
         **planned(plan),

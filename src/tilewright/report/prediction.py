@@ -141,8 +141,18 @@ def _extent(extent: Extent) -> str:
 
 def program_document(found: Sequence[Prediction], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, object]:
     """Return {"predictions": [...], "failed": [...], "program": {...}}, as of profiles."""
+    from tilewright.report.document import together
+
     return {
         "predictions": [document(one) for one in found],
+        "kernels": [
+            {
+                "kernel": name,
+                "launches": [found[at].launch for at in rows],
+                "seconds": sum(found[at].seconds for at in rows),
+            }
+            for name, rows in together(found).items()
+        ],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }

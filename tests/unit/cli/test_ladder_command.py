@@ -24,7 +24,7 @@ def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -
     catalogue_of(LOOPS, TILED)
     done = tilewright("ladder", "--sizes", "31x33x32", "--json")
     document = json.loads(done.out)
-    assert set(document) == {"machine", "problem", "rungs"}
+    assert set(document) == {"schema", "version", "machine", "problem", "rungs"}
     assert (document["problem"]["m"], document["problem"]["n"], document["problem"]["k"]) == (31, 33, 32)
     cpu, gpu = document["rungs"]
     expected = {

@@ -31,7 +31,7 @@ def test_json_is_the_function_s_result(tilewright: Run) -> None:
     from tilewright.machine.occupancy import occupancy
 
     words = ("--registers", 64, "--shared", 4096, "--block", 128, "--gpu", "rtx5090", "--barriers", 8)
-    document = json.loads(tilewright("occupancy", *words, "--json").out)
+    (document,) = json.loads(tilewright("occupancy", *words, "--json").out)["rows"]
     found = occupancy(machine.gpu("rtx5090"), registers_per_thread=64, shared_bytes=4096, block_threads=128, barriers=8)
     assert document["occupancy"] == {
         "active_blocks": 3,
@@ -63,7 +63,7 @@ def test_all_gpus_are_compared(tilewright: Run) -> None:
     done = tilewright("occupancy", *words)
     assert (done.status, done.err) == (0, "")
     rows = {line.split()[0]: line.split()[1:3] for line in done.out.splitlines()[1:] if line.split()}
-    documents = json.loads(tilewright("occupancy", *words, "--json").out)["gpus"]
+    documents = json.loads(tilewright("occupancy", *words, "--json").out)["rows"]
     assert [document["gpu"]["key"] for document in documents] == list(machine.names())
     for name, document in zip(machine.names(), documents, strict=True):
         found = occupancy(machine.gpu(name), registers_per_thread=64, shared_bytes=100_000, block_threads=256)
@@ -91,7 +91,7 @@ def test_nothing_helps(tilewright: Run) -> None:
 @pytest.mark.parametrize(("carveout", "blocks"), [("l1", 2), ("0", 2), ("equal", 33), ("50", 33), ("shared", 57)])
 def test_carve_outs(tilewright: Run, carveout: str, blocks: int) -> None:
     words = ("--registers", 0, "--block", 32, "--shared", 3000, "--carveout", carveout, "--json")
-    assert json.loads(tilewright("occupancy", *words).out)["occupancy"]["limits"]["shared"] == blocks
+    assert json.loads(tilewright("occupancy", *words).out)["rows"][0]["occupancy"]["limits"]["shared"] == blocks
 
 
 def test_the_gpu_comes_from_the_settings(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:

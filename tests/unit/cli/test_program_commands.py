@@ -162,11 +162,14 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
     [
         (
             ("check", "--kernels", "k", "x.py"),
-            "No such option: --kernels (Possible options: --codes, --fail-on, --format, --gpu,",
+            "an option must be one of `tilewright check`: --gpu, --seed, --limit, --ignore, --fail-on, --format,",
         ),
-        (("check", "--limt", "3", "x.py"), "No such option: --limt (Possible options: --limit)"),
-        (("run", "--sarif", "f", "x.py"), "No such option: --sarif (Possible options: --gpu, --limit, --seed)"),
-        (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --force, --gpu, --html,"),
+        (("check", "--limt", "3", "x.py"), "--codes (got --limt); did you mean --limit?"),
+        (("run", "--sarif", "f", "x.py"), "`tilewright run`: --gpu, --seed, --limit (got --sarif); "),
+        (
+            ("profile", "--seed", "1", "x.py"),
+            "an option must be one of `tilewright profile`: --gpu, --limit, --kernels,",
+        ),
     ],
 )
 def test_an_unknown_option_is_reported_with_the_known_ones(tilewright: Run, words: tuple[str, ...], said: str) -> None:
