@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tilewright.backends.opencl import pocl
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.native import private, store
 from tilewright.native.once import once
@@ -48,6 +48,7 @@ class OpenclDevice:
     handle: Any = field(repr=False, compare=True)  #: pyopencl.Device.
     driver: str = ""
     clock_mhz: int = 0  #: Highest clock; 0 if unknown.
+    compiles: bool = True  #: Whether the driver can compile for it.
 
 
 def binding() -> Any:
@@ -77,7 +78,8 @@ def _keep_others_caches_private() -> None:
     """Keep PoCL, which loads machine code, and pyopencl, which loads pickles, off caches that other users can write.
 
     Without a home folder PoCL uses one in `/tmp` that anybody may have made. A user's own setting is kept. The folder
-    is found with the package that pyopencl finds it with: where that is missing, so is pyopencl.
+    is found with the package that pyopencl finds it with: where that is missing, so is pyopencl. PoCL's keys
+    lack the name of a processor that its LLVM does not know, so each kind of host has a folder.
 
     Source: PoCL, "Environment variables"; pyopencl, "Caching".
     """
@@ -85,7 +87,7 @@ def _keep_others_caches_private() -> None:
     if folder is None:
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     else:
-        os.environ.setdefault("POCL_CACHE_DIR", str(folder))
+        os.environ.setdefault("POCL_CACHE_DIR", str(folder / pocl.host_processor()))
     try:
         import platformdirs
 
@@ -137,7 +139,7 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
         except cl.Error as error:
             reasons.append(f"{platform.name.strip()}: {error}")
             continue
-        compiling = [device for device in handles if compiles(device.version)]
+        compiling = [device for device in handles if device.compiles]
         found += compiling
         if len(compiling) < len(handles):
             reasons.append(
@@ -145,51 +147,9 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
                 "install a newer PoCL"
             )
         if not handles:
-            hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if is_pocl(platform.name) else ""
+            hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if pocl.is_pocl(platform.name) else ""
             reasons.append(f"{platform.name.strip()} has no devices{hint}")
     return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind))), tuple(reasons)
-
-
-def vector_bytes(version: str, reported: int) -> int:
-    """Bytes of the vectors that a device computes with, from its report and its version text.
-
-    PoCL reports the processor's own vectors, but compiles for the newest processor that its LLVM knows, which the
-    version text names. A Zen 4 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the
-    process at some vectors of 64 ("Do not know how to scalarize this operator's operand!").
-
-    Source: LLVM 14, `llvm/lib/Target/X86/X86.td`: `znver1` to `znver3` have no AVX-512.
-
-    >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3", 64)
-    32
-    >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-sapphirerapids", 64)
-    64
-    """
-    return min(reported, 32) if re.search(r"PoCL.*-znver[123]$", version) else reported
-
-
-def compiles(version: str) -> bool:
-    """Whether a device's driver can compile for it at all, by its version text.
-
-    PoCL hands the name of the processor that its LLVM recognizes to its compiler. LLVM 14 calls a Zen 5 `generic`,
-    which clang takes on ARM but refuses for x86 ("unknown target CPU 'generic'").
-
-    Source: PoCL, issues 512 and 1049.
-
-    >>> compiles("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic")
-    False
-    >>> compiles("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3")
-    True
-    """
-    return not re.search(r"PoCL.*-x86_64-.*-generic$", version, re.IGNORECASE)
-
-
-def is_pocl(platform: str) -> bool:
-    """Whether a platform's name is PoCL's.
-
-    >>> is_pocl("Portable Computing Language")
-    True
-    """
-    return platform.startswith("Portable Computing Language")
 
 
 def _none(reason: str) -> DeviceError:
@@ -212,6 +172,11 @@ def describe(handle: Any) -> OpenclDevice:
     flags = cl.device_type
     kind: Kind = "gpu" if handle.type & flags.GPU else "accelerator" if handle.type & flags.ACCELERATOR else "cpu"
     extensions = handle.extensions.split()
+    vector_bytes = 4 * max(handle.native_vector_width_float, handle.preferred_vector_width_float, 1)
+    compiles = True
+    if pocl.is_pocl(handle.platform.name):
+        processor = pocl.processor(handle)
+        vector_bytes, compiles = pocl.vector_bytes(processor, vector_bytes), bool(processor)
     return OpenclDevice(
         name=_line(handle.name),
         platform=_line(handle.platform.name),
@@ -224,15 +189,14 @@ def describe(handle: Any) -> OpenclDevice:
         local_bytes=handle.local_mem_size,
         group_items=handle.max_work_group_size,
         axis_items=(handle.max_work_item_sizes[0], handle.max_work_item_sizes[1]),
-        vector_bytes=vector_bytes(
-            _line(handle.version), 4 * max(handle.native_vector_width_float, handle.preferred_vector_width_float, 1)
-        ),
+        vector_bytes=vector_bytes,
         doubles="cl_khr_fp64" in extensions,
         divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
         unified=bool(handle.host_unified_memory),
         handle=handle,
         driver=_line(handle.driver_version),
         clock_mhz=handle.max_clock_frequency,
+        compiles=compiles,
     )
 
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.backends.opencl.devices import OpenclDevice, binding, describe, is_pocl
+from tilewright.backends.opencl.devices import OpenclDevice, binding, describe
+from tilewright.backends.opencl.pocl import is_pocl
 from tilewright.backends.opencl.source import Layout, Tile, source
 from tilewright.errors import CompileError, DeviceError
 from tilewright.native import private
@@ -35,7 +36,9 @@ _TOO_LARGE = ("INVALID_BUFFER_SIZE", "OUT_OF_HOST_MEMORY")
 #: Runs a kernel on PoCL's device.
 _TRY = """
 import pyopencl as cl
+from tilewright.backends.opencl.pocl import processor
 (device,) = [d for p in cl.get_platforms() if p.name.startswith("Portable Computing") for d in p.get_devices()][:1]
+processor(device)
 context = cl.Context([device])
 queue = cl.CommandQueue(context)
 cl.Program(context, "kernel void tried() {}").build().tried(queue, (1,), (1,))

@@ -20,7 +20,8 @@ import pytest
 import tilewright as tw
 from tilewright.backends import inventory
 from tilewright.backends.opencl import OpenclDevice, devices, host_products, missing, product, programs
-from tilewright.backends.opencl.devices import _search, binding, is_pocl
+from tilewright.backends.opencl.devices import _search, binding
+from tilewright.backends.opencl.pocl import is_pocl
 from tilewright.backends.opencl.product import HostProducts
 from tilewright.backends.opencl.source import Form, Tile
 from tilewright.backends.opencl.tiles import chosen, of_form, ranked
@@ -169,10 +170,7 @@ def test_a_platform_without_devices_is_reported(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.usefixtures("searched_anew")
 def test_a_device_whose_driver_compiles_nothing_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyopencl")
-    known, unknown = (
-        types.SimpleNamespace(version=f"PoCL HSTR: pthread-x86_64-linux-gnu-{n}") for n in ("znver3", "generic")
-    )
-    known.kind = unknown.kind = "cpu"
+    known, unknown = (types.SimpleNamespace(kind="cpu", compiles=compiles) for compiles in (True, False))
     module = importlib.import_module("tilewright.backends.opencl.devices")
     monkeypatch.setattr(module, "describe", lambda handle: handle)
     platform = types.SimpleNamespace(name="Portable Computing Language", get_devices=lambda: [unknown, known])
