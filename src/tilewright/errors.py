@@ -34,6 +34,10 @@ class ArgumentValueError(TilewrightError, ValueError):
     """An argument has a value that the rule named in the message does not allow."""
 
 
+class MissingFileError(ArgumentValueError, FileNotFoundError):
+    """An argument names a file that is not there."""
+
+
 class ArgumentTypeError(TilewrightError, TypeError):
     """An argument has a type or dtype that the rule named in the message does not allow."""
 

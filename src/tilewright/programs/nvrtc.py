@@ -18,7 +18,7 @@ from typing import Any
 from tilewright.errors import ArgumentValueError, CompileError, MissingExtraError
 from tilewright.native import store
 from tilewright.native.once import once
-from tilewright.programs import nvrtc_cache, toolkits
+from tilewright.programs import nvrtc_cache, removed_names, toolkits
 from tilewright.programs.optional import missing, require
 from tilewright.waiting import announced
 
@@ -33,6 +33,7 @@ _HEADERS = MappingProxyType(
         + "".join(f"using cuda::std::{u}int{bits}_t;\n" for u in ("", "u") for bits in (8, 16, 32, 64)),
     )
 )
+_NO_HEADER = re.compile(r'cannot open source file "([^"\n]+)"')
 _ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
 
 
@@ -145,12 +146,22 @@ def log(nvrtc: Any, program: Any) -> str:
 
 
 def _explained(text: str, source: str, path: str, entry: str) -> str:
-    """NVRTC's log after its first error, which shows the source line."""
+    """NVRTC's log after its first error, which shows the source line, and what to do where that is known."""
+    advised = "".join(f"\n{one}." for one in _advice(text))
     first = _ERROR.search(text)
     if first is None:
-        return f"{path}: NVRTC could not compile `{entry}`:\n{text}"
+        return f"{path}: NVRTC could not compile `{entry}`:\n{text}{advised}"
     number, lines = int(first["line"]), source.splitlines()
     marked = ""
     if first["file"].endswith(path) and 0 < number <= len(lines):
         marked = f"\n  {number} | {lines[number - 1]}"
-    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{text}"
+    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{text}{advised}"
+
+
+def _advice(text: str) -> list[str]:
+    """What a program should write instead, or where a header is looked for."""
+    missing_headers = [
+        f"The header {name} is in no folder that NVRTC searches: pass its folder, options=['-I FOLDER']"
+        for name in dict.fromkeys(_NO_HEADER.findall(text))
+    ]
+    return [*removed_names.advice(text), *missing_headers]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError, MissingFileError
 from tilewright.native.once import bounded
 from tilewright.programs import arguments as marshalling, assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.programs.arguments import AddressOf, Argument
@@ -284,7 +284,9 @@ def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | 
 def _read(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, ValueError) as error:  # missing file, not text, or an impossible file name
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path} must be a file that is there (got no such file); check its name") from error
+    except (OSError, ValueError) as error:  # not text, or an impossible file name
         raise ArgumentValueError(f"{path} must be a readable text file ({error})") from error
 
 

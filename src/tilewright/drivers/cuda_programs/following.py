@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright.drivers.cuda_programs import binary, process, source
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.script import Ended
+from tilewright.drivers.target import NoProgramError
 from tilewright.native import private
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
@@ -37,6 +38,11 @@ def run_followed(
     compiled.
     """
     path = Path(text)
+    if not path.is_file():
+        kind = "Is a directory" if path.is_dir() else "No such file or directory"
+        raise NoProgramError(
+            f"SCRIPT must be a CUDA program that can be read (got {path}: {kind}); name a file that is there"
+        )
     library = process.library()
     device = SimulatedGpu(gpu, observers, seed, limits, process.shared_addresses())
     try:

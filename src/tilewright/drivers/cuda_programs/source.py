@@ -12,14 +12,15 @@ from tilewright.drivers import closed
 from tilewright.drivers.cuda_programs.library import Library, compiler
 from tilewright.errors import CompileError
 from tilewright.machine.gpu import Gpu
-from tilewright.programs import toolkits
+from tilewright.programs import removed_names, toolkits
 from tilewright.programs.program import OLDEST_CC
+from tilewright.programs.toolkits import Toolkit
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA programs"
 #: Compiler options for the headers that its wheels lack.
 HEADERS = ("-Xcompiler", f"-idirafter,{Path(__file__).parent / 'include'}")
-_NO_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
+_NO_HEADER = re.compile(r"fatal error: ([\w./+-]+): No such file")
 #: What a linker lacks: a library, what a library calls, or a function.
 _NOT_LINKED = re.compile(r"cannot find (-l\w+)|([\w./-]+\.so[.\d]*): undefined reference|undefined reference to `(\w+)")
 
@@ -43,7 +44,7 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     if done.returncode:
-        raise CompileError(_why(source, done.stderr + done.stdout))
+        raise CompileError(_why(source, done.stderr + done.stdout, toolkit))
     return made
 
 
@@ -53,10 +54,17 @@ def architecture(gpu: Gpu) -> str:
     return f"compute_{major}{minor}" + ("a" if (major, minor) >= (9, 0) else "")
 
 
-def _why(source: Path, said: str) -> str:
+def _why(source: Path, said: str, toolkit: Toolkit) -> str:
+    """Why nvcc refused a program, and what to do where that is known."""
     for verb, missing in (("includes", _NO_HEADER), ("uses", _NOT_LINKED)):
         for names in missing.findall(said):
             name = names if isinstance(names, str) else next(filter(None, names))
             if reason := closed.refusal(name):
                 return f"{source}: {verb} {reason}; remove its calls, or replace them by kernels"
-    return f"nvcc refused {source}:\n{said.strip()}"
+    if header := _NO_HEADER.search(said):
+        return (
+            f"{source}: the header {header[1]} must be in a folder that nvcc searches (got no such file); name its "
+            f"folder: NVCC_APPEND_FLAGS='-I FOLDER'\n{said.strip()}"
+        )
+    advised = [*removed_names.advice(said), *filter(None, [toolkit.remedy])]
+    return "\n".join([f"nvcc refused {source}:", said.strip(), *(f"{one}." for one in advised)])
