@@ -45,10 +45,13 @@ def ratios(text: str, peer: str) -> tuple[float, float] | None:
     return least, most
 
 
-def measured() -> dict[str, str]:
-    """The cells of the peers, by the row's name."""
+def measured() -> tuple[str, dict[str, str]]:
+    """When and where the table was measured, and the cells of the peers by the row's name."""
     page = PAGE.read_text(encoding="utf-8")
-    return dict(re.findall(r"^\| ([^|]*) \| [^|]*op/s \| [^|]* \| ([^|]*) \|", page, re.MULTILINE))
+    where = re.search(r"^`python benchmarks/cpu.py` on ([^.]*(?:\.\d[^.]*)*)\.", page, re.MULTILINE)
+    assert where is not None, "the page says when and where the table was measured"
+    rows = re.findall(r"^\| ([^|]*) \| [^|]*op/s \| [^|]* \| ([^|]*) \|", page, re.MULTILINE)
+    return where[1].replace("\n", " "), dict(rows)
 
 
 def chart() -> str:
@@ -56,12 +59,9 @@ def chart() -> str:
     title = "Time of NumPy and PyTorch over the time of tw.matmul"
     drawing = svg.Drawing(svg.WIDE)
     drawing.paragraph(title, font_size=svg.TITLE_SIZE, font_weight="bold")
-    drawing.paragraph(
-        "To the right of 1, tw.matmul is faster; to the left, slower. Two threads of a Xeon with AMX, 2026-11-21; "
-        "NumPy 2.4.6, PyTorch 2.13.",
-        fill="var(--tw-quiet)",
-        font_size=12,
-    )
+    where, cells = measured()
+    words = f"To the right of 1, tw.matmul is faster; to the left, slower. Measured on {where}."
+    drawing.paragraph(words, fill="var(--tw-quiet)", font_size=12)
     for number, (name, _, colour) in enumerate(PEERS):
         x, y = 196 + 90 * number, drawing.height + 8
         drawing.add("rect", x=x, y=y, width=_THICK, height=_THICK, fill=f"var(--tw-{colour})")
@@ -71,7 +71,6 @@ def chart() -> str:
     for tick in (1, 10, 100, 1_000, 10_000):
         drawing.line(_place(tick), top - 4, _place(tick), bottom - 6, "ink" if tick == 1 else "grid")
         drawing.text(_place(tick), top - 8, f"{tick:,} x", text_anchor="middle", font_size=11)
-    cells = measured()
     for work, shown in WORKS.items():
         drawing.text(186, drawing.height + _ROW / 2 + 1, shown, text_anchor="end")
         for number, (_, pattern, colour) in enumerate(PEERS):
