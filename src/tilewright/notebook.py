@@ -148,17 +148,18 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     from tilewright.drivers import patches
     from tilewright.drivers.current import placed_gpu
     from tilewright.drivers.session import simulated_gpu
+    from tilewright.simt.run.limits import Limits
 
     seed = options.get("seed")
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
     limits, placed = values.limits(options["limit"]), placed_gpu()
     if placed is None:
-        with simulated_gpu(_gpu(options), (observer,), number, limits):
+        with simulated_gpu(_gpu(options), (observer,), number, limits or Limits.default()):
             yield
         return
     before = placed.seed, placed.limits
     placed.seed = before[0] if number is None else number
-    placed.limits = limits or before[1]
+    placed.limits = limits or before[1] or Limits.default()
     try:
         with patches.observing(placed, observer):
             yield

@@ -27,6 +27,7 @@ class Activity:
     unit: str = ""  #: What the parts are, in the plural; "" to show only their share.
     done: Callable[[], int] | None = None  #: Returns how many parts are done; any thread may call it.
     flops: int = 0  #: Floating-point operations of the whole; 0 if a rate means nothing.
+    hint: str = ""  #: What who waits for long may do; "" for nothing.
     began_s: float = field(default_factory=time.monotonic)  #: Its start, by `time.monotonic`.
 
     def share(self) -> float:
@@ -78,7 +79,13 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 
 def announced(
-    doing: str, what: str, parts: int = 0, unit: str = "", done: Callable[[], int] | None = None, flops: int = 0
+    doing: str,
+    what: str,
+    parts: int = 0,
+    unit: str = "",
+    done: Callable[[], int] | None = None,
+    flops: int = 0,
+    hint: str = "",
 ) -> AbstractContextManager[object]:
     """A context that announces the work done in it; the arguments are those of :class:`Activity`.
 
@@ -90,7 +97,7 @@ def announced(
     """
     watchers = _watchers().present
     return (
-        _announcement(watchers, Activity(doing, what, parts, unit, done, flops))
+        _announcement(watchers, Activity(doing, what, parts, unit, done, flops, hint))
         if watchers
         else contextlib.nullcontext()
     )

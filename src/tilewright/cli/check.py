@@ -49,6 +49,7 @@ def check(
     from tilewright.cli import values
     from tilewright.configuration import FAIL_ON
     from tilewright.drivers.following import follow
+    from tilewright.simt.run.limits import Limits
 
     project = what.project
     if format or json or not project.format:
@@ -62,7 +63,8 @@ def check(
         unwanted = suppressions.checked(values.words("--ignore", ignore), "--ignore")
     checks = Checks(gpu=what.gpu, ignore=unwanted)
     quiet = formats.alone(forms)
-    ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=what.limits, quiet=quiet)
+    limits = what.limits or Limits.default()
+    ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=limits, quiet=quiet)
     _show(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
 
 

@@ -40,6 +40,9 @@ from tilewright.waiting import announced
 _BINDINGS = "cuda.bindings.driver"  # programs call functions of it that numba-cuda lacks
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
+_CONFIG = "numba.cuda.core.config"
+#: Settings for warnings about the speed of a GPU: few blocks, and arrays that are copied.
+_WARNINGS = ("CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY")
 _NRT = "numba.cuda.memory_management.nrt"
 
 
@@ -96,6 +99,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         ("numba.cuda.cudadrv.devicearray", "StridedMemoryView", ArrayView),
         ("numba.cuda.typing.typeof", "StridedMemoryView", ArrayView),
         ("numba.cuda.cudadrv.devices", "_runtime._tls", threading.local()),
+        *((_CONFIG, name, 0) for name in _WARNINGS),
         (_DISPATCHER, "launch", launcher.launch),
         (_DISPATCHER, "LaunchConfig", LaunchConfig),
         (_DISPATCHER, "_Kernel.launch", _noting(launcher)),

@@ -19,6 +19,8 @@ PATIENCE_SECONDS = 1.0
 #: Seconds between lines in a pipe or a log.
 LINES_SECONDS = 30.0
 _REWRITE_SECONDS = 0.25
+#: Seconds after which a line says what who waits may do.
+_HINT_SECONDS = 30.0
 _LEAST_SHARE = 0.01  # done, before the rest is estimated
 
 Show = Callable[[str], object]
@@ -94,6 +96,8 @@ def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATI
     --------
     >>> line([Activity("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
     'running tiled ... 12 s, 1,024 of 4,096 blocks, about 36 s left'
+    >>> line([Activity("running", "spins", began_s=0.0, hint="Ctrl-C shows where")], 31.0)
+    'running spins ... 31 s; Ctrl-C shows where'
     """
     long = [work for work in works if now_s - work.began_s >= patience_seconds]
     if not long:
@@ -104,7 +108,8 @@ def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATI
         text += f" ({_text(last, now_s)})"
     elif last is not long[0]:
         text += f" ({last.doing} {last.what})"
-    return text
+    hint = long[0].hint or last.hint
+    return f"{text}; {hint}" if hint and now_s - long[0].began_s >= _HINT_SECONDS else text
 
 
 def _text(work: Activity, now_s: float) -> str:

@@ -72,7 +72,7 @@ def _start(config: pytest.Config, option: str | None, check: bool) -> None:
             named = None if os.environ.get("TILEWRIGHT_GPU") else project.gpu
             name = named or Settings.from_environ().gpu
         tests = CheckedTests(config, name) if checked else None
-        limits = None if project.limit is None else Limits(seconds=project.limit)
+        limits = Limits.default() if project.limit is None else Limits(seconds=project.limit)
         if not _has_workers(config):
             stack.enter_context(in_children(name, project.seed, limits))
         device = stack.enter_context(simulated_gpu(name, [tests.checks] if tests else [], project.seed, limits))

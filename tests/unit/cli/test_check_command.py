@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tilewright.instruments.findings import codes
+from tilewright.simt.run import limits
 
 Run = Callable[..., Any]
 
@@ -40,6 +41,21 @@ print("arguments", sys.argv[1:])
 """
 
 
+#: A kernel whose loop does not end.
+ENDLESS = """
+import numpy as np
+from numba import cuda
+@cuda.jit
+def spin(flag):
+    while flag[0] == 0:
+        flag[1] += 1
+try:
+    spin[1, 1](cuda.to_device(np.zeros(2, np.int32)))
+except cuda.cudadrv.driver.CudaAPIError as error:
+    print(error)
+"""
+
+
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Write the program into an empty folder and go there."""
@@ -63,6 +79,21 @@ def test_findings_are_reported_after_what_the_program_prints(tilewright: Run, pr
     assert lines[1] == "TW601 warning: float64 arithmetic in a kernel of float32 arrays"
     assert f"{name}:11  kernel total" in lines[2]
     assert lines[-1] == "1 finding (1 warning) in 1 launch of 1 kernel"
+
+
+def test_check_has_a_limit_for_kernels_that_never_end(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "DEFAULT_SECONDS", 0.3)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    done = tilewright("check", "endless.py")
+    said = done.out + done.err
+    assert "spin: passed its limit of 0.3 seconds in block (0, 0, 0), thread (0, 0, 0), at" in said
+    assert "endless.py:6; a loop may never end, or needs a higher limit, by --limit SECONDS, or `limit` in" in said
+    done = tilewright("check", "--limit", "0.2", "endless.py")
+    assert "passed its limit of 0.2 seconds" in done.out + done.err
+    assert "by --limit" not in done.out + done.err
 
 
 def test_a_program_that_fails_without_findings_has_its_own_status(tilewright: Run, program: Any) -> None:

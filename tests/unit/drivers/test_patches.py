@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import signal
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import cuda
+from numba.cuda.core.errors import NumbaPerformanceWarning
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.utils import stream_list
 
@@ -21,7 +23,6 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.errors import DeviceError
 from tilewright.programs import numba_names
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 NAMES = [(module, name) for module, name, _ in patches.rows(SimulatedGpu(), patches.Finalizers())]
 
 
@@ -35,6 +36,23 @@ def add_one(x: Any) -> None:
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
 def test_numba_cuda_has_the_name(module: str, name: str) -> None:
     numba_names.owner_of(module, name)
+
+
+def test_warnings_about_the_speed_of_a_gpu_are_silent_on_a_simulated_one_alone() -> None:
+    """Others are not, and the program's filters stay as they are."""
+    from numba.cuda.core import config
+
+    before = (config.CUDA_LOW_OCCUPANCY_WARNINGS, config.CUDA_WARN_ON_IMPLICIT_COPY)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        filters = list(warnings.filters)
+        with tw.simulated_gpu():
+            add_one[1, 32](np.zeros(32))
+            add_one[2, 32](cuda.to_device(np.zeros(32)))
+            assert warnings.filters == filters
+            warnings.warn("mine", NumbaPerformanceWarning, stacklevel=1)
+    assert [str(one.message) for one in caught] == ["mine"]
+    assert (config.CUDA_LOW_OCCUPANCY_WARNINGS, config.CUDA_WARN_ON_IMPLICIT_COPY) == before == (1, 1)
 
 
 def test_a_missing_name_is_reported() -> None:

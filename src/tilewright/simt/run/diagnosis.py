@@ -22,6 +22,7 @@ from tilewright.simt.run import barrier_faults, mbarrier_faults, tensor_faults, 
 from tilewright.simt.run.budget import Budget
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
+from tilewright.simt.run.limits import Limits
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.translation import Translation
@@ -202,6 +203,8 @@ class Diagnosis:
             reason = f"{limits.instructions:,} warp instructions"
         elif self.deadline_s is not None and time.monotonic() > self.deadline_s:
             reason = f"{limits.seconds:g} seconds"
+            if limits.seconds == Limits.default().seconds:
+                hint += ", by --limit SECONDS, or `limit` in the project's [tool.tilewright]"
         else:
             return KernelError(f"{name}: stopped {at}", **about)
         return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)

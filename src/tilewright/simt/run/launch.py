@@ -228,6 +228,10 @@ def _about(asked: Asked) -> Launch:
     return about
 
 
+#: For who waits for a launch without a limit.
+_STOPS = ", --limit 60 stops it"
+
+
 def _whole(name: str, shared_bytes: Any) -> int:
     """A block's dynamic shared memory, which must be a number of bytes."""
     if not isinstance(shared_bytes, int | np.integer) or isinstance(shared_bytes, bool) or shared_bytes < 0:
@@ -451,7 +455,10 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
     execution = Execution(job, placed)
     start = time.perf_counter()
     try:
-        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done):
+        with announced(
+            "running", program.name, execution.blocks, "blocks", execution.blocks_done,
+            hint="Ctrl-C shows where it is" + _STOPS * (launch.limits.seconds is None),
+        ):  # fmt: skip
             execution.run()
     except KernelError as error:
         error.results, error.printed = execution.results(), execution.printed()

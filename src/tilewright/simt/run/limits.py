@@ -12,6 +12,9 @@ from tilewright.settings import THREADS_MAX
 from tilewright.simt.run.budget import UNLIMITED
 from tilewright.simt.translate.special import STACK_BYTES
 
+#: Seconds after which a launch is stopped where it would hold up a report, if nothing else is set: under `check`, in
+#: pytest and in notebooks.
+DEFAULT_SECONDS = 600
 #: Depths are counted in 32-bit registers.
 CALL_DEPTH_MAX = 2**31 - 1
 #: Local memory of a thread. Source: CUDA C++ Programming Guide, technical specifications (512 KB).
@@ -64,6 +67,15 @@ class Limits:
     call_depth: int = 512
     threads: int | None = None
     stack_bytes: int = STACK_BYTES
+
+    @classmethod
+    def default(cls) -> Limits:
+        """The limits of launches under `check`, in pytest and in notebooks, if nothing else is set.
+
+        >>> Limits.default().seconds
+        600
+        """
+        return cls(seconds=DEFAULT_SECONDS)
 
     def with_stack(self, asked_bytes: int) -> Limits:
         """The same limits with a stack of at least `asked_bytes`, as far as a GPU has them, and calls as deep.
