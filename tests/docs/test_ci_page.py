@@ -39,7 +39,7 @@ def run(command: str, folder: Path) -> tuple[int, str]:
 def test_the_workflows_commands_pass_and_fail(tmp_path: Path) -> None:
     """Its steps, except installations, with the corrected program; then the check with the original program."""
     install, *commands = STEPS
-    assert install == "pip install 'tilewright[gpu]' pytest" and len(commands) == 2
+    assert install == "pip install './tilewright[gpu]' pytest" and len(commands) == 2
     (tmp_path / "program.py").write_text(PROGRAM.replace("i <= x.size", "i < x.size"))
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_program.py").write_text("def test_it():\n    import program\n")

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 #: How standard error ends if an extra is missing; by what name pip finds the project depends on the installation.
-_GPU, _OPENCL = (rf"is not installed.*; run: pip install .*\[{extra}\].*\n" for extra in ("gpu", "opencl"))
+_GPU, _OPENCL = (rf"is not installed.*; run: .*pip install .*\[{extra}\].*\n" for extra in ("gpu", "opencl"))
 #: Command line -> exit status, and how its standard error ends; "" if it succeeds. Every command has a line.
 COMMANDS = {
     "ladder --sizes 32": (0, ""),

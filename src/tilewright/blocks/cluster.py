@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright import installation
 from tilewright.blocks.dealing import TILES_EACH, Deal
 from tilewright.blocks.planning import BlockPlan
 from tilewright.blocks.running import Notes
@@ -237,8 +238,8 @@ def _distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError as error:
         raise MissingExtraError(
-            f"clusters need the package distributed, which is not installed ({error}); run: pip install "
-            "'tilewright[cluster]'",
+            f"clusters need the package distributed, which is not installed ({error}); run: "
+            f"{installation.extra('cluster')}",
             "cluster",
         ) from None
 

@@ -12,7 +12,7 @@ _HEAD = """\
 # Intrinsics for kernels of numba-cuda
 
 PTX instructions as functions: they work in any kernel of `numba.cuda`, on a real GPU as on the simulated one, and need
-`pip install 'tilewright[gpu]'`. This page is printed from their records by `make docs`.
+the [extra](install.md) `gpu`. This page is printed from their records by `make docs`.
 
 ```py
 from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tilewright import installation
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels import catalogue
 from tilewright.ladder.climber import Climber, Device, Pairs
@@ -90,8 +91,7 @@ def climb_dtypes(
     if rungs and all(rung.missing for rung in rungs):
         extra = rungs[0].missing
         raise MissingExtraError(
-            f"the kernels asked for need the extra `{extra}`, which is not installed; "
-            f"run: pip install 'tilewright[{extra}]'",
+            f"the kernels asked for need the extra `{extra}`, which is not installed; run: {installation.extra(extra)}",
             extra,
         )
     a, b = next(iter(pairs.values()))

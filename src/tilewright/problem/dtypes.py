@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tilewright import installation
 from tilewright.errors import ArgumentTypeError, MissingExtraError
 from tilewright.problem.carried import FLOAT8_E4M3, FLOAT8_E5M2, HALF, UPPER_HALF, Carried
 
@@ -131,7 +132,8 @@ class Dtype:
             import ml_dtypes
         except ImportError as error:
             raise MissingExtraError(
-                f"{self.name} arrays need the package ml_dtypes, which is not installed; run `pip install ml-dtypes`",
+                f"{self.name} arrays need the package ml_dtypes, which is not installed; run "
+                f"`{installation.packages('ml-dtypes')}`",
                 "gpu",
             ) from error
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))

@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from tilewright import installation
 from tilewright.errors import MissingExtraError
 
 _NUMBA_CUDA = "numba.cuda"
@@ -41,7 +42,7 @@ def _refuse_numba_s_own(module: str, purpose: str) -> None:
         raise MissingExtraError(
             f"{purpose} needs numba-cuda, but numba.cuda is Numba's own ({spec.origin}): a .pth file makes numba-cuda "
             "replace it, and Python reads that file in an environment but not in folders of PYTHONPATH; install into "
-            "an environment (python -m venv) instead of a folder (pip install --target)",
+            "an environment (python -m venv) instead of a folder (--target)",
             "gpu",
         )
 
@@ -50,7 +51,7 @@ def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
     """The error for a part that is not installed."""
     detail = f" ({cause})" if str(cause) else ""
     return MissingExtraError(
-        f"{purpose} needs {part}, which is not installed{detail}; run: pip install 'tilewright[gpu]'", "gpu"
+        f"{purpose} needs {part}, which is not installed{detail}; run: {installation.extra('gpu')}", "gpu"
     )
 
 

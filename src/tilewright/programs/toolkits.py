@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
+from tilewright import installation
 from tilewright.errors import CompileError
 from tilewright.programs.optional import missing
 
@@ -119,7 +120,7 @@ class Toolkit:
         wanted = "{}.{}".format(*self.headers)
         return (
             f"the parts of the CUDA toolkit in {self.root} are of different releases ({listed}); make them one: "
-            f"pip install 'cuda-toolkit[cccl,nvcc]=={wanted}.*'"
+            f"{installation.packages(f'cuda-toolkit[cccl,nvcc]=={wanted}.*')}"
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright import installation
 from tilewright.errors import ArgumentValueError
 from tilewright.rates.turns import Ready
 
@@ -98,6 +99,7 @@ def peer(name: str) -> Peer:
         raise ArgumentValueError(f"--against must be of {', '.join(PEERS)}, or none (got {name!r})")
     if importlib.util.find_spec(found.module) is None:
         raise ArgumentValueError(
-            f"--against {name} needs the library (got none installed); `pip install {found.package}`, or leave it out"
+            f"--against {name} needs the library (got none installed); "
+            f"`{installation.packages(found.package)}`, or leave it out"
         )
     return found

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from rich.text import Text
 
+from tilewright import installation
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.profiling.names import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
 from tilewright.report import bank_claim, figures, styles
@@ -24,7 +25,7 @@ def blocks(climb: Climb) -> Iterator[Block]:
     yield from _summary(climb)
     yield from _notes(climb.rungs)
     for extra, count in climb.missing.items():
-        yield words(f"{figures.amount(count, 'kernel')} not run; to run them: pip install 'tilewright[{extra}]'")
+        yield words(f"{figures.amount(count, 'kernel')} not run; to run them: {installation.extra(extra)}")
     yield from _claim(climb.rungs)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tilewright import installation
 from tilewright.backends.opencl import pocl
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.native import private, store
@@ -62,7 +63,7 @@ def binding() -> Any:
         import pyopencl
     except ImportError as error:
         raise MissingExtraError(
-            f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'",
+            f"OpenCL devices need pyopencl, which is not installed ({error}); run: {installation.extra('opencl')}",
             "opencl",
         ) from error
     if _process() != os.getpid():
@@ -155,7 +156,7 @@ def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
 def _none(reason: str) -> DeviceError:
     return DeviceError(
         f"there must be an OpenCL driver with a device (got {reason or 'none'}); install your GPU's, or "
-        "`pip install pocl-binary-distribution` for the processor"
+        f"`{installation.packages('pocl-binary-distribution')}` for the processor"
     )
 
 

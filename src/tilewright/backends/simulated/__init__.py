@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from tilewright import machine
+from tilewright import installation, machine
 from tilewright.backends.protocol import Device
 from tilewright.errors import ArgumentValueError, TilewrightError
 from tilewright.settings import Settings
@@ -27,7 +27,7 @@ def describe() -> list[Device]:
     lacks: tuple[str, ...] = ()
     if not has_compilers():
         commands = ("tw.simt.launch", "tw.check", "tw.profile")
-        lacks = ("PTX alone: kernels of Numba and CUDA C++ need pip install 'tilewright[gpu]'",)
+        lacks = (f"PTX alone: kernels of Numba and CUDA C++ need {installation.extra('gpu')}",)
     return [Device("simulated", name, "simulated", commands=commands, features=(also, *lacks))]
 
 

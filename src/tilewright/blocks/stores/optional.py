@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tilewright import installation
 from tilewright.errors import MissingExtraError
 
 
@@ -17,7 +18,7 @@ def require(package: str, arrays: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(
-            f"{arrays} need the package {package}, which is not installed ({error}); run: pip install "
-            "'tilewright[blocks]'",
+            f"{arrays} need the package {package}, which is not installed ({error}); run: "
+            f"{installation.extra('blocks')}",
             "blocks",
         ) from None

@@ -15,6 +15,7 @@ import dask
 import dask.array as da
 import numpy as np
 
+from tilewright import installation
 from tilewright.engine import operands as numpy_operands
 from tilewright.engine.chunked import Operand, Product, Segment, segments, steps
 from tilewright.engine.libraries import Array
@@ -32,8 +33,8 @@ try:
     from dask.utils import parse_bytes
 except ImportError as error:
     raise MissingExtraError(
-        f"products of Dask arrays need dask 2025.1 or newer (got {dask.__version__}: {error}); run: pip install "
-        "'tilewright[cluster]'",
+        f"products of Dask arrays need dask 2025.1 or newer (got {dask.__version__}: {error}); run: "
+        f"{installation.extra('cluster')}",
         "cluster",
     ) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright import installation
 from tilewright.errors import MissingExtraError
 from tilewright.report.charts import style, svg
 from tilewright.report.charts.records import Chart
@@ -19,7 +20,7 @@ def image(chart: Chart, width: int = svg.WIDE, *, dark: bool = False) -> bytes:
         import resvg_py
     except ImportError:
         raise MissingExtraError(
-            "PNG charts need resvg-py (got none installed); pip install 'tilewright[report]', or take the SVG",
+            f"PNG charts need resvg-py (got none installed); {installation.extra('report')}, or take the SVG",
             "report",
         ) from None
     drawn = style.plain(svg.text(chart, width), dark=dark)
