@@ -25,7 +25,7 @@ UNITS = MappingProxyType(
         ALU: "integer arithmetic",
         FP64: "float64 arithmetic",
         FP16: "float16 arithmetic",
-        XU: "special functions and conversions",
+        XU: "special functions",
         UNIFORM: "arithmetic of whole warps",
         BRANCH: "branches",
         TENSOR: "tensor cores",

@@ -91,11 +91,11 @@ def _launches(rows: Sequence[_Alike]) -> Table:
     bound = group(
         Column("predicted\neach" if timed else "PTX-level\nleast", lambda row: row.seconds or None, SECONDS),
         Column("limited by", lambda row: row.profile.verdict.bound if row.profile.verdict else "", wrap_at=12),
-        Column("cause", lambda row: row.profile.verdict.rule if row.profile.verdict else "", wrap_at=18),
-        Column("findings", lambda row: len(row.profile.findings), SOME),
+        Column("cause", lambda row: row.profile.verdict.rule if row.profile.verdict else "", wrap_at=11),
     )
-    where = group(Column("launched at", lambda row: path(row.profile.launched_at)))
-    return Table(key, (what, bound, where), list(rows))
+    found = group(Column("findings", lambda row: len(row.profile.findings), SOME), optional=True)
+    where = group(Column("launched at", lambda row: path(row.profile.launched_at)), optional=True)
+    return Table(key, (what, bound, found, where), list(rows))
 
 
 def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = True) -> Iterator[Block]:
@@ -133,7 +133,7 @@ def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -
     """The least time of each unit, and what tensor cores multiplied."""
     if units := profile.units[: None if details else _FIRST]:
         level = "PTX-level limits" if profile.verdict is None or profile.verdict.share is None else "limits on the GPU"
-        work = "has to do" if time is None else "a multiprocessor does"
+        work = "has to do" if time is None else "a multiprocessor\nhas to do"
         yield Table(
             group(Column(level, lambda u: phrase(u.name)), Column("unit", lambda u: u.name)),
             (group(
