@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.checking import arrays
+from tilewright.checking import arrays, mending
 from tilewright.checking.text import dimensions
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding, split
@@ -131,11 +131,11 @@ def of_launch(
     """Findings of instruments, completed with what is known of their launch.
 
     This adds the launch's number, the array that an access was meant for, the library's line inside the finding's own,
-    and the user's line. `freed` says whether the memory at an address was freed.
+    the user's line, and for a race the place of its barrier. `freed` says whether the memory at an address was freed.
     """
     named = [arrays.named(finding, launch, values, freed) for finding in found]
     known = [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
-    return [_at_users_line(one, launch) for one in known]
+    return mending.mended([_at_users_line(one, launch) for one in known], values)
 
 
 def _at_users_line(finding: Finding, launch: Launch) -> Finding:

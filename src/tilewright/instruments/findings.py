@@ -31,9 +31,8 @@ class Code:
 
     code: str  #: `TW101` and the like; never changes its meaning.
     title: str  #: What was found, as a heading.
-    #: `rule`, `remedy`: what is required, and what to do, in one sentence each.
-    rule: str
-    remedy: str
+    rule: str  #: What is required, in one sentence.
+    advice: str  #: What to do, with fields for words of the kernel's language.
     severity: Severity  #: error: wrong on any GPU; warning: right on some, slow or lossy; note: costs time.
     found_by: str  #: The module that reports it, below `src/tilewright`.
     #: What happened, one sentence for each `Finding.details["how"]` ("" where that is missing), filled with the data.
@@ -45,6 +44,29 @@ class Code:
     one_cause: str = ""
     follows: tuple[str, ...] = ()  #: Codes in the same kernel that cause this one.
 
+    @property
+    def remedy(self) -> str:
+        """What to do, in Numba's words."""
+        return self.remedy_in("numba")
+
+    def remedy_in(self, language: str) -> str:
+        """What to do, in the words of a language of `[words]`.
+
+        >>> codes()["TW301"].remedy_in("cuda")
+        'Put `__syncthreads()` between the two accesses, or use an atomic operation.'
+        """
+        return self.advice.format_map(words(language))
+
+
+@once
+def _tables() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("codes.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+#: Tables beside the codes.
+_OTHERS = ("clauses", "words", "races")
+
 
 @once
 def codes() -> Mapping[str, Code]:
@@ -53,15 +75,29 @@ def codes() -> Mapping[str, Code]:
     >>> codes()["TW101"].title
     'out-of-bounds global access'
     """
-    text = resources.files(__package__).joinpath("codes.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)
-    clauses = rows.pop("clauses")
-    return MappingProxyType({code: _read(code, row, clauses) for code, row in rows.items()})
+    rows = {code: dict(row) for code, row in _tables().items() if code not in _OTHERS}
+    return MappingProxyType({code: _read(code, row, _tables()["clauses"]) for code, row in rows.items()})
+
+
+def words(language: str) -> Mapping[str, str]:
+    """What a language calls barriers and the like.
+
+    >>> words("cuda")["barrier"], words("triton")["fence"]
+    ('`__syncthreads()`', '`cuda.threadfence()`')
+    """
+    known: dict[str, dict[str, str]] = _tables()["words"]
+    return known["numba"] | known.get(language, {})
+
+
+def of_races() -> Mapping[str, Mapping[str, str]]:
+    """The sentences on where a race's barrier goes, and on which access overtakes which."""
+    known: Mapping[str, Mapping[str, str]] = _tables()["races"]
+    return known
 
 
 def _read(code: str, row: dict[str, Any], clauses: dict[str, dict[str, str]]) -> Code:
     """The record of a row of the table."""
-    says = row.pop("says")
+    says, row["advice"] = row.pop("says"), row.pop("remedy")
     follow = clauses.get(row.pop("also", ""), {}) | clauses["every"]
     faults, follows = tuple(row.pop("faults", ())), tuple(row.pop("follows", ()))
     sentences = says if isinstance(says, dict) else {"": says}
@@ -123,7 +159,8 @@ class Finding:
         `array` is the argument concerned, `others` the `file:line` of the other accesses of a race, `address` a byte
         address, `ptx_line` the instruction if that is not the finding's, `inner` the `file:line` of each library line
         in which it happened (for a finding at the call), `called_at` the `file:line` of each call through which the
-        line was reached or inlined, the innermost first.
+        line was reached or inlined, the innermost first. `language` is the kernel's where its remedy has words of it,
+        `remedy` replaces the code's.
 
     Examples
     --------
@@ -164,6 +201,12 @@ class Finding:
         return (text and sentence(text, row.clauses, data, self.where)) or row.title
 
     @property
+    def remedy(self) -> str:
+        """What to do: where the barrier of this race goes, or else what the code says, in the kernel's language."""
+        own: str = self.details.get("remedy", "")
+        return own or codes()[self.code].remedy_in(self.details.get("language", "numba"))
+
+    @property
     def where(self) -> str:
         """`file:line`, `PTX line N` without a line table, or the kernel's name without either."""
         if self.source:
@@ -183,7 +226,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values, the code's severity, and the sentence."""
-        return {**asdict(self), "severity": self.severity, "message": self.message}
+        return {**asdict(self), "severity": self.severity, "message": self.message, "remedy": self.remedy}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Finding:
@@ -191,7 +234,7 @@ class Finding:
 
         Raises ArgumentTypeError: a field is missing or unknown.
         """
-        fields = {key: value for key, value in document.items() if key not in ("severity", "message", "places")}
+        fields = {key: value for key, value in document.items() if key not in _DERIVED}
         for key in ("block", "thread"):
             if fields.get(key) is not None:
                 fields[key] = tuple(fields[key])
@@ -199,6 +242,10 @@ class Finding:
             return cls(**fields)
         except TypeError as error:
             raise ArgumentTypeError(f"a finding must have the fields of Finding ({error})") from None
+
+
+#: Keys of a finding's JSON that follow from its fields, and the other places of its cause.
+_DERIVED = ("severity", "message", "remedy", "places")
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -38,7 +38,8 @@ def sentence(text: str, clauses: Mapping[str, str], data: Mapping[str, Any], whe
     'a race at a.py:3 and the same line'
     """
     words = _Words()
-    known = {"there": data.get("others", ()), **data}
+    races = {"there": data.get("others", ()), "whose": data, "region": data if "space" in data else None}
+    known = {name: value for name, value in races.items() if value is not None} | dict(data)
     if words.fields(text) - known.keys():
         return ""
     known |= {name: _OWN[name](known[name], where) for name in _OWN.keys() & known.keys()}
@@ -56,6 +57,23 @@ def _ends(ends: Sequence[Sequence[int]], where: str) -> str:
     return " and ".join(f"{index:,} of axis {axis}" for index, axis in ends)
 
 
+def _region(data: Mapping[str, Any], where: str) -> str:
+    """The memory of a race, with its variable if that is known."""
+    space = f"in {data['space']} memory"
+    return f"of `{data['variable']}` {space}" if "variable" in data else space
+
+
+def _whose(data: Mapping[str, Any], where: str) -> str:
+    """The thread of a race's other access, or the part of a warp that it is in, between commas."""
+    parts = [f"block {tuple(data['other_block'])}"] if "other_block" in data else []
+    if "other_thread" in data:
+        parts.append(f"thread {tuple(data['other_thread'])}")
+    elif "other_threads" in data:
+        first, last = map(tuple, data["other_threads"])
+        parts.append(f"one of threads {first} to {last}")
+    return "".join(f", {part}" for part in parts) + "," * bool(parts)
+
+
 #: Arrays in one sentence.
 _LISTED = 6
 
@@ -67,4 +85,6 @@ def _arrays(arrays: Sequence[tuple[str, Sequence[int]]], where: str) -> str:
 
 
 #: Fields with a format of their own.
-_OWN: Mapping[str, Callable[[Any, str], str]] = {"there": _there, "ends": _ends, "arrays": _arrays}
+_OWN: Mapping[str, Callable[[Any, str], str]] = {
+    "there": _there, "ends": _ends, "arrays": _arrays, "region": _region, "whose": _whose,
+}  # fmt: skip

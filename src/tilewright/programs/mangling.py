@@ -229,3 +229,17 @@ class _Reader:
 def _number(digits: str, base: int) -> int:
     """`_` is 0, `0_` is 1, and so on."""
     return int(digits, base) + 1 if digits else 0
+
+
+def variable(symbol: str) -> str:
+    """The source's name of a variable of a function or of a file, from its mangled name; "" if it is not read.
+
+    >>> variable("_ZZ6matmulPKfS0_PfiE6tile_a"), variable("_ZZN5space1kEvE1s_0"), variable("dynamic")
+    ('tile_a', 's', 'dynamic')
+    """
+    if not symbol.startswith("_Z"):
+        return symbol
+    found = (
+        re.search(r"E(\d+)([A-Za-z_]\w*)$", symbol) if symbol.startswith("_ZZ") else re.match(r"_ZL?(\d+)(\w+)", symbol)
+    )
+    return found[2][: int(found[1])] if found else ""

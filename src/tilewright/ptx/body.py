@@ -5,7 +5,7 @@ Source: PTX ISA, sections 4.3 (statements), 9.3 (guards) and 11.5 (.loc, .pragma
 
 from __future__ import annotations
 
-from tilewright.ptx import declarations
+from tilewright.ptx import declarations, moved
 from tilewright.ptx.frames import Inlining
 from tilewright.ptx.names import COMPONENTS, Names, labels_by_block
 from tilewright.ptx.operands import Operands
@@ -38,6 +38,8 @@ class Body:
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._location: Location | None = None
         self._inlining = Inlining()
+        self._moved: set[int] = set()  # indices of instructions at line 0
+        self._is_moved = False
 
     def parse(self) -> None:
         """Parse from the opening to the closing brace."""
@@ -65,12 +67,15 @@ class Body:
                 self.names.close()
                 tokens.at += 1
                 if self.names.depth == outermost:
+                    moved.placed(body, self._moved)
                     return
             elif text[:1] == ".":
                 self._directive(text)
             elif text and texts[tokens.at + 1] == ":":
                 self._label()
             else:
+                if self._is_moved:
+                    self._moved.add(len(body))
                 body.append(self._instruction())
 
     # -- statements -------------------------------------------------------------------------------------------
@@ -134,6 +139,7 @@ class Body:
     def _directive(self, text: str) -> None:
         tokens = self.tokens
         if text == ".loc":
+            self._is_moved = tokens.texts[tokens.at + 2] == "0"
             self._location = location(tokens, self._inlining)
         elif text == ".reg":
             self._registers()

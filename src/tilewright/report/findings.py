@@ -15,7 +15,7 @@ from rich.text import Text
 from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.script import Ended
-from tilewright.instruments.findings import Code, Finding, codes
+from tilewright.instruments.findings import Code, Finding, codes, split
 from tilewright.report import figures, program, schemas, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import listed, path
@@ -171,7 +171,7 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
     for other in cause.others:
         yield words(("also  ", label), _line(other), indent=2, hang=6)
     yield words(("rule  ", label), code.rule, indent=2, hang=6)
-    yield words(("do    ", label), code.remedy, indent=2, hang=6)
+    yield words(("do    ", label), finding.remedy, indent=2, hang=6)
 
 
 def _instances(finding: Finding) -> str:
@@ -189,20 +189,46 @@ def _instances(finding: Finding) -> str:
 
 
 def _source(finding: Finding, style: str) -> Iterator[Text]:
-    """The line with its neighbours, if the file can be read, and the instruction below it."""
-    lines = linecache.getlines(finding.source) if finding.source else []
-    if not 0 < finding.line <= len(lines):
-        return
-    first, last = max(1, finding.line - CONTEXT_LINES), min(len(lines), finding.line + CONTEXT_LINES)
-    texts = {number: lines[number - 1].rstrip().expandtabs(4) for number in range(first, last + 1)}
+    """The lines of a finding and of a race's other accesses, with their neighbours, if the files can be read."""
+    marks = {finding.line: finding.opcode}
+    elsewhere: dict[str, dict[int, str]] = {}
+    for place in finding.details.get("others", ()) if "other_access" in finding.details else ():
+        file, line = split(place)
+        if file == finding.source:
+            marks.setdefault(line, _other_mark(finding))
+        elif line:
+            elsewhere.setdefault(file, {})[line] = _other_mark(finding)
+    yield from _listing(finding.source, marks, style)
+    for file, others in elsewhere.items():
+        if linecache.getlines(file):
+            yield Text.assemble(("  → ", styles.NOTE_COLOUR), path(file))
+            yield from _listing(file, others, style)
+
+
+def _other_mark(finding: Finding) -> str:
+    """What the other access of a race does, and whose it is."""
+    thread = finding.details.get("other_thread")
+    return f"{finding.details['other_access']}" + (f" by thread {tuple(thread)}" if thread else "")
+
+
+def _listing(file: str, marks: Mapping[int, str], style: str) -> Iterator[Text]:
+    """Lines of a file, marked with text below them, and their neighbours; dots stand for lines that are left out."""
+    lines = linecache.getlines(file) if file else []
+    marks = {line: mark for line, mark in marks.items() if 0 < line <= len(lines)}
+    near = {line + step for line in marks for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
+    texts = {number: lines[number - 1].rstrip().expandtabs(4) for number in sorted(near) if 0 < number <= len(lines)}
     indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
-    width = len(str(last))
+    width, before = len(str(max(texts, default=0))), 0
     for number, text in texts.items():
-        here = number == finding.line
+        here = number in marks
+        if before and number > before + 1:
+            yield Text(f"    {'':>{width}} ⋮", style=styles.NOTE_COLOUR)
+        before = number
         gutter = f"  {'>' if here else ' '} {number:>{width}} | "
         yield Text.assemble((gutter, style if here else styles.NOTE_COLOUR), (text[indent:], "bold" if here else "dim"))
         if here:
             code = text.strip()
             mark = " " * (len(text) - len(text.lstrip()) - indent) + "^" * max(1, cell_len(code))
-            opcode = f" {finding.opcode}" if finding.opcode else ""
-            yield Text.assemble((f"    {'':>{width}} | ", styles.NOTE_COLOUR), (mark + opcode, style))
+            yield Text.assemble(
+                (f"    {'':>{width}} | ", styles.NOTE_COLOUR), (f"{mark} {marks[number]}".rstrip(), style)
+            )

@@ -24,7 +24,7 @@ def text(sifted: Sifted, ended: Ended) -> str:
 def _lines(sifted: Sifted, ended: Ended) -> Iterator[str]:
     for finding in sorted(sifted.findings, key=lambda found: list(_LEVELS).index(found.severity)):
         code = codes()[finding.code]
-        words = f"{finding.message} (kernel {finding.kernel}). {code.rule} {code.remedy}"
+        words = f"{finding.message} (kernel {finding.kernel}). {code.rule} {finding.remedy}"
         yield command(
             _LEVELS[finding.severity], f"{code.code} {code.title}", words, _place(finding.source, finding.line)
         )

@@ -18,6 +18,10 @@ FOUND = Finding(
 )  # fmt: skip
 
 
+#: Fields of sentences that other data make.
+COMPUTED = {"there", "ends", "region", "whose"}
+
+
 @pytest.mark.parametrize("name", codes())
 def test_a_code_has_its_rule_and_what_to_do(name: str) -> None:
     row = codes()[name]
@@ -37,8 +41,9 @@ def test_a_sentence_has_the_fields_of_the_finding_and_without_them_its_title(nam
         assert not text.endswith(".")
         fields = {field: spec for _, field, spec, _ in string.Formatter().parse(text) if field not in (None, "opcode")}
         lists = {name for name, spec in fields.items() if (spec and spec[0] not in "*.,") or spec == ", "}
-        data = {"how": how} | {name: [7] if name in lists else 7 for name in fields.keys() - {"there", "ends"}}
+        data = {"how": how} | {name: [7] if name in lists else 7 for name in fields.keys() - COMPUTED}
         data |= {"ends": [[7, 1]]} if "ends" in fields else {}
+        data |= {"space": "shared"} if "region" in fields else {}
         found = Finding(code=name, kernel="k", opcode="op", details=data)
         assert found.message != row.title
         assert "{" not in found.message

@@ -19,6 +19,7 @@ STRONG_BIT, SITE_SHIFT, SITE_MAX, CLOCK_SHIFT = _numbers("STRONG_BIT", "SITE_SHI
 CLOCK_MAX, BLOCK_MAX = _numbers("CLOCK_MAX", "BLOCK_MAX")
 GAP: Final = (1 << 64) - 1
 WARPS_MAX, RUN = _numbers("WARPS_MAX", "CELL_RUN")
+BLOCK_SHIFT, SEVERAL_RANKS = _numbers("BLOCK_SHIFT", "SEVERAL_RANKS")
 
 #: Byte offsets in a block's memory and in a launch's, and the sizes of both.
 BLOCK: Final = _CELLS.structs["tw_shadow_block"].offsets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,8 @@ _CODES = {
     cells.MBARRIER_PARITY: "TW407",
     cells.MBARRIER_LEFT_BYTES: "TW409",
 }
+#: Most pairs of instructions that are kept for the races of one line.
+_PAIRS = 16
 #: The unit that swizzles exchange.
 _UNIT_BYTES = 16
 #: Kinds of race in shared memory.
@@ -92,7 +95,9 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             details |= {"space": "global" if record.kind in _GLOBAL else "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
-        details |= _other_thread(record, facts)
+        details |= _other_thread(record, facts) | _symbol(record, site, facts)
+        if other is not None:
+            details["pairs"] = [[site.ptx_line, other.ptx_line, details["access"], details["other_access"]]]
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
     return Finding(
@@ -214,8 +219,11 @@ def settled(findings: list[Finding]) -> list[Finding]:
 def _as_one(races: list[Finding]) -> Finding:
     """All races of a line as one finding, which names the other lines that are known."""
     first = min(races, key=lambda one: one.first)
-    others = sorted({other for one in races for other in one.details["others"]})
-    return replace(first, count=sum(one.count for one in races), details=first.details | {"others": others})
+    others = sorted({other for one in races for other in one.details["others"]}, key=split)
+    details = first.details | {"others": others}
+    if any("pairs" in one.details for one in races):
+        details["pairs"] = [pair for one in races for pair in one.details.get("pairs", ())][:_PAIRS]
+    return replace(first, count=sum(one.count for one in races), details=details)
 
 
 def _place(one: Finding) -> tuple[str, str]:
@@ -258,8 +266,25 @@ def _line(site: Site) -> str:
 
 
 def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
-    """The thread of the other access, if it was kept."""
+    """The thread of the other access, or the first and last lane of the part of its warp, if either was kept."""
     who = record.cell & WHO_MASK
-    if record.cell == cells.GAP or who >= THREAD_MAX:
+    if record.cell == cells.GAP or record.kind == cells.SHARED_BLOCKS or who >= cells.SEVERAL_RANKS:
         return {}
-    return {"other_thread": list(place(who, facts.block))}
+    known: dict[str, object] = {}
+    if record.kind == cells.GLOBAL_BLOCKS:
+        known = {"other_block": list(place(record.cell >> cells.BLOCK_SHIFT, facts.grid))}
+    if who < THREAD_MAX:
+        return known | {"other_thread": list(place(who, facts.block))}
+    tile, warp = divmod(who - THREAD_MAX, cells.WARPS_MAX)
+    size = 32 >> (tile + 1).bit_length() - 1
+    first = 32 * warp + ((tile + 1) * size) % 32
+    last = min(first + size, math.prod(facts.block)) - 1
+    return known | {"other_threads": [list(place(first, facts.block)), list(place(last, facts.block))]}
+
+
+def _symbol(record: Record, site: Site, facts: Facts) -> dict[str, object]:
+    """The variable of shared memory at the address, by its name in the PTX."""
+    for name, (space, offset) in facts.layout.places.items() if site.space == "shared" else ():
+        if space == "shared" and offset <= record.address < offset + facts.layout.sizes.get(name, 0):
+            return {"symbol": name}
+    return {}

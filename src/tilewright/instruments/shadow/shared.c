@@ -179,7 +179,8 @@ static bool judge_own(const struct access *me, const struct cell *cell, const ui
 {
     uint64_t written = *cell->write, read = *cell->read;
     bool unset = !written && me->reads, after = unordered(me, written, me->strong);
-    bool over = me->writes && unordered(me, read, me->strong);
+    // what reads before the first write may find nothing there, which being strong does not mend
+    bool over = me->writes && unordered(me, read, me->strong && written);
     if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
     if (after && !is_same(me, is_ours(me, written)))

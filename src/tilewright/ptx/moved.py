@@ -1,0 +1,57 @@
+"""Loads that the compiler moved out of a loop, or merged from two branches, have line 0: the source reads at their use.
+
+So such a load gets the place of the first instruction after it that needs its value and has a line. Source: LLVM, "How
+to Update Debug Info", which drops the line of what is moved between blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.ptx.substitution import parts
+from tilewright.ptx.tree import Instruction, Label, Location, Register
+
+#: Instructions that pass a value on unchanged, or in another type: no place of a read.
+_PASSING = ("mov", "cvt")
+
+
+def placed(body: list[Instruction | Label], moved: set[int]) -> None:
+    """Place the loads among the moved instructions, given by their indices, in a function's body.
+
+    >>> from tilewright.ptx import parse
+    >>> text = '''.version 8.0 .target sm_90 .file 1 "k.cu"
+    ... .entry k(.param .u64 p) { .reg .f32 %f<4>; .reg .b64 %rd<2>; .loc 1 3 1
+    ... ld.param.u64 %rd1, [p]; .loc 1 0 1
+    ... ld.global.f32 %f1, [%rd1]; .loc 1 7 1
+    ... add.f32 %f2, %f1, %f1; ret; }'''
+    >>> [item.location.line for item in parse(text).functions["k"].body]
+    [3, 7, 7, 7]
+    """
+    for index in sorted(moved):
+        load = body[index]
+        if isinstance(load, Instruction) and load.opcode == "ld" and ".param" not in load.modifiers:
+            place = _used(body, index, load, moved)
+            if place is not None:
+                body[index] = replace(load, location=place)
+
+
+def _used(body: list[Instruction | Label], index: int, load: Instruction, moved: set[int]) -> Location | None:
+    """The place of the first use of a load's result that has a line."""
+    results = {part.name for part in parts(load.operands[0]) if isinstance(part, Register)}
+    for at in range(index + 1, len(body)):
+        item = body[at]
+        if not isinstance(item, Instruction) or not item.operands:
+            continue
+        stores = item.opcode in ("st", "red")
+        read = {
+            part.name
+            for operand in (item.operands if stores else item.operands[1:])
+            for part in parts(operand)
+            if isinstance(part, Register)
+        }
+        if read & results:
+            if item.opcode in _PASSING or at in moved:
+                results |= {part.name for part in parts(item.operands[0]) if isinstance(part, Register)}
+            else:
+                return item.location
+    return None
