@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
+from tilewright.checking import copies, faults, finite, hosts, launches, mending, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.text import fences, indices, loads, precision, products, reach, shuffling, unset, values
@@ -220,7 +220,7 @@ class Checks(Observer):
 
     def host_raced(self, race: HostRace) -> None:
         """Report a host line that uses memory too early."""
-        self._found.append(hosts.finding(race))
+        self._found += mending.mended([hosts.finding(race)], None)
 
     def streams_raced(self, launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> None:
         """Report two unordered launches."""

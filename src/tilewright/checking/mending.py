@@ -86,6 +86,8 @@ def _advice(finding: Finding, values: Values | None) -> Iterator[_Advice]:
     for line, other, access, other_access in finding.details.get("pairs", ()):
         of_warp = finding.code == "TW304"
         found = overtaking.orders(values, line, other, of_warp=of_warp)
+        if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
+            found = [order for order in found if order.around]  # two buffers: those of one step are apart
         for order in found:
             verbs = (other_access, access) if order.turned else (access, other_access)
             if _is_update(values, line, other):
@@ -97,6 +99,13 @@ def _advice(finding: Finding, values: Values | None) -> Iterator[_Advice]:
     if any(one.remedy == "line" for one in ordered) and any(_is_of_loop(one) for one in ordered):
         ordered = [_both(ordered)]
     yield from ordered
+
+
+def _changes(values: Values, line: int) -> bool:
+    """Whether the address of an instruction changes from one step of a loop to the next."""
+    registers = [name for op in overtaking.at(values, line) for name in values.address_registers(op)]
+    written = {*registers, *(name for op in values.origins(registers) for name in op.writes)}
+    return any(len(values.writers.get(name, ())) > 1 for name in written)
 
 
 def _is_update(values: Values, line: int, other: int) -> bool:
@@ -148,7 +157,7 @@ def _symbols(values: Values, op: Op) -> set[str]:
 def _both(ordered: Sequence[_Advice]) -> _Advice:
     """One remedy for a line that races within a step and with the next step."""
     loop = next(one for one in ordered if _is_of_loop(one))
-    return replace(loop, remedy="line_in_loop")
+    return replace(loop, remedy=f"line_in_{loop.remedy}")
 
 
 def _is_of_loop(advice: _Advice) -> bool:

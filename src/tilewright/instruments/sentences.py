@@ -65,7 +65,7 @@ def _region(data: Mapping[str, Any], where: str) -> str:
 
 def _whose(data: Mapping[str, Any], where: str) -> str:
     """The thread of a race's other access, or the part of a warp that it is in, between commas."""
-    parts = [f"block {tuple(data['other_block'])}"] if "other_block" in data else []
+    parts = [str(tuple(data["other_block"]))] if "other_block" in data else []
     if "other_thread" in data:
         parts.append(f"thread {tuple(data['other_thread'])}")
     elif "other_threads" in data:

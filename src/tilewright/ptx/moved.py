@@ -6,13 +6,11 @@ to Update Debug Info", which drops the line of what is moved between blocks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.ptx.substitution import parts
-from tilewright.ptx.tree import Instruction, Label, Location, Register
-
-#: Instructions that pass a value on unchanged, or in another type: no place of a read.
-_PASSING = ("mov", "cvt")
+from tilewright.ptx.tree import Address, Instruction, Label, Location, Operand, Register
 
 
 def placed(body: list[Instruction | Label], moved: set[int]) -> None:
@@ -29,7 +27,7 @@ def placed(body: list[Instruction | Label], moved: set[int]) -> None:
     """
     for index in sorted(moved):
         load = body[index]
-        if isinstance(load, Instruction) and load.opcode == "ld" and ".param" not in load.modifiers:
+        if isinstance(load, Instruction) and any(isinstance(operand, Address) for operand in load.operands[1:]):
             place = _used(body, index, load, moved)
             if place is not None:
                 body[index] = replace(load, location=place)
@@ -37,21 +35,19 @@ def placed(body: list[Instruction | Label], moved: set[int]) -> None:
 
 def _used(body: list[Instruction | Label], index: int, load: Instruction, moved: set[int]) -> Location | None:
     """The place of the first use of a load's result that has a line."""
-    results = {part.name for part in parts(load.operands[0]) if isinstance(part, Register)}
+    results = _registers(load.operands[:1])
     for at in range(index + 1, len(body)):
         item = body[at]
         if not isinstance(item, Instruction) or not item.operands:
             continue
-        stores = item.opcode in ("st", "red")
-        read = {
-            part.name
-            for operand in (item.operands if stores else item.operands[1:])
-            for part in parts(operand)
-            if isinstance(part, Register)
-        }
-        if read & results:
-            if item.opcode in _PASSING or at in moved:
-                results |= {part.name for part in parts(item.operands[0]) if isinstance(part, Register)}
+        stores = isinstance(item.operands[0], Address)
+        if _registers(item.operands[not stores :]) & results:
+            if at in moved:
+                results |= _registers(item.operands[:1])
             else:
                 return item.location
     return None
+
+
+def _registers(operands: Sequence[Operand]) -> set[str]:
+    return {part.name for operand in operands for part in parts(operand) if isinstance(part, Register)}

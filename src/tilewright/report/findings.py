@@ -22,7 +22,7 @@ from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
 
 _NONE: Mapping[str, int] = MappingProxyType({})
-#: Lines of source shown before and after a finding's.
+#: Lines of source shown before and after a finding's own.
 CONTEXT_LINES = 2
 
 
@@ -212,11 +212,17 @@ def _other_mark(finding: Finding) -> str:
 
 
 def _listing(file: str, marks: Mapping[int, str], style: str) -> Iterator[Text]:
-    """Lines of a file, marked with text below them, and their neighbours; dots stand for lines that are left out."""
+    """Lines of a file, marked with text below them, and the neighbours of the first; dots stand for others between."""
     lines = linecache.getlines(file) if file else []
     marks = {line: mark for line, mark in marks.items() if 0 < line <= len(lines)}
-    near = {line + step for line in marks for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
+    first = next(iter(marks), 0)
+    near = {*marks, *(first + step for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1) if marks)}
     texts = {number: lines[number - 1].rstrip().expandtabs(4) for number in sorted(near) if 0 < number <= len(lines)}
+    for order in (1, -1):
+        for number in [*texts][::order]:
+            if texts[number]:
+                break
+            del texts[number]
     indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
     width, before = len(str(max(texts, default=0))), 0
     for number, text in texts.items():

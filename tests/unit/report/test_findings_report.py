@@ -63,7 +63,6 @@ TW101 error: out-of-bounds global access
   > 4 |     x[i] = 1
       |     ^^^^^^^^ st.global.u32
     5 | return
-    6 | \n\
   found store of 4 bytes outside every allocation.
   rule  An access to global memory must lie inside an allocation.
   do    Guard the access with the array's extents, or correct the index.
