@@ -264,8 +264,6 @@ def test_which_arrays_are_stores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("path", "package"), [("x.zarr", "zarr"), ("x.h5", "h5py")])
 def test_a_package_that_is_missing(path: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(
-        MissingExtraError, match=rf"need the package {package}.*pip install .*\[blocks\]'"
-    ) as caught:
+    with pytest.raises(MissingExtraError, match=rf"need the package {package}.*pip install .*\[blocks\]'") as caught:
         opened(path, "a")
     assert caught.value.extra == "blocks"
