@@ -60,7 +60,7 @@ class Journal:
             if differing and not force:
                 raise ArgumentValueError(
                     f"{path}: the unfinished product here differs from this one in {' and '.join(differing)}; use the "
-                    f"same values to resume it, or start again with --force"
+                    f"same values to resume it, or start again with `overwrite=True`"
                 )
             if lines and not differing:
                 os.truncate(path, lines[-1][1])

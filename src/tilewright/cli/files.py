@@ -100,7 +100,9 @@ def check_output(path: Path, *, force: bool) -> None:
     if device or (end and not (stat.S_ISREG(end.st_mode) or stat.S_ISLNK(end.st_mode))):
         raise ArgumentValueError(f"{path}: the output must be a regular file (got a device or pipe); name another")
     if there and not force:
-        raise ArgumentValueError(f"{path}: the output must be a new file (got one that exists); --force replaces it")
+        raise ArgumentValueError(
+            f"{path}: the output must be a new file (got one that exists); `overwrite=True` replaces it"
+        )
 
 
 def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:

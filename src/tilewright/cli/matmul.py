@@ -56,7 +56,7 @@ def matmul(
     if where == "simulated" and simulated is not None:
         where = f"{where}:{simulated}"
     count = None if threads is None else values.whole("--threads", threads, 1, "2")
-    asked = Request(dtype, acc_dtype, algebra=algebra or "plus-times", threads=count, device=where)
+    asked = Request(dtype, acc_dtype, algebra="plus-times" if algebra is None else algebra, threads=count, device=where)
     if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
         _by_blocks(a, b, output, memory, dask, asked, force=force, json=json, only_plan=plan)
     else:

@@ -52,8 +52,8 @@ def predict(
 def _check_left_out(options: Sequence[tuple[str, object]], kind: str, got: str) -> None:
     """Refuse options that a program, or the catalogue, does not take."""
     for name, value in options:
-        if value:
-            raise ArgumentValueError(f"{name} must come with {kind} (got it, but {got}); leave one out")
+        if value is not None and value is not False:
+            raise ArgumentValueError(f"{name} must come with {kind} (got it, and {got}); leave one out")
 
 
 def _of_program(

@@ -42,6 +42,7 @@ def profile(
     from tilewright.cli.report import write_page
     from tilewright.drivers.following import follow
     from tilewright.prediction.programs import Predictions
+    from tilewright.report import console
     from tilewright.report.html import report as html_report
 
     names = values.words("--kernels", kernels)
@@ -54,23 +55,18 @@ def profile(
     ended.report()
     program.point_out_options(ctx, what, ended)
     try:
-        if page is not None and seen.kept is not None:
-            profile, time = seen.judged(seen.kept.profile)
-            kept = replace(seen.kept, profile=profile)
-            write_page(html_report.of_launch(kept, machine.gpu(what.gpu), time), page, force=force)
-        if page is not None and ended.children_launched:
-            _say_what_the_page_lacks(written=seen.kept is not None)
+        if page is not None and seen.kept:
+            judged = [(kept, *seen.judged(kept.profile)) for kept in seen.kept]
+            launches = [(replace(kept, profile=profile), time) for kept, profile, time in judged]
+            text, shown = html_report.of_program(what.program.name, launches, machine.gpu(what.gpu))
+            write_page(text, page, force=force)
+            if shown < len(seen.profiles):
+                console.note(f"the page shows the {shown} longest of {len(seen.profiles)} launches; --kernels chooses")
+        elif page is not None and ended.children_launched:
+            console.note("no page is written: only processes that the program started launched kernels")
     finally:
         _show(seen, ended, names, number, json=json, details=details)
     raise typer.Exit(ended.status)
-
-
-def _say_what_the_page_lacks(*, written: bool) -> None:
-    """Say that launches of other processes, which keep no lanes, are in no page."""
-    from tilewright.report import console
-
-    page = "the page shows the longest launch of the first process" if written else "no page is written"
-    console.note(f"{page}; launches of the processes that it started are only among the printed counts")
 
 
 def _show(

@@ -124,6 +124,7 @@ class Given:
         if self.code is not None:
             return Target(self.code, "code"), argv
         if self.script is not None:
+            _check_there(self.script)
             return Target(self.script), argv[1:]
         raise ArgumentValueError(
             "SCRIPT must name a Python program (got none); name a file, or -m MODULE, or -c CODE; --help shows examples"
@@ -138,6 +139,28 @@ class Given:
         if project.gpu is not None and not os.environ.get("TILEWRIGHT_GPU"):
             return values.gpu_name(f"{project.file}: gpu", project.gpu)
         return values.gpu_name("TILEWRIGHT_GPU", Settings.from_environ().gpu)
+
+
+def _check_there(path: str) -> None:
+    """Refuse a program that is not there or cannot be read, before a compiler or Python does.
+
+    Raises ArgumentValueError: with the system's reason.
+    """
+    if path == "-":
+        return
+    try:
+        Path(path).stat()
+        reason = "" if os.access(path, os.R_OK) else "Permission denied"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:  # a zero byte
+        reason = str(error)
+    if reason or not path:
+        shown = path if path.isprintable() and len(path) < 200 else repr(path[:60])
+        raise ArgumentValueError(
+            f"SCRIPT must be a Python program that can be read (got {shown}: {reason or 'no name'}); "
+            "name a file that is there"
+        )
 
 
 def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -21,14 +21,15 @@ def tune(
     device: Annotated[Names, option("--device", "simulated")] = None,
     candidates: Annotated[Text, option("--candidates", "5")] = None,
     again: Annotated[bool, option("--again")] = False,
+    accept_noise: Annotated[bool, option("--accept-noise")] = False,
     json: Annotated[bool, option("--json")] = False,
 ) -> None:
     """Time the best-ranked kernels of a product; tw.matmul uses the fastest from then on.
 
     For a simulated GPU the times are predicted, which takes about ten seconds per kernel. Each time is stored at once;
     after Ctrl-C the same command resumes. On other devices the kernels are measured in turns: GPUs have several
-    kernels, OpenCL devices several tiles, the CPU several block sizes. The exit status is 4 if no kernel has a time or
-    the times could not be stored.
+    kernels, OpenCL devices several tiles, the CPU several block sizes. A time is not stored if its quartiles are more
+    than 10 % of it apart. The exit status is 4 if no time could be stored.
     """
     from tilewright.cli import values
     from tilewright.engine.promotion import ORDERS, as_dtype
@@ -43,7 +44,12 @@ def tune(
     found = []
     try:
         for name, extents, dtype in wanted:
-            found.append(tuner.tune(name, extents, dtype, order, few, algebra=algebra or "plus-times", again=again))
+            found.append(
+                tuner.tune(
+                    name, extents, dtype, order, few, algebra="plus-times" if algebra is None else algebra, again=again,
+                    accept_noise=accept_noise,
+                )
+            )  # fmt: skip
             if not json:
                 terminal.show(report.blocks(found[-1]), console.output())
     except KeyboardInterrupt:

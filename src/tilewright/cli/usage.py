@@ -9,8 +9,8 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from tilewright.cli.options import named, renamed
-from tilewright.errors import ArgumentValueError
+from tilewright.cli.options import OPTIONS, named, renamed
+from tilewright.errors import ArgumentValueError, TilewrightError
 
 
 class Program(TyperGroup):
@@ -44,6 +44,10 @@ def said(ctx: Any = None) -> Iterator[None]:
     """
     try:
         yield
+    except TilewrightError as error:
+        if error.args and isinstance(error.args[0], str) and ctx is not None:
+            error.args = (in_flags(error.args[0], _options(ctx)), *error.args[1:])
+        raise
     except Exception as error:
         if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
             raise
@@ -56,7 +60,7 @@ def _words(error: Any, ctx: Any) -> str:
     path = f"{ctx.command_path} {within}" if within else ctx.command_path if ctx else "tilewright"
     kind, option = type(error).__name__, getattr(error, "option_name", "")
     if kind == "NoSuchOption":
-        options = [name for one in ctx.command.params for name in one.opts if name.startswith("--")]
+        options = _options(ctx)
         now = renamed(option)
         hint = f"it is {now}" if now in options else _near(option, options)
         return f"an option must be one of `{path}`: {', '.join(options)} (got {option}); {hint}"
@@ -68,6 +72,24 @@ def _words(error: Any, ctx: Any) -> str:
         return f"{option} must come {rule} a value (got {got}); see `{path} --help`"
     text = error.format_message().rstrip(".")
     return f"the command line must be one that `{path} --help` shows (got: {text}); see there"
+
+
+def _options(ctx: Any) -> list[str]:
+    """The options of the command that runs, or is parsed."""
+    command = getattr(ctx.command, "commands", {}).get(ctx.invoked_subcommand, ctx.command)
+    return [name for one in command.params for name in one.opts if name.startswith("--")]
+
+
+def in_flags(message: str, options: Sequence[str]) -> str:
+    """A message of the library, which names arguments of Python, with a command's options in their place.
+
+    >>> in_flags("`order` must be one; `overwrite=True` replaces it; `a.shape` is not", ["--order", "--force"])
+    '--order must be one; --force replaces it; `a.shape` is not'
+    """
+    for row in (named(name) for name in options if name in {flag for row in OPTIONS for flag in row.flags}):
+        flag = row.flags[0]
+        message = message.replace(row.argument or f"`{flag[2:].replace('-', '_')}`", flag)
+    return message
 
 
 def _near(got: str, allowed: Sequence[str]) -> str:

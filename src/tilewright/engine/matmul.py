@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     axes: list[Any] | None
     memory: int | str | None
     client: Any
+    overwrite: bool
 
 
 class PlanOptions(TypedDict, total=False):
@@ -113,6 +114,7 @@ def matmul(
     axes: list[Any] | None = None,
     memory: int | str | None = None,
     client: Any = None,
+    overwrite: bool = False,
 ) -> Any:
     """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
 
@@ -176,6 +178,8 @@ def matmul(
     memory : int or str, optional
         Most memory that this process may use while arrays outside memory are multiplied: bytes, or text such as "2GB".
         By default half of the free memory on top of what the process has. With `client` it is the limit of each worker.
+    overwrite : bool
+        Whether to replace an array at the path `out`; otherwise a file that exists is an error.
     client : distributed.Client, optional
         The workers of its cluster make the product, tile by tile. `a`, `b` and `out` are then paths that all workers
         see; `a` and `b` may be maps of such files.
@@ -232,7 +236,7 @@ def matmul(
     if memory is not None or client is not None or outside.is_outside(a, b, out):
         if axes is not None:
             raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")
-        return outside.matmul(a, b, out, given, memory, client)
+        return outside.matmul(a, b, out, given, memory, client, overwrite=overwrite)
     return _matmul(a, b, out, given, axes, row)
 
 

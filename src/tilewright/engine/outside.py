@@ -48,9 +48,11 @@ def is_outside(a: Any, b: Any, out: Any) -> bool:
     return room is not None and sum(x.nbytes for x in mapped) > _SHARE * room
 
 
-def matmul(a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, client: Any = None) -> Any:
+def matmul(
+    a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, client: Any = None, *, overwrite: bool = False
+) -> Any:
     """The product, as :func:`tilewright.matmul` returns it; if `out` is a path, the result is made there."""
-    with planned(a, b, out, asked, memory, client=client) as product:
+    with planned(a, b, out, asked, memory, force=overwrite, client=client) as product:
         return product.run()
 
 
@@ -182,7 +184,7 @@ def _check_replaceable(place: Place, *, force: bool) -> None:
     if not force:
         raise ArgumentValueError(
             f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
-            "--force"
+            "`overwrite=True`"
         )
 
 

@@ -17,6 +17,9 @@ from tilewright.simt.events import Instrument
 from tilewright.simt.observer import ArgumentFact, Launch, Observer
 from tilewright.simt.run.launch import Run
 
+#: Most launches whose addresses are kept.
+MOST_KEPT = 64
+
 
 class Profiles(Observer):
     """Gathers a profile of each launch of a program.
@@ -32,7 +35,7 @@ class Profiles(Observer):
     launch : int, optional
             Profile only the launch with this index, from 0.
     keep : bool
-            Whether to keep the addresses of lanes for the launch with the longest time.
+            Whether to keep the addresses of lanes.
 
     Attributes
     ----------
@@ -40,8 +43,8 @@ class Profiles(Observer):
             In launch order.
     failed : list of (str, str)
             Kernels whose launch ended with an error, with the error.
-    kept : Kept or None
-            The launch with kept addresses; None if `keep` is false or nothing was profiled.
+    kept : list of Kept
+            The launches with kept addresses, the longest of them if they are many; empty if `keep` is false.
     kernels : tuple of str
             Names of all launched kernels, profiled or not.
 
@@ -64,7 +67,7 @@ class Profiles(Observer):
         self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None, launch: int | None = None,
         keep: bool = False,
     ) -> None:  # fmt: skip
-        self.kept: Kept | None = None
+        self.kept: list[Kept] = []
         self._keep = keep
         self.profiles: list[Profile] = []
         self.failed: list[tuple[str, str]] = []
@@ -122,8 +125,10 @@ class Profiles(Observer):
             run, self._gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
         )
         self.profiles.append(profile)
-        if self._keep and (self.kept is None or profile.least_seconds > self.kept.profile.least_seconds):
-            self.kept = Kept.of(run, profile, list(_operands(launch.arguments)))
+        if self._keep:
+            self.kept.append(Kept.of(run, profile, list(_operands(launch.arguments))))
+            if len(self.kept) > MOST_KEPT:
+                self.kept.remove(min(self.kept, key=lambda one: one.profile.least_seconds))
 
     def _wanted(self, launch: Launch) -> bool:
         return (self._kernel is None or named(launch.name, self._kernel)) and self._launch in (None, launch.index)

@@ -57,7 +57,7 @@ def _check(name: str, size: Extent, grid: Extent, gpu: Gpu, most: int) -> None:
     if blocks > 1 and gpu.compute_capability < _SINCE:
         raise LaunchError(
             f"{name}: clusters of {blocks} blocks need a GPU of compute capability 9.0 or more (got the {gpu.name} of "
-            f"{gpu.compute_capability[0]}.{gpu.compute_capability[1]}); choose another (`gpu`, --gpu, TILEWRIGHT_GPU)"
+            f"{gpu.compute_capability[0]}.{gpu.compute_capability[1]}); choose another (`gpu`, TILEWRIGHT_GPU)"
         )
 
 

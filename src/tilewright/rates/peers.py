@@ -96,10 +96,10 @@ def peer(name: str) -> Peer:
     """
     found = PEERS.get(name)
     if found is None:
-        raise ArgumentValueError(f"--against must be of {', '.join(PEERS)}, or none (got {name!r})")
+        raise ArgumentValueError(f"`against` must be of {', '.join(PEERS)}, or none (got {name!r})")
     if importlib.util.find_spec(found.module) is None:
         raise ArgumentValueError(
-            f"--against {name} needs the library (got none installed); "
+            f"`against` {name} needs the library (got none installed); "
             f"`{installation.packages(found.package)}`, or leave it out"
         )
     return found

@@ -78,7 +78,7 @@ def is_predicted(device: str) -> bool:
         return True
     hint = "a simulated launch takes the host's time; name its GPU, as `tilewright gpus` has it" if row else "see both"
     raise ArgumentValueError(
-        f"--device must be of `tilewright devices`, or of `tilewright gpus` for a prediction (got {device!r}); {hint}"
+        f"`device` must be of `tilewright devices`, or of `tilewright gpus` for a prediction (got {device!r}); {hint}"
     )
 
 
@@ -216,7 +216,7 @@ def _contenders(asked: Asked) -> Iterator[_Contender]:
                 yield from (_Contender(cut.name, device, predicted, cut) for cut in _cut(record, asked))
     if lost := [name for name in alone if name not in placed]:
         raise ArgumentValueError(
-            f"each of --kernels must run on one of --device (got {', '.join(lost)} for {_listed(asked.devices)}); "
+            f"each of `kernels` must run on one of `device` (got {', '.join(lost)} for {_listed(asked.devices)}); "
             f"`tilewright kernels` lists what each runs on"
         )
     yield from _peers(asked, measured)
@@ -250,7 +250,7 @@ def _peers(asked: Asked, measured: Sequence[str]) -> Iterator[_Contender]:
         device = next((device for device in ("cuda", "cpu") if device in row.devices and device in here), None)
         if device is None:
             raise ArgumentValueError(
-                f"--against {name} must be measured beside a device (got {_listed(asked.devices)}); it runs on "
+                f"`against` {name} must be measured beside a device (got {_listed(asked.devices)}); it runs on "
                 f"{' and '.join(row.devices)}"
             )
         yield _Contender(name, device)
@@ -261,7 +261,7 @@ def _dtypes(asked: Asked, contenders: Sequence[_Contender]) -> tuple[str, ...]:
     known = [name for name in catalogue.find("cpu_engine").dtypes if not name.startswith("complex")]
     for name in asked.dtypes:
         if name not in known:
-            raise ArgumentTypeError(f"--dtypes must be of {', '.join(known)} (got {name!r})")
+            raise ArgumentTypeError(f"`dtypes` must be of {', '.join(known)} (got {name!r})")
     own = dict.fromkeys(contender.own_dtype for contender in contenders if contender.own_dtype)
     return asked.dtypes or tuple(own) or ("float32",)
 

@@ -260,7 +260,7 @@ def _refuse_another(path: Path, sweep: Sweep, plan: Mapping[str, Any], condition
         differs = list(_differing(old, json.loads(json.dumps(new))))
         if differs:
             raise ArgumentValueError(
-                f"{path}: must be a new file, or one of the same {what} ({'; '.join(differs)}); name another --output, "
+                f"{path}: must be a new file, or one of the same {what} ({'; '.join(differs)}); name another `output`, "
                 f"or go on as it began"
             )
 

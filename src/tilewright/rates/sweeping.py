@@ -190,5 +190,5 @@ def _require_emptied(device: str) -> None:
     found = [row for row in inventory.devices() if inventory.row_of(row.device) is inventory.row_of(device)]
     if not any(row.kind == "processor" for row in found):
         raise ArgumentValueError(
-            f"--caches cold must be of the processor (got --device {device}); only its caches can be emptied from here"
+            f"`caches` cold must be of the processor (got `device` {device}); only its caches can be emptied from here"
         )

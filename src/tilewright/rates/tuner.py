@@ -25,7 +25,7 @@ from tilewright.ladder import operands
 from tilewright.machine import Gpu
 from tilewright.problem.algebra import Algebra
 from tilewright.problem.kind import Kind
-from tilewright.rates.turns import Ready, Spread, turns
+from tilewright.rates.turns import NOISY, Ready, Spread, turns
 from tilewright.settings import Settings
 from tilewright.waiting import announced
 
@@ -48,6 +48,7 @@ class Tried:
     timed: Timed | None  #: None if it has no time.
     refused: str = ""  #: Why there is no time.
     known: bool = False  #: Whether its time was kept before.
+    noisy: bool = False  #: Whether its time is too noisy to be kept.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,12 @@ class Tuned:
 
     @property
     def best(self) -> Timed | None:
-        """The fastest; None if no kernel has a time."""
-        return min((one.timed for one in self.tried if one.timed), key=lambda timed: timed.seconds, default=None)
+        """The fastest; None if no kernel has a time that is kept."""
+        return min(
+            (one.timed for one in self.tried if one.timed and not one.noisy),
+            key=lambda timed: timed.seconds,
+            default=None,
+        )
 
 
 def predicted(one: estimates.Candidate, extents: Extents, gpu: Gpu) -> Timed:
@@ -85,7 +90,8 @@ def in_turns(contenders: Sequence[Ready]) -> list[Spread]:
 
 def tune(
     device: str, extents: Extents, dtype: np.dtype[Any], order: Order = "canonical", few: int = FEW, *,
-    algebra: str | Algebra = "plus-times", again: bool = False, measure: Measure = predicted, race: Race = in_turns,
+    algebra: str | Algebra = "plus-times", again: bool = False,
+    accept_noise: bool = False, measure: Measure = predicted, race: Race = in_turns,
 ) -> Tuned:  # fmt: skip
     """Time the first configurations of a product's ranking, and keep the times.
 
@@ -104,6 +110,8 @@ def tune(
         As for `tw.matmul`.
     again : bool
         Whether to time configurations again that have a time for these extents.
+    accept_noise : bool
+        Whether to keep a time whose quartiles are further apart than :data:`tilewright.rates.turns.NOISY` of it.
     measure : callable
         `(candidate, extents, gpu) -> Timed`, for simulated GPUs.
     race : callable
@@ -138,6 +146,9 @@ def tune(
         for at, made in found:
             if isinstance(made, str):
                 tried[at] = Tried(some[at], None, made)
+                continue
+            if made.spread > NOISY and not accept_noise:
+                tried[at] = Tried(some[at], made, noisy=True)
                 continue
             tried[at] = Tried(some[at], made)
             unkept = _kept(choices.key, made) or unkept

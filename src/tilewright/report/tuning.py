@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.rates.tuner import Tried, Tuned
-from tilewright.report import styles
+from tilewright.rates.turns import NOISY
+from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, words
 from tilewright.report.tables import PERCENT, SECONDS, Column, Table, group
 
@@ -39,8 +40,15 @@ def blocks(found: Tuned) -> Iterator[Block]:
     for one in found.tried:
         if one.refused:
             yield words(f"{one.ranked.name} has no time: {one.refused}", hang=2)
+    for one in found.tried:
+        if one.noisy and one.timed:
+            yield words(
+                f"{one.ranked.name} is not kept: its quartiles are {figures.percent(one.timed.spread)} of its time "
+                f"apart, more than {figures.percent(NOISY)}; tune again on a quieter host, or with --accept-noise",
+                hang=2,
+            )
     if best is None:
-        yield words(("no kernel has a time; the estimates decide", styles.WARNING))
+        yield words(("no kernel has a time that is kept; the estimates decide", styles.WARNING))
     elif not found.unkept:
         yield words((best.kernel, f"bold {styles.GOOD}"), " multiplies such products from now on")
 
@@ -63,6 +71,7 @@ def document(found: Tuned) -> dict[str, Any]:
                 "limiter": one.timed.limiter if one.timed else None,
                 "kept_before": one.known,
                 "refused": one.refused or None,
+                "noisy": one.noisy,
             }
             for one in found.tried
         ],

@@ -43,7 +43,7 @@ def test_any_torn_end_loses_at_most_its_line(tmp_path: Path) -> None:
 def test_another_product_is_refused_by_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     started(path)
-    with pytest.raises(ArgumentValueError, match=r"in `dtype`; .*start again with --force"):
+    with pytest.raises(ArgumentValueError, match=r"in `dtype`; .*start again with `overwrite=True`"):
         started(path, dtype="float64")
 
 

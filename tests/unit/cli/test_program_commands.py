@@ -394,7 +394,7 @@ def test_a_page_without_the_launches_of_other_processes_says_so(tmp_path: Path) 
     )
     line = [sys.executable, "-m", "tilewright", "profile", "--force", "--html", str(page), str(program)]
     for text, said in (
-        (start + kernel, "the page shows the longest launch of the first process"),
+        (start + kernel, "the page shows the 1 longest of"),
         (f"{start}first and sys.exit()\n{kernel}", "no page is written"),
         (kernel, ""),
     ):

@@ -187,7 +187,7 @@ class Sliced:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ("time", r"in time of change of `a`; .* start again with --force"),
+        ("time", r"in time of change of `a`; .* start again with `overwrite=True`"),
         ("path", "in path of `a`; "),
         ("size", "in size of `a`"),
         ("dtype", "in `dtype` or `acc_dtype`; "),
@@ -433,7 +433,7 @@ class TestWhatIsReplaced:
     @pytest.mark.parametrize("named", ["c.h5", "c.h5:/group/c", "c.zarr", "c.npy"])
     def test_the_array_itself_is_replaced(self, tmp_path: Path, arrays: tuple[Array, Array], named: str) -> None:
         tw.matmul(*arrays, f"{tmp_path}/{named}")
-        with pytest.raises(ArgumentValueError, match="replace it with --force"):
+        with pytest.raises(ArgumentValueError, match="replace it with `overwrite=True`"):
             tw.matmul(arrays[0][:4], arrays[1], f"{tmp_path}/{named}")
         forced(arrays[0][:4], arrays[1], f"{tmp_path}/{named}")
         found = stores.opened(f"{tmp_path}/{named}", "c")

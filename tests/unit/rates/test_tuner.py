@@ -193,15 +193,19 @@ def test_the_command_reports_ctrl_c(command: Callable[..., Any], monkeypatch: py
 
 
 class Race:
-    """Says that each contender is quicker than the one before; each multiplies once."""
+    """Says that each contender is quicker than the one before; each multiplies once.
 
-    def __init__(self) -> None:
+    The quartiles are `apart` of the time apart.
+    """
+
+    def __init__(self, apart: float = 0.08) -> None:
         self.seen: list[float | None] = []
+        self.apart = apart
 
     def __call__(self, contenders: Sequence[Ready]) -> list[Spread]:
         self.seen += [None if one.timed is None else one.timed() for one in contenders]
         times = [1e-4 / (1 + place) for place in range(len(contenders))]
-        return [Spread(one, 0.9 * one, 1.1 * one) for one in times]
+        return [Spread(one, (1 - self.apart / 2) * one, (1 + self.apart / 2) * one) for one in times]
 
 
 def forbidden(*_: object) -> Any:
@@ -220,7 +224,7 @@ def test_an_opencl_device_takes_the_tile_that_was_quickest(opencl_device: Any, m
     found = tuner.tune("opencl", shape, SINGLE, few=3, measure=forbidden, race=Race())
     few = [one.ranked.name for one in found.tried]
     assert few == [one.name for one in before.ranking[:3]]
-    assert [one.timed and round(one.timed.spread, 9) for one in found.tried] == [0.2] * 3
+    assert [one.timed and round(one.timed.spread, 9) for one in found.tried] == [0.08] * 3
     assert found.best is not None and found.best.kernel == few[-1]
     after = path_of("opencl", *shape)
     assert (after.ranking[0].name, after.ranking[0].source) == (few[-1], "tuned") and after.tile != before.tile
@@ -378,3 +382,21 @@ def test_a_problem_without_blocks_is_refused() -> None:
         tw.tune((8, 4), (4, 8))
     with pytest.raises(tw.errors.ArgumentValueError, match="shapes must be"):
         tw.tune((8, 4), (5, 8))
+
+
+def test_a_time_that_is_too_noisy_is_not_kept(cache: Path) -> None:
+    """Nothing of a noisy race is stored, and the report says so; a calm one is, and so is a noisy one on request."""
+    from tilewright.report import tuning
+    from tilewright.report.page import html_of
+
+    shape = (512, 512, 512)
+    found = tuner.tune("cpu", shape, SINGLE, few=2, race=Race(apart=0.23))
+    assert found.best is None and [one.noisy for one in found.tried] == [True, True]
+    said = html_of(list(tuning.blocks(found)))
+    assert "its quartiles are 23 % of its time apart, more than 10 %" in said and "--accept-noise" in said
+    assert path_of("cpu", *shape).ranking[0].source == "estimated"
+    calm = tuner.tune("cpu", shape, SINGLE, few=2, race=Race())
+    assert calm.best is not None and not any(one.known or one.noisy for one in calm.tried)
+    again = tuner.tune("cpu", shape, SINGLE, few=2, race=Race(apart=0.23), again=True, accept_noise=True)
+    assert again.best is not None and round(again.best.spread, 9) == 0.23
+    assert tuning.document(again)["kernels"][0]["noisy"] is False

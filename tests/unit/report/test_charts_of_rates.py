@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,3 +121,13 @@ def test_a_source_s_teraflops_are_reported_in_the_charts_unit() -> None:
 def test_a_source_without_figures_adds_nothing() -> None:
     (chart,) = of_table("S13", rate("results_8", "v100", 64, 1e-6, "predicted", block=32, results=8))
     assert "stated" not in {one.kind for one in chart.series}
+
+
+def test_a_disturbed_time_is_a_cross_and_the_note_says_so() -> None:
+    calm = rate("numpy", "cpu", 64, 1e-6)
+    (plain,) = charts(calm, rate("numpy", "cpu", 128, 2e-6))
+    (marked,) = charts(calm, replace(rate("numpy", "cpu", 128, 2e-6), flags=("noisy",)))
+    assert "cross" not in plain.note and "a cross is a disturbed time (quartiles more than 10 % of the" in marked.note
+    assert marked.series[0].doubtful == {128.0} and not plain.series[0].doubtful
+    cross = "l9,9m-9,0l9,-9"
+    assert (svg.text(plain).count(cross), svg.text(marked).count(cross)) == (0, 1)

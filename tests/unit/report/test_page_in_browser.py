@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def material() -> Material:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turns, "Host", lambda: fakes.IDLE)
         sweep, _ = bench._swept(asked, None, peers_named=True)
-    return command._gathered("vectorised", "130,128,16", None, "a6000", "coalesced,padded", sweep)
+    return command._gathered("vectorised", ["130x128x16"], None, "a6000", ("coalesced", "padded"), sweep)
 
 
 @pytest.fixture(scope="module")
@@ -302,3 +303,31 @@ def test_everything_can_be_reached_by_keyboard(shown: browser.Page, written: Pat
             )
         )
     assert set(range(wanted)) <= reached
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_two_launches_of_a_program_are_beside_each_other(
+    shown: browser.Page, material: Material, tmp_path: Path, width: int
+) -> None:
+    """Both in frames as high as their pages, which fit their width."""
+    kept = material.seen.kept
+    second = replace(kept, profile=replace(kept.profile, kernel="second", launch=1))
+    text, count = report.of_program("program.py", [(kept, material.time), (second, None)], material.gpu)
+    assert count == 2
+    path = tmp_path / "page.html"
+    path.write_text(text, encoding="utf-8")
+    shown.open(path, width)
+    shown.run(
+        "const pick = document.getElementById('beside'); pick.value = '1'; pick.dispatchEvent(new Event('change'))"
+    )
+    shown.run("new Promise((done) => setTimeout(() => done(1), 1500))")
+    frames = "[...document.querySelectorAll('iframe')]"
+    titles = shown.run(f"{frames}.map((one) => one.contentDocument.querySelector('h1').textContent)")
+    assert titles == [kept.profile.kernel, "second"]
+    clipped = "one.contentDocument.documentElement"
+    assert shown.run(f"{frames}.filter((one) => {clipped}.scrollWidth > {clipped}.clientWidth).length") == 0
+    assert shown.run(f"{frames}.filter((one) => {clipped}.scrollHeight > one.offsetHeight).length") == 0
+    assert shown.run("document.documentElement.scrollWidth") == width
+    tops = shown.run(f"{frames}.map((one) => one.getBoundingClientRect().top)")
+    assert tops[0] == tops[1]
+    assert shown.complaints == []

@@ -102,7 +102,7 @@ def chosen(gpu: SimulatedGpu, data: bytes) -> str:
         raise DriverError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             f"the program's PTX is for compute capability {least / 10} or newer, but {gpu.record.name} has "
-            f"{major}.{minor}; choose another GPU with --gpu",
+            f"{major}.{minor}; choose another GPU (`gpu`)",
         )
     machine = ", ".join(sorted({f"sm_{one.architecture}" for one in found})) or "nothing"
     raise DriverError(

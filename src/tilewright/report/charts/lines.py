@@ -36,7 +36,8 @@ def draw(chart: Lines, drawing: Drawing) -> None:
         _line(series, colour, x, y, drawing)
         if series.marked:
             for point in series.points:
-                _mark(number, x(point[0]), y(point[1]), series, colour, drawing, _tooltip(series, point))
+                cross = point[0] in series.doubtful
+                _mark(number, x(point[0]), y(point[1]), series, colour, drawing, _tooltip(series, point), cross=cross)
     drawing.height = bottom + 2 * LINE + 10
 
 
@@ -114,8 +115,13 @@ def _line(series: Series, colour: str, x: scales.Scale, y: scales.Scale, drawing
         drawing.add("path", d=f"M{places}", stroke_linejoin="round", **_stroke(series, colour))
 
 
-def _mark(number: int, x: float, y: float, series: Series, colour: str, drawing: Drawing, tooltip: str = "") -> None:
-    """Draw a mark; each line has its own shape, so that colour is not needed, and predicted marks are hollow.
+def _mark(
+    number: int, x: float, y: float, series: Series, colour: str, drawing: Drawing, tooltip: str = "", *,
+    cross: bool = False,
+) -> None:  # fmt: skip
+    """Draw a mark; each line has its own shape, so that colour is not needed; predicted marks are hollow.
+
+    A cross marks a value that is not to be relied on.
 
     Its tooltip is its value.
     """
@@ -125,6 +131,10 @@ def _mark(number: int, x: float, y: float, series: Series, colour: str, drawing:
         f"M{x:.1f},{y - 5:.1f}l5,9h-10z",
         f"M{x:.1f},{y - 5.5:.1f}l5.5,5.5l-5.5,5.5l-5.5,-5.5z",
     )[number % 4]
+    if cross:
+        cut = f"M{x - 4.5:.1f},{y - 4.5:.1f}l9,9m-9,0l9,-9"
+        drawing.element("path", tooltip, d=cut, fill="none", stroke=colour, stroke_width=2)
+        return
     hollow = {"fill": "var(--tw-ground)", "stroke": colour, "stroke_width": 1.6}
     full = {"fill": colour, "stroke": "var(--tw-ground)", "stroke_width": 1}
     drawing.element("path", tooltip, d=shape, **(hollow if series.kind == "predicted" else full))

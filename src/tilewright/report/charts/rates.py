@@ -13,6 +13,7 @@ from tilewright.errors import ArgumentValueError
 from tilewright.machine.roofline import roofline
 from tilewright.rates.record import Point, Rate, Sweep
 from tilewright.rates.tables import SourceTable, table
+from tilewright.rates.turns import NOISY
 from tilewright.report import figures
 from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Series
 
@@ -82,6 +83,9 @@ def _lines(title: str, dtype: str, rates: Sequence[Rate], source: SourceTable | 
     predicted = {rate.point.device for rate in rates if rate.kind == "predicted"}
     roofs = [roof for device in sorted(predicted) for roof in _roof(device, dtype, sizes)]
     notes = ["Bands: quartiles of what was measured"] if any(rate.kind == "measured" for rate in rates) else []
+    if any(rate.flags for rate in rates):
+        apart = f"quartiles more than {figures.percent(NOISY)} of the time apart, or other processes at work"
+        notes.append(f"a cross is a disturbed time ({apart})")
     notes += ["bands of predicted times: the model's stated error"] if predicted else []
     notes += ["a roof is what arithmetic, or moving each matrix once, allows"] if roofs else []
     stated = list(_stated(source, rates)) if source is not None and len(sizes) > 1 else []
@@ -104,6 +108,7 @@ def _series(line: _Line, rates: Sequence[Rate]) -> Series:
         tuple((rate.point.m, rate.gflops) for rate in mine),
         "predicted" if line.kind == "predicted" else "measured",
         tuple((done / r.most_seconds, done / r.least_seconds) for done, r in zip(operations, mine, strict=True)),
+        doubtful=frozenset(float(rate.point.m) for rate in mine if rate.flags),
     )
 
 
@@ -149,7 +154,8 @@ def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
         title = _COLUMNS["block" if len(edges) > 1 else "results"]
         sizes = sorted({rate.point.m for rate in family})
         cells = {(rate.point.m, _numbered(rate)[1]): _cell(rate) for rate in family}
-        yield _heat(f"{stem} on {device}, {dtype}", sizes, columns, cells, title)
+        note = "A question mark is a disturbed time." if any(rate.flags for rate in family) else ""
+        yield replace(_heat(f"{stem} on {device}, {dtype}", sizes, columns, cells, title), note=note)
 
 
 def _of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Heat]:
@@ -186,4 +192,5 @@ def _numbered(rate: Rate) -> tuple[str, int]:
 
 
 def _cell(rate: Rate) -> Cell:
-    return Cell(rate.gflops, figures.rate(rate.gflops), "predicted" if rate.kind == "predicted" else "measured")
+    doubt = "?" if rate.flags else ""  # disturbed
+    return Cell(rate.gflops, figures.rate(rate.gflops) + doubt, "predicted" if rate.kind == "predicted" else "measured")

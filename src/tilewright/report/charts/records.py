@@ -30,6 +30,7 @@ class Series:
     kind: Kind = "measured"
     band: Points = ()  #: Least and most value at each point, if known.
     marked: bool = True  #: Whether each point has a mark.
+    doubtful: frozenset[float] = frozenset()  #: Where the value is not to be relied on: the mark is a cross.
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tilewright.report import figures, profile as profile_report, rates as rates
 from tilewright.report.blocks import Gap
 from tilewright.report.charts import ladder, occupancy, rates
 from tilewright.report.charts.records import Bars, Cell, Chart
-from tilewright.report.html import lanes, page, partition
+from tilewright.report.html import lanes, launches as launches_part, page, partition
 from tilewright.report.html.figures import charted, folded, section
 from tilewright.report.html.parts import Part
 from tilewright.report.page import html_of
@@ -64,6 +64,31 @@ def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
     subtitle = f"Launch {profile.launch}: grid {grid}, block {block}{where}, on a simulated {gpu.name}"
     parts = (lanes.part(kept), _bound(profile, time), *_occupancy(gpu, profile))
     return page.document(profile.kernel, subtitle, (*_predicted(time), *_facts(profile)), parts)
+
+
+def of_program(name: str, launches: Sequence[tuple[Kept, Prediction | None]], gpu: Gpu) -> tuple[str, int]:
+    """The page of a program: its launches to choose from, two beside each other; and how many fit in it.
+
+    The longest launches come first into a page that has no room for all.
+    """
+    made: dict[int, str] = {}
+    for at in sorted(range(len(launches)), key=lambda at: -launches[at][0].profile.least_seconds):
+        made[at] = of_launch(launches[at][0], gpu, launches[at][1])
+        if len(made) > 1 and len(_together(name, launches, made).encode()) > page.MOST_BYTES:
+            del made[at]
+            break
+    return _together(name, launches, made), len(made)
+
+
+def _together(name: str, launches: Sequence[tuple[Kept, Prediction | None]], made: Mapping[int, str]) -> str:
+    if len(made) == 1:
+        return next(iter(made.values()))
+    rows = []
+    for at in sorted(made):
+        profile, time = launches[at][0].profile, launches[at][1]
+        took = f", {figures.seconds(time.seconds)} predicted" if time else ""
+        rows.append((f"{profile.launch}: {profile.kernel}, grid {'x'.join(map(str, profile.grid))}{took}", made[at]))
+    return page.document(name, f"{len(rows)} launches of a program", (), (launches_part.part(rows),))
 
 
 def of_sweep(sweep: Sweep) -> str:

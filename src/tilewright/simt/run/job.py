@@ -80,7 +80,7 @@ def _check_target(launch: Launch) -> None:
         cc = ".".join(map(str, gpu.compute_capability))
         raise TargetError(
             f"{launch.name}: {wrong} (got the {gpu.name} of {cc}); compile it for {cc} (`cc`), or without the letter "
-            "if it needs nothing of one architecture, or choose another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
+            "if it needs nothing of one architecture, or choose another GPU (`gpu`, TILEWRIGHT_GPU)"
         )
 
 
