@@ -1,17 +1,17 @@
-"""The exit statuses of the commands; `run` and `profile` exit with the program's own."""
+"""The exit statuses of the commands: help and the page of commands list them from here."""
 
 from __future__ import annotations
 
-#: FOUND also means a wrong kernel in a ladder, or a block that fits on no GPU. Typer's usage errors are WRONG_USE too.
-#: INTERRUPTED is 128 + SIGINT, the shell's convention.
-DONE, FOUND, WRONG_USE, PROGRAM_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+#: INTERRUPTED is 128 + SIGINT and READER_LEFT 128 + SIGPIPE, as in a shell.
+DONE, FOUND, WRONG_USE, PROGRAM_FAILED, DEFECT, INTERRUPTED, READER_LEFT = 0, 1, 2, 3, 4, 130, 141
 MEANINGS = {
     DONE: "done",
-    FOUND: "something was found",
-    WRONG_USE: "usage error",
-    PROGRAM_FAILED: "the program that `check` ran failed, or one of its launches did not run to its end",
+    FOUND: "found: findings, a wrong or slower product, a block that fits nowhere",
+    WRONG_USE: "wrong use, which one line explains",
+    PROGRAM_FAILED: "`check` found nothing, but the program failed or a launch did not run to its end",
     DEFECT: "Tilewright or the host failed",
-    INTERRUPTED: "interrupted",
+    INTERRUPTED: "stopped by Ctrl-C",
+    READER_LEFT: "the reader of a pipe closed it",
 }
 
 

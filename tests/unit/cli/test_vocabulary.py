@@ -6,6 +6,7 @@ The tests iterate the program's commands, so a command that is added is tested t
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright.cli import statuses
 from tilewright.cli.app import program_command
 from tilewright.cli.options import OPTIONS, named
-from tilewright.report import schemas
+from tilewright.report import console, schemas
 
 Run = Callable[..., Any]
 COMMANDS: Mapping[str, Any] = program_command().commands
@@ -138,6 +140,39 @@ def test_a_document_that_differs_is_found() -> None:
 def test_the_page_of_json_is_made_from_the_table() -> None:
     page = Path(__file__).parents[3] / "docs/json.md"
     assert page.read_text(encoding="utf-8") == schemas.page(), "make docs writes it"
+
+
+def test_the_page_of_commands_is_made_from_the_program() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[3] / "docs/making/commands.py"))
+    text = made["PAGE"].read_text(encoding="utf-8")
+    assert text == made["written"](text), "make docs writes it"
+    assert [f"| `tilewright {name}" in text for name in COMMANDS] == [True] * len(COMMANDS)
+
+
+def test_the_status_of_a_pipe_that_closed_is_in_the_table() -> None:
+    assert statuses.READER_LEFT == console.READER_LEFT
+
+
+@pytest.mark.parametrize(("former", "now"), [("--size", "--sizes"), ("--shape", "--sizes"), ("--dtype", "--dtypes")])
+def test_a_former_name_is_explained(tilewright: Run, former: str, now: str) -> None:
+    done = tilewright("ladder", former, "4")
+    assert (done.status, done.out) == (2, "") and done.err.endswith(f"(got {former}); it is {now}\n")
+
+
+def test_an_error_of_the_library_names_the_option(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tilewright as tw
+
+    monkeypatch.chdir(folder)
+    np.save("there.npy", np.ones((4, 4), np.float32))
+    with pytest.raises(ValueError, match="replace it with `overwrite=True`"):
+        tw.matmul("a.npy", "a.npy", "there.npy")
+    words = ("matmul", "a.npy", "a.npy", "-o", "there.npy", "--memory", "1GB")
+    done = tilewright(*words)
+    assert done.status == 2 and done.err.endswith("replace it with --force\n")
+    assert tilewright(*words, "--force").status == 0
+    tw.matmul("a.npy", "a.npy", "there.npy", overwrite=True)
 
 
 #: A wrong value of an option, by its placeholder.
