@@ -74,7 +74,7 @@ def _options(name: str, line: str) -> dict[str, Any] | None:
     for key, option in _NOT_OF_CELLS.items():
         if found.pop(key, None):
             raise ArgumentValueError(f"{option} must be left out: the cell is the program (got {line.strip()!r})")
-    return found
+    return {key: None if value in ([], ()) else value for key, value in found.items()}  # lists that are left out
 
 
 def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
