@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
+.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,19 @@ test: $(STAMP)  ## Lint, types and the test suite
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; $(BIN)/pytest; tests=$$?; \
 	  wait $$types; types=$$?; cat $(VENV)/types.txt; test $$types -eq 0 && exit $$tests
+
+quick: $(STAMP)  ## Lint and the tests of what changed since main, under a minute; a fixed list where nothing changed
+	@$(BIN)/python .ci/quick.py
+
+# PYTHONS names interpreters; BESIDE names an environment whose version of Python is left out.
+pythons:  ## Commands and quick tests in a fresh environment of each Python at hand, 3.11 to 3.13 (PYTHONS=...)
+	@$(PYTHON) .ci/pythons.py tested $(if $(BESIDE),--beside $(BESIDE)) $(PYTHONS)
+
+newest:  ## The same with the newest releases, not those of constraints.txt: says which broke what
+	@$(PYTHON) .ci/pythons.py newest $(PYTHONS)
+
+constraints:  ## The same, and write constraints.txt from these releases if nothing is broken
+	@$(PYTHON) .ci/pythons.py constraints $(PYTHONS)
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume

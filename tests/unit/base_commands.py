@@ -16,6 +16,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 #: How standard error ends if an extra is missing; by what name pip finds the project depends on the installation.
 _GPU, _OPENCL = (rf"is not installed.*; run: .*pip install .*\[{extra}\].*\n" for extra in ("gpu", "opencl"))
@@ -26,7 +27,7 @@ COMMANDS = {
     "ladder --sizes 16 --kernels tiled": (2, _GPU),
     "ladder --sizes 16 --device opencl": (2, _OPENCL),
     "matmul a.npy a.npy -o c.npy": (0, ""),
-    "matmul a.npy a.npy -o d.npy --kernel tiled": (2, _GPU),
+    "matmul a.npy a.npy -o d.npy --kernels tiled": (2, _GPU),
     "matmul a.npy a.npy -o d.npy --device opencl": (2, _OPENCL),
     "matmul a.npy a.npy -o d.npy --device simulated": (2, _GPU),
     "cluster --workers 10": (0, ""),
@@ -63,6 +64,8 @@ def outcomes() -> dict[str, Outcome]:
     """Status, output and errors of each command line, run one after the other in a folder of their own."""
     import numpy as np
 
+    from tilewright.programs import toolkits
+
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -71,7 +74,8 @@ def outcomes() -> dict[str, Outcome]:
         Path("app.cu").write_text("int main() {}")
         np.save("a.npy", np.ones((4, 4), np.float32))
         try:
-            return {line: _outcome(line) for line in COMMANDS}
+            with mock.patch.object(toolkits, "installed", tuple):  # without a toolkit of the host
+                return {line: _outcome(line) for line in COMMANDS}
         finally:
             os.chdir(before)
 
