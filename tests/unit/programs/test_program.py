@@ -226,7 +226,7 @@ class TestCuda:
             Program.from_cuda(CUDA, "plain", options="-DWIDTH=3")
 
     def test_a_missing_file(self, tmp_path: Path) -> None:
-        with pytest.raises(ArgumentValueError, match="must be a readable text file"):
+        with pytest.raises(ArgumentValueError, match="must be a file that is there"):
             Program.from_cuda(tmp_path / "none.cu", "plain")
 
 
@@ -241,7 +241,7 @@ class TestPtx:
         assert (read.entry, read.parameters, read.shared_bytes) == (made.entry, made.parameters, 128)
 
     def test_a_missing_file(self) -> None:
-        with pytest.raises(ArgumentValueError, match=r"none\.ptx must be a readable text file"):
+        with pytest.raises(ArgumentValueError, match=r"none\.ptx must be a file that is there"):
             Program.from_ptx("none.ptx")
 
 
