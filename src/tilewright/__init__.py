@@ -11,9 +11,15 @@ Examples
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from tilewright.public import publish
+
+if sys.platform == "win32":
+    raise ImportError(
+        "Tilewright must run on Linux or macOS (got Windows); use WSL 2 or the container that docs/install.md describes"
+    )
 
 if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test holds the two together
     from tilewright import (

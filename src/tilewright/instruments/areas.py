@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.native.once import once
-from tilewright.native.pages import reserved, resident_pages
+from tilewright.native.pages import DISCARDS, reserved, resident_pages
 
 #: A large page; a mapping has one more, because it may start inside one.
 _LARGE_BYTES = 2 << 20
@@ -44,7 +44,7 @@ class Areas:
 
         It is released when the last array over it is gone. Without `clear` it may have any contents.
         """
-        if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
+        if size_bytes > _WAITING_BYTES or not DISCARDS:
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
         size = max(_LARGE_BYTES, 1 << max(0, size_bytes - 1).bit_length())
         memory, used = self._waiting_of(size) or (_mapped(size), [])

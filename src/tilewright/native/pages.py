@@ -6,13 +6,17 @@ import ctypes
 import mmap
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tilewright.native.once import once
 
-_NORESERVE = 0x4000  # MAP_NORESERVE on Linux
+#: Whether MADV_DONTNEED makes private pages zero. Elsewhere it is advice, and pages keep what they have.
+#: Source: madvise(2) of the Linux manual; madvise(2) of macOS.
+DISCARDS = sys.platform == "linux"
+_NORESERVE = 0x4000 if DISCARDS else 0  # MAP_NORESERVE on Linux
 _FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
 #: Source: Linux manual, proc_pid_smaps(5).
 _MAPPINGS = Path("/proc/self/smaps")
@@ -41,6 +45,8 @@ def reserved_for_sharing(size_bytes: int) -> tuple[mmap.mmap, int]:
 
     Raises OSError: the host does not offer it.
     """
+    if not hasattr(os, "memfd_create"):
+        raise OSError("memory without a name, which Linux alone has")
     descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
     try:
         os.ftruncate(descriptor, size_bytes)
@@ -51,8 +57,8 @@ def reserved_for_sharing(size_bytes: int) -> tuple[mmap.mmap, int]:
 
 
 def zero(address: int, size_bytes: int, *, shared: bool = False) -> None:
-    """Make whole pages zero by giving them back to the host; shared pages become zero in every process."""
-    if _libc().madvise(address, size_bytes, mmap.MADV_REMOVE if shared else mmap.MADV_DONTNEED):
+    """Make whole pages zero, on Linux by giving them back to the host; shared pages become zero in every process."""
+    if not DISCARDS or _libc().madvise(address, size_bytes, mmap.MADV_REMOVE if shared else mmap.MADV_DONTNEED):
         ctypes.memset(address, 0, size_bytes)
 
 

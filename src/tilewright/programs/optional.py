@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,11 @@ def _refuse_numba_s_own(module: str, purpose: str) -> None:
 def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
     """The error for a part that is not installed."""
     detail = f" ({cause})" if str(cause) else ""
-    return MissingExtraError(
-        f"{purpose} needs {part}, which is not installed{detail}; run: {installation.extra('gpu')}", "gpu"
-    )
+    if sys.platform != "linux":
+        remedy = "it has no wheels for this system: use Linux or the container of docs/install.md"
+    else:
+        remedy = f"run: {installation.extra('gpu')}"
+    return MissingExtraError(f"{purpose} needs {part}, which is not installed{detail}; {remedy}", "gpu")
 
 
 def has_compilers() -> bool:

@@ -122,4 +122,5 @@ def cache(contents: Contents, limit_bytes: int, console: Console) -> None:
     held = words(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")
     unusable = [Line(Text(f"not used: {contents.unusable}"))] if contents.unusable else []
     folder = Line(Text(contents.folder or "no folder", style="bold"))
-    terminal.show([folder, *unusable, held, *removed], console)
+    empty = [words("to empty it: tilewright cache --clear")] if contents.entries else []
+    terminal.show([folder, *unusable, held, *removed, *empty], console)

@@ -161,7 +161,11 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
         fill(tmp_path / "kept", private.CPU, number, 1024, age_hours=1)
     shown = tilewright("cache")
     assert shown.status == 0
-    assert shown.out.splitlines() == [str(tmp_path / "kept"), "2 entries, 2 KiB of 3 MiB"]
+    assert shown.out.splitlines() == [
+        str(tmp_path / "kept"),
+        "2 entries, 2 KiB of 3 MiB",
+        "to empty it: tilewright cache --clear",
+    ]
     cleared = tilewright("cache", "--clear")
     assert cleared.out.splitlines()[1:] == ["0 entries, 0 of 3 MiB", "removed: 2 KiB"]
     assert json.loads(tilewright("cache", "--clear", "--json").out) == empty
