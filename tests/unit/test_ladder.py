@@ -96,7 +96,7 @@ def test_a_climb_announces_its_rungs(catalogue_of: Callable[..., None]) -> None:
     a, b = ladder.operands(2, 2, 2, "int32")
     with watched(Watcher()):
         ladder.climb(a, b)
-    assert shown == ["climbing 0% of 2 rungs", "100%"]
+    assert shown == ["verifying 0% of 2 kernels", "100%"]
 
 
 def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(

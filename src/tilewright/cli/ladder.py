@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +12,14 @@ import typer
 
 from tilewright.backends.inventory import row_of, with_kernels
 from tilewright.cli.options import Names, Text, option
-from tilewright.cli.statuses import FOUND
+from tilewright.cli.statuses import FOUND, INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tilewright.kernels.catalogue import Record
+    from tilewright.ladder import Climb, Story
     from tilewright.ladder.climber import Pairs
 
 #: A whole run at this size, with translation, takes well under a minute on two cores.
@@ -34,13 +36,18 @@ def ladder(
     gpu: Annotated[Names, option("--gpu", "h100")] = None,
     device: Annotated[Names, option("--device", "simulated")] = None,
     seed: Annotated[Text, option("--seed")] = None,
+    full: Annotated[bool, option("--full")] = False,
     json: Annotated[bool, option("--json")] = False,
 ) -> None:
-    """Run every kernel, compare it bit for bit with the canonical product, and count its memory traffic."""
+    """Run every kernel and compare it bit for bit with the canonical product, in one screen.
+
+    The screen predicts the steps from one thread an element to the GPU's tensor cores. With --full, and with any option
+    that chooses kernels, operands or a device, print every kernel with its counts instead.
+    """
+    began = time.perf_counter()
     from tilewright.cli import values
     from tilewright.kernels import catalogue
-    from tilewright.ladder import climb_dtypes, select
-    from tilewright.report import climb as climb_report, console, document, terminal
+    from tilewright.ladder import climb_dtypes, select, tell
 
     where = values.one("--device", device) or with_kernels()[0]
     row = row_of(where)
@@ -56,14 +63,39 @@ def ladder(
     there = [record for record in catalogue.records() if row is not None and row.runs(record)]
     records = select(catalogue.records(), values.words("--kernels", kernels)) if kernels else there
     pairs = _pairs(records, sizes, a, b, _dtypes(dtypes, records if own else ()), order)
+    chosen = any(given is not None for given in (sizes, a, dtypes, kernels)) or where != with_kernels()[0]
     with _full_collections_rare():
-        result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
+        if chosen or (full and not json):
+            _show(climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, keep=True), json=json)
+        else:
+            _tell(tell(pairs, records, limits, order, counted=json), began, json=json)
+
+
+def _show(climb: Climb, *, json: bool) -> None:
+    """Print every kernel; leaves with the exit status."""
+    from tilewright.report import climb as report, console, document, terminal
+
     if json:
-        console.document("ladder", document.climb(result))
+        console.document("ladder", document.climb(climb))
     else:
-        terminal.show(climb_report.blocks(result), console.output())
-    if not result.trusted:
-        raise typer.Exit(FOUND)
+        terminal.show(report.blocks(climb), console.screen())
+    _leave(climb, interrupted=climb.interrupted)
+
+
+def _tell(story: Story, began: float, *, json: bool) -> None:
+    """Print the first screen; leaves with the exit status."""
+    from tilewright.report import console, document, screen, terminal
+
+    if json:
+        console.document("ladder", document.story(story))
+    else:
+        terminal.show(screen.blocks(story, time.perf_counter() - began), console.screen())
+    _leave(story.climb, interrupted=story.interrupted)
+
+
+def _leave(climb: Climb, *, interrupted: bool) -> None:
+    if interrupted or not climb.trusted:
+        raise typer.Exit(INTERRUPTED if interrupted else FOUND)
 
 
 @contextlib.contextmanager

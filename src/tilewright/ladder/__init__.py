@@ -1,7 +1,7 @@
 """The ladder: every kernel of the catalogue, from three loops to tiles of warps, run and compared.
 
 `matrices` makes and checks operands, `choice` picks records, a `climber` runs one record on one machine, `climbing`
-runs them all, and `rung` holds what they found.
+runs them all, and `rung` holds what they found. `steps` has the steps of the first screen, `story` what it shows.
 """
 
 from __future__ import annotations
@@ -18,3 +18,13 @@ from tilewright.ladder.rung import (
     Product as Product,
     Rung as Rung,
 )
+from tilewright.ladder.steps import (
+    STEPS as STEPS,
+    HostTime as HostTime,
+    Step as Step,
+    StepTime as StepTime,
+    host_time as host_time,
+    step_times as step_times,
+    steps_of as steps_of,
+)
+from tilewright.ladder.story import Story as Story, tell as tell

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright import machine
 from tilewright.backends import inventory
 from tilewright.errors import ArgumentValueError, CompileError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
@@ -49,6 +50,8 @@ class Climber:
     seed: int | None  #: Order of warps and blocks on the simulated GPU.
     #: The device: `Rungs` if it makes its kernels itself, else `LaunchedProducts`.
     backend: Any
+    #: Whether kernels are counted, predicted and run again for their times, or only verified.
+    counted: bool = True
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
@@ -57,8 +60,6 @@ class Climber:
         Raises ArgumentValueError: no device with kernels has that name, or no compiler supports the GPU any more.
         DeviceError: this machine has no such device.
         """
-        from tilewright import machine
-
         limits, row = machine.chosen(gpu), inventory.row_of(device)
         if row is None or not row.kernels:
             known = ", ".join(inventory.with_kernels())
@@ -110,9 +111,10 @@ class Climber:
             return replace(blank, note=f"not run: {where} run it")
         a, b = pairs[dtype]
         if reason := record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype) or unfit:
-            return replace(blank, note=f"not run: {reason}")
+            there = (key for key in machine.names() if not record.unfit(machine.gpu(key).compute_capability))
+            return replace(blank, note=f"not run: {reason}", gpus=tuple(there) if unfit else ())
         try:
-            if record.published and record.backend == "gpu":
+            if self.counted and record.published and record.backend == "gpu":
                 blank = replace(blank, off_multiples=self._off_multiples(record, dtype))
             run = {"cpu": self._cpu, "gpu": self._gpu}.get(record.backend, self._own)
             return run(blank, record, a, b)
@@ -186,6 +188,9 @@ class Climber:
     def _gpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""
         program = record.program(blank.dtype, self.backend.cc)
+        if not self.counted:
+            c, run = self.launch(record, program, a, b)
+            return _verified(blank, record.wrong_elements(c, a, b), run.seconds, run.translate_seconds)
         launch = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
         rung = replace(blank, grid=launch.grid, block=launch.block)
         try:

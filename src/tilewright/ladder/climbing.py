@@ -7,6 +7,7 @@ kernel added to the catalogue is a rung of the next climb.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -79,16 +80,27 @@ def climb_dtypes(
     device: Device = "simulated",
     gpu: str | None = None,
     seed: int | None = None,
+    counted: bool = True,
+    keep: bool = False,
 ) -> Climb:
-    """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
-    climber = Climber.on(device, gpu, seed)
+    """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`.
+
+    Without `counted`, kernels are verified only. With `keep`, Ctrl-C ends the climb early, with the rungs so far.
+    """
+    climber = replace(Climber.on(device, gpu, seed), counted=counted)
     chosen = tuple(r for r in catalogue.records() if climber.row.runs(r)) if records is None else tuple(records)
     rungs: list[Rung] = []
-    with announced("climbing", "", len(chosen), "rungs", lambda: len(rungs)):
-        for record in chosen:
-            rungs.append(climber.rung(record, pairs))
-        rungs += climber.vendor_rungs(pairs)
-    if rungs and all(rung.missing for rung in rungs):
+    interrupted = False
+    try:
+        with announced("verifying", "", len(chosen), "kernels", lambda: len(rungs)):
+            for record in chosen:
+                rungs.append(climber.rung(record, pairs))
+            rungs += climber.vendor_rungs(pairs)
+    except KeyboardInterrupt:
+        if not keep:
+            raise
+        interrupted = True
+    if rungs and not interrupted and all(rung.missing for rung in rungs):
         extra = rungs[0].missing
         raise MissingExtraError(
             f"the kernels asked for need the extra `{extra}`, which is not installed; run: {installation.extra(extra)}",
@@ -96,7 +108,8 @@ def climb_dtypes(
         )
     a, b = next(iter(pairs.values()))
     used = tuple(dict.fromkeys(rung.dtype for rung in rungs))
-    return Climb(climber.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))
+    product = Product(a.shape[0], b.shape[1], a.shape[1], used, seed)
+    return Climb(climber.machine(), product, tuple(rungs), interrupted)
 
 
 def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = None) -> Array:

@@ -124,6 +124,8 @@ class Rung:
     limits: tuple[Unit, ...] = ()
     predicted: Predicted = Predicted()
     missing: str = ""  #: The extra without which it cannot run here; "" where it can.
+    #: If this GPU cannot run it: the known GPUs that can, as `--gpu` takes them.
+    gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class Climb(Shown):
     machine: Machine
     problem: Product
     rungs: tuple[Rung, ...]
+    interrupted: bool = False  #: Whether Ctrl-C ended it early.
 
     @property
     def missing(self) -> dict[str, int]:

@@ -8,25 +8,53 @@ from types import MappingProxyType
 from rich.text import Text
 
 from tilewright import installation
+from tilewright.kernels.catalogue import SOURCES
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.profiling.names import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
-from tilewright.report import bank_claim, figures, styles
+from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.listing import KERNEL, ROW, rows_of
+from tilewright.report.listing import KERNEL
 from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table, group
 
 
 def blocks(climb: Climb) -> Iterator[Block]:
-    """The report: a row for each rung, explanations and verdicts."""
+    """The report: the rungs by their sources, explanations and verdicts."""
     yield from _heading(climb)
     yield Gap()
-    yield Table(group(KERNEL, ROW), tuple(_groups(climb)), climb.rungs)
+    shown = [rung for rung in climb.rungs if not rung.gpus]
+    yield Table(group(KERNEL), tuple(_groups(climb)), shown, section=_source)
     yield Gap()
     yield from _summary(climb)
-    yield from _notes(climb.rungs)
+    yield from _notes(shown)
     for extra, count in climb.missing.items():
         yield words(f"{figures.amount(count, 'kernel')} not run; to run them: {installation.extra(extra)}")
-    yield from _claim(climb.rungs)
+    if elsewhere := [rung.name for rung in climb.rungs if rung.gpus]:
+        yield words(f"{needs(climb.rungs)}: {', '.join(elsewhere)}", hang=2)
+    if climb.interrupted:
+        yield words(("Stopped by Ctrl-C: these kernels ran until then.", styles.WARNING))
+
+
+def _source(rung: Rung) -> str:
+    """The row of the sources that a rung is of, with its title."""
+    return f"{rung.source}  {SOURCES[rung.source]}" if rung.source in SOURCES else ""
+
+
+def needs(rungs: Sequence[Rung]) -> str:
+    """Say how many kernels need another GPU, and the fewest GPUs that run all of them; "" if none does.
+
+    >>> rung = Rung("x", "", "TC", "fma", False, "simulated", "float32", gpus=("a100", "h100"))
+    >>> needs([rung, rung])
+    '2 need --gpu a100'
+    """
+    left = [rung.gpus for rung in rungs if rung.gpus]
+    count, chosen = len(left), []
+    while left:
+        known = dict.fromkeys(key for gpus in left for key in gpus)
+        best = max(known, key=lambda key: sum(key in gpus for gpus in left))
+        chosen.append(best)
+        left = [gpus for gpus in left if best not in gpus]
+    listed = " or ".join(filter(None, (", ".join(chosen[:-1]), *chosen[-1:])))
+    return f"{count} need{'s' * (count == 1)} --gpu {listed}" if chosen else ""
 
 
 def _heading(climb: Climb) -> Iterator[Block]:
@@ -141,9 +169,10 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
+#: The order of sums of kernels that keep within a bound.
+BOUNDED = "tensor-core"
 #: The verdict of a correct product, by its order of sums.
-_BOUNDED = "tensor-core"
-_RIGHT = MappingProxyType({"fma": "✓ exact", _BOUNDED: "✓ in bound"})
+_RIGHT = MappingProxyType({"fma": "✓ exact", BOUNDED: "✓ in bound"})
 
 
 def verified(rung: Rung) -> Text:
@@ -174,7 +203,7 @@ def _summary(climb: Climb) -> Iterator[Block]:
     ran = [r for r in climb.rungs if not r.published and r.verified is not None]
     text = Text("" if ran else "No trusted kernel ran.")
     for bounded, claim in ((False, "give the canonical product, bit for bit"), (True, "are within their bound")):
-        trusted = [r for r in ran if (r.order == _BOUNDED) == bounded]
+        trusted = [r for r in ran if (r.order == BOUNDED) == bounded]
         right = sum(bool(r.verified) for r in trusted)
         style = f"bold {styles.GOOD}" if right == len(trusted) else styles.ERROR
         which = f"{right} of {len(trusted)} {'tensor-core' if bounded else 'trusted'} kernels"
@@ -186,14 +215,13 @@ def _summary(climb: Climb) -> Iterator[Block]:
     yield words(text)
     for sentence in _legend(climb):
         yield words((sentence, styles.QUIET), hang=2)
-    yield from rows_of(climb.rungs)
 
 
 def _others(rungs: Sequence[Rung]) -> str:
     """Name the rungs that are not trusted kernels that ran, so that the numbers add up to the rows."""
     specimens = [r.name for r in rungs if r.published and not _of_vendor(r)]
     vendors = [r.name for r in rungs if _of_vendor(r)]
-    idle = sum(r.verified is None and not r.published for r in rungs)
+    idle = sum(r.verified is None and not r.published and not r.gpus for r in rungs)
     parts = (
         f"{figures.amount(len(specimens), 'published specimen')} ({', '.join(specimens)})" if specimens else "",
         f"a library's product ({', '.join(vendors)})" if vendors else "",
@@ -261,15 +289,3 @@ def off_multiples(rung: Rung) -> str:
     if not seen.mismatches:
         return f"{where}all {elements} elements are right" + ("" if rung.order == "fma" else ", in its own order")
     return f"{where}{figures.count(seen.mismatches)} of {elements} elements are wrong"
-
-
-def _claim(rungs: Sequence[Rung]) -> Iterator[Block]:
-    counted = bank_claim.tiles(rungs)
-    sentence = bank_claim.verdict(counted)
-    if not sentence:
-        return
-    yield Gap()
-    yield words(("Do small tiles lose to bank conflicts (S10)?", styles.HEADING))
-    for line in bank_claim.evidence(counted):
-        yield words(line, indent=2, hang=2)
-    yield words((sentence, styles.HEADING), indent=2)

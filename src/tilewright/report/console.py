@@ -41,12 +41,19 @@ def output(pipe_width: int = PIPE_WIDTH) -> Console:
     return _console(stderr=False, pipe_width=pipe_width)
 
 
+def screen() -> Console:
+    """The console of a screen on standard output: in a pipe it is as on a terminal of 80 columns."""
+    console = _console(stderr=False, pipe_width=LEAST_WIDTH)
+    console.pipe = False
+    return console
+
+
 def diagnostics() -> Console:
     """The console of errors and progress, on standard error."""
     return _console(stderr=True)
 
 
-def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
+def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> _Console:
     if not stderr:
         _speak_as_it_can()
     console = _Console(stderr=stderr, highlight=False, emoji=False, force_jupyter=False)

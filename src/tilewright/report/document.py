@@ -10,6 +10,7 @@ from tilewright.backends.protocol import Device
 from tilewright.drivers.script import Ended
 from tilewright.kernels.catalogue import Record
 from tilewright.ladder.rung import Climb, Rung
+from tilewright.ladder.story import Story
 from tilewright.native.upkeep import Contents
 from tilewright.prediction.record import Prediction
 from tilewright.profiling import Profile
@@ -26,6 +27,17 @@ def climb(found: Climb) -> dict[str, Any]:
         "machine": asdict(found.machine),
         "problem": {**asdict(found.problem), "operations": found.problem.operations},
         "rungs": [_rung_document(rung) for rung in found.rungs],
+    }
+
+
+def story(found: Story) -> dict[str, Any]:
+    """Return what `climb` returns and "predicted_size", "steps" and "host", the times of the first screen."""
+    host = found.host
+    return {
+        **climb(found.climb),
+        "predicted_size": found.predicted_size,
+        "steps": [asdict(step) for step in found.steps],
+        "host": None if host is None else {**asdict(host), "gflops": host.gflops},
     }
 
 

@@ -100,7 +100,20 @@ def percent(value: float | None) -> str:
     return f"{100 * value:.0f} %"
 
 
-def bar(value: float | None, most: float) -> str:
+def times(value: float | None) -> str:
+    """Return how many times one thing is another, with three digits at most.
+
+    >>> times(1.0), times(4.87), times(26.3), times(1503.0), times(None)
+    ('1 x', '4.9 x', '26 x', '1,500 x', '-')
+    """
+    if value is None:
+        return MISSING
+    digits = 1 if value < 9.95 else 0 if value < 999.5 else -1 if value < 9995 else -2
+    rounded = round(value, digits)
+    return f"{rounded:,.0f} x" if rounded == int(rounded) else f"{rounded:.1f} x"
+
+
+def bar(value: float | None, most: float, cells: int = BAR_CELLS) -> str:
     """Return a bar in eighths of a cell, never empty for a value above 0.
 
     >>> bar(50, 100), bar(1, 10_000), bar(0, 100)
@@ -108,6 +121,6 @@ def bar(value: float | None, most: float) -> str:
     """
     if not value or not most:
         return ""
-    eighths = max(1, round(8 * BAR_CELLS * value / most))
+    eighths = max(1, round(8 * cells * value / most))
     whole, part = divmod(eighths, 8)
     return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()

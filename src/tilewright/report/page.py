@@ -106,8 +106,11 @@ def _table(table: Table) -> str:
         for column, title in zip(columns, titles, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(f"<td{_class(c, table)}>{_spans(c.cell(row))}</td>" for c in columns) + "</tr>"
-        for row in table.rows
+        (f'<tr><td class="left" colspan="{len(columns)}"><b>{html.escape(heading)}</b></td></tr>' if heading else "")
+        + "<tr>"
+        + "".join(f"<td{_class(c, table)}>{_spans(c.cell(row))}</td>" for c in columns)
+        + "</tr>"
+        for heading, row in table.headed()
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

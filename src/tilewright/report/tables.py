@@ -106,6 +106,16 @@ class Table:
     rows: Sequence[Any] = field(repr=False)
     #: Lines of any length, at the right of a row's figures.
     text: Column | None = None
+    #: The heading of the rows that a row belongs to, written above the first of them.
+    section: Callable[[Any], str] | None = None
+
+    def headed(self) -> Iterator[tuple[str, Any]]:
+        """The rows, each with the heading to write above it, or ""."""
+        last = ""
+        for row in self.rows:
+            now = self.section(row) if self.section else ""
+            yield now if now != last else "", row
+            last = now
 
     def __post_init__(self) -> None:
         kept = (_with_values(group, self.rows) for group in self.groups)

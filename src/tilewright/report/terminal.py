@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.report import styles
 from tilewright.report.blocks import Block, Facts, Gap, Line, Words
 from tilewright.report.console import keeps_lines, speaks_unicode
 from tilewright.report.tables import GAP, Column, Table, layout, widths
@@ -22,7 +23,7 @@ LABEL = 16
 #: What belongs to the number before it.
 _UNIT = re.compile(r"(%|B|[KMG]iB|ns|us|ms|s)(?![^ ,;.:)])")
 #: Replacements of the same width for characters that an encoding lacks, so that columns stay aligned.
-_ASCII = str.maketrans("✓✗…─█▏▎▍▌▋▊▉", "  .-########", "") | {ord("→"): "->"}
+_ASCII = str.maketrans("✓✗…─█▏▎▍▌▋▊▉", "+x.-########", "") | {ord("→"): "->"}
 
 
 def show(blocks: Iterable[Block], console: Console) -> None:
@@ -103,13 +104,15 @@ def _table(table: Table, console: Console) -> None:
     for number, columns in enumerate(found.parts):
         if number:
             _print(Text(), console)
-        _part(columns, table.rows, console, brief=found.brief)
+        _part(columns, table, console, brief=found.brief)
 
 
-def _part(columns: Sequence[Column], rows: Sequence[Any], console: Console, *, brief: bool) -> None:
-    cells = widths(columns, rows, console.width, brief=brief)
+def _part(columns: Sequence[Column], table: Table, console: Console, *, brief: bool) -> None:
+    cells = widths(columns, table.rows, console.width, brief=brief)
     _head(columns, cells, console)
-    for row in rows:
+    for heading, row in table.headed():
+        if heading:
+            _print(Text(heading, style=styles.PLACE), console)
         lines = [
             wrapped(column.cell(row, brief=brief), width if column.wrap_at else 1 << 20)
             for column, width in zip(columns, cells, strict=True)

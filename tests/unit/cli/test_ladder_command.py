@@ -203,20 +203,6 @@ def test_progress_is_silent_off_a_terminal(tilewright: Run, catalogue_of: Run) -
     assert tilewright("ladder", "--sizes", 4).err == ""
 
 
-def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_of: Run) -> None:
-    def edges(conflicts: int) -> list[FakeRecord]:
-        return [
-            FakeRecord(f"s9_{e}", source="S9", backend="gpu", edge=e, counts={"shared_bank_conflicts": c})
-            for e, c in ((8, conflicts), (16, conflicts), (32, 0))
-        ]
-
-    catalogue_of(*edges(0))
-    assert "do not support S10's claim" in tilewright("ladder", "--sizes", 32).out
-    catalogue_of(*edges(77))
-    shown = " ".join(tilewright("ladder", "--sizes", 32).out.split())  # for any wrapping by the terminal
-    assert "support S10's claim: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in shown
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
