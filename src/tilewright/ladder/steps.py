@@ -85,7 +85,7 @@ def steps_of(gpu: Gpu) -> tuple[Step, ...]:
 
 
 def _runs(record: catalogue.Record, cc: tuple[int, int]) -> bool:
-    """Whether a GPU runs a kernel; older ones than the compilers know run code of 7.5, but have no such tensor cores."""
+    """Whether a GPU runs a kernel: older ones than compilers know run code of 7.5, but lack its tensor cores."""
     return not record.unfit(max(cc, OLDEST)) and not (record.tensor and record.cc > cc)
 
 
