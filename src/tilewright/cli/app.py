@@ -65,9 +65,10 @@ COMMANDS = (
     Command(
         "ladder",
         ladder.ladder,
-        "Run every kernel, verify it bit for bit, count its memory traffic.",
+        "Run every kernel, verify it bit for bit, and show the steps.",
         (
-            ("", "every kernel on 256 x 256 matrices"),
+            ("", "one screen: every kernel verified, the steps predicted"),
+            ("--full", "every kernel with its counts"),
             ("--kernels 's9*,S5' --sizes 64", "some of them, by name or source row"),
             ("--sizes 31x33x32 --dtypes int32 --json", "odd extents, one dtype, JSON output"),
         ),
@@ -218,7 +219,7 @@ app = typer.Typer(
     ),
     epilog=_examples(
         [
-            ("ladder", "from three loops to tensor cores, verified and counted"),
+            ("ladder", "from three loops to tensor cores, in one screen"),
             ("check program.py", "find the defects of a program's kernels"),
             ("COMMAND --help", "options and examples of a command"),
             ("--install-completion", "install completion for the shell"),

@@ -87,7 +87,7 @@ def _tell(story: Story, began: float, *, json: bool) -> None:
     from tilewright.report import console, document, screen, terminal
 
     if json:
-        console.document("ladder", document.story(story))
+        console.document("ladder", document.climb(story.climb, story))
     else:
         terminal.show(screen.blocks(story, time.perf_counter() - began), console.screen())
     _leave(story.climb, interrupted=story.interrupted)

@@ -76,6 +76,7 @@ OPTIONS = (
     _row("--charts", "FOLDER", "A new folder for the charts, each as SVG and PNG."),
     _row("--force", "", "Replace files that exist.", argument="`overwrite=True`"),
     _row("--details", "", "Show caches, occupancy's what-if, roofline and all limits, too."),
+    _row("--full", "", "Show all kernels with all counts."),
     _row("--ignore", "CODES", "Codes to suppress: TW601,TW604."),
     _row("--fail-on", "LEVEL", "Least severity that is a failure: error, warning or never.", completion.fail_on),
     _row("--format", "FORM[=FILE]", "Report: text, brief, json, sarif or github; may be repeated.", completion.formats),

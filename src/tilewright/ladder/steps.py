@@ -50,6 +50,7 @@ class StepTime:
     kernel: str
     changed: str
     dtype: str
+    size: int  #: Edge of the square matrices.
     predicted_seconds: float | None = None
     predicted_least_seconds: float | None = None
     predicted_most_seconds: float | None = None
@@ -105,11 +106,11 @@ def step_times(gpu: Gpu, size: int = PREDICTED_SIZE) -> Iterator[StepTime]:
         except MissingExtraError:
             raise
         except TilewrightError as error:
-            yield StepTime(step.kernel, step.changed, dtype, refused=str(error).splitlines()[0])
+            yield StepTime(step.kernel, step.changed, dtype, size, refused=str(error).splitlines()[0])
             continue
         first = first or found.seconds
         times = found.seconds, found.least_seconds, found.most_seconds
-        yield StepTime(step.kernel, step.changed, dtype, *times, first / found.seconds)
+        yield StepTime(step.kernel, step.changed, dtype, size, *times, first / found.seconds)
 
 
 def host_time(size: int, dtype: str = "float32") -> HostTime:

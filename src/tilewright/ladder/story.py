@@ -11,7 +11,7 @@ from tilewright.kernels.catalogue import Record
 from tilewright.ladder.climber import Pairs
 from tilewright.ladder.climbing import climb_dtypes
 from tilewright.ladder.rung import Climb
-from tilewright.ladder.steps import PREDICTED_SIZE, HostTime, StepTime, host_time, step_times, steps_of
+from tilewright.ladder.steps import HostTime, StepTime, host_time, step_times, steps_of
 from tilewright.waiting import announced
 
 
@@ -21,7 +21,6 @@ class Story:
 
     gpu: str  #: As `--gpu` takes it.
     climb: Climb
-    predicted_size: int = PREDICTED_SIZE  #: Edge of the matrices of the predicted times.
     steps: tuple[StepTime, ...] = ()  #: None without the compilers.
     host: HostTime | None = None
     interrupted: bool = False  #: Whether Ctrl-C ended it early; then it has what was found until then.

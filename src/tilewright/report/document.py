@@ -18,26 +18,20 @@ from tilewright.profiling.counts import Summable
 from tilewright.report import program
 
 
-def climb(found: Climb) -> dict[str, Any]:
-    """Return {"machine", "problem", "rungs"}; counts and footprint are fields of a rung.
+def climb(found: Climb, story: Story | None = None) -> dict[str, Any]:
+    """Return the machine, the problem and the rungs; counts and footprint are fields of a rung.
 
-    A quantity that was not counted is null, never 0.
+    A quantity that was not counted is null, never 0. With the story of the first screen also its steps and the time of
+    this host; without it there are none.
     """
+    host = story.host if story else None
     return {
         "machine": asdict(found.machine),
         "problem": {**asdict(found.problem), "operations": found.problem.operations},
         "rungs": [_rung_document(rung) for rung in found.rungs],
-    }
-
-
-def story(found: Story) -> dict[str, Any]:
-    """Return what `climb` returns and "predicted_size", "steps" and "host", the times of the first screen."""
-    host = found.host
-    return {
-        **climb(found.climb),
-        "predicted_size": found.predicted_size,
-        "steps": [asdict(step) for step in found.steps],
+        "steps": [asdict(step) for step in story.steps] if story else [],
         "host": None if host is None else {**asdict(host), "gflops": host.gflops},
+        "interrupted": story.interrupted if story else found.interrupted,
     }
 
 

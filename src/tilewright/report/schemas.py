@@ -91,7 +91,12 @@ DOCUMENTS = (
         Field("rungs", "list", "a kernel each, quantities that were not counted null",
               {"name": "text", "source": "text", "dtype": "text", "verified": "truth or null",
                "seconds": "number or null", "global_load_sectors": "integer or null",
-               "registers_per_thread": "integer or null", "predicted_seconds": "number or null"}),
+               "registers_per_thread": "integer or null", "predicted_seconds": "number or null", "gpus": "list"}),
+        Field("steps", "list", "the steps of the first screen, predicted; none where kernels or operands are chosen",
+              {"kernel": "text", "dtype": "text", "size": "integer", "changed": "text",
+               "predicted_seconds": "number or null", "speed_up": "number or null", "refused": "text"}),
+        Field("host", "object or null", "`tw.matmul` here: `size`, `dtype`, median `seconds`, `calls`, `gflops`"),
+        Field("interrupted", "truth", "whether Ctrl-C ended it early"),
     )),
     Document("matmul", "matmul", "A product of files: its plan, null if it was made at once, and its time.", (
         Field("seconds", "number or null", "the time of the product; null with `--plan`"),

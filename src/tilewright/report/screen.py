@@ -69,9 +69,10 @@ def _verified(rungs: Sequence[Rung]) -> Text:
     """A tick or a cross for each kind of verdict with its count, and what this GPU lacks."""
     ran = [r for r in rungs if not r.published and r.verified is not None]
     parts = []
-    for bounded, one, claim in ((False, "kernels", "bit for bit"), (True, "", "within their bound")):
+    for bounded, claim in ((False, "bit for bit"), (True, "within their bound")):
         kind = [r for r in ran if (r.order == BOUNDED) == bounded]
         right = sum(bool(r.verified) for r in kind)
+        one = "" if bounded else "kernel" if len(kind) == 1 else "kernels"
         if right == len(kind) and kind:
             parts.append(Text(" ".join(filter(None, (f"✓ {right}", one, claim))), styles.GOOD))
         elif kind:
@@ -109,7 +110,7 @@ def _steps(story: Story, wrong: set[str]) -> Table:
     def kernel(step: StepTime) -> Text:
         return Text(f"✗ {step.kernel}", styles.ERROR) if step.kernel in wrong else Text(step.kernel, styles.HEADING)
 
-    size = story.predicted_size
+    size = story.steps[0].size
     return Table(
         group(Column(f"{size} x {size}", kernel), Column("", lambda step: _short(step.dtype), style=styles.QUIET)),
         (

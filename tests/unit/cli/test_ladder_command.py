@@ -13,6 +13,7 @@ import pytest
 from fakes import COUNTED, FakeRecord
 
 from tilewright.errors import MemoryAccessError
+from tilewright.ladder import StepTime
 
 Run = Callable[..., Any]
 
@@ -24,7 +25,7 @@ def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -
     catalogue_of(LOOPS, TILED)
     done = tilewright("ladder", "--sizes", "31x33x32", "--json")
     document = json.loads(done.out)
-    assert set(document) == {"schema", "version", "machine", "problem", "rungs"}
+    assert set(document) == {"schema", "version", "machine", "problem", "rungs", "steps", "host", "interrupted"}
     assert (document["problem"]["m"], document["problem"]["n"], document["problem"]["k"]) == (31, 33, 32)
     cpu, gpu = document["rungs"]
     expected = {
@@ -64,6 +65,69 @@ def test_each_dtype_is_the_sources_own_unless_one_is_requested(tilewright: Run, 
     assert [rung["dtype"] for rung in own["rungs"]] == ["float32", "int32"]
     one = json.loads(tilewright("ladder", "--sizes", 4, "--dtypes", "int32", "--json").out)
     assert [rung["dtype"] for rung in one["rungs"]] == ["int32", "int32"]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step, of a known time."""
+    step = StepTime("tiled", "tiles", "float32", 4096, 0.25, 0.2, 0.3, 1.0)
+    monkeypatch.setattr("tilewright.ladder.story.steps_of", lambda gpu: (step,))
+    monkeypatch.setattr("tilewright.ladder.story.step_times", lambda gpu: iter((step,)))
+
+
+@pytest.mark.usefixtures("told")
+def test_without_options_it_is_one_screen_and_with_full_every_kernel(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, TILED)
+    done = tilewright("ladder")
+    lines = done.out.splitlines()
+    assert (done.status, len(lines) <= 24, max(map(len, lines))) == (0, True, 80)
+    assert lines[1] == "✓ 2 kernels bit for bit"
+    assert [line.split()[:4] for line in lines if line.startswith("tiled")] == [["tiled", "f32", "250", "ms"]]
+    assert "within -20/+20 %" in done.out and "Your CPU, tw.matmul 256^3: " in done.out
+    full = tilewright("ladder", "--full").out
+    assert "S9  CUDA C++, tiles in shared memory, integers\ntiled " in full and "2 of 2 trusted" in full
+
+
+@pytest.mark.usefixtures("told")
+def test_json_has_the_screen_and_the_counts(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, TILED)
+    document = json.loads(tilewright("ladder", "--json").out)
+    assert [step["predicted_seconds"] for step in document["steps"]] == [0.25]
+    assert document["host"]["size"] == 256 and document["host"]["gflops"] > 0
+    assert document["rungs"][1]["warp_instructions"] == COUNTED["warp_instructions"]
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize("options", [(), ("--full",)])
+def test_a_wrong_kernel_changes_the_tick_and_the_status(tilewright: Run, catalogue_of: Run, options: Any) -> None:
+    catalogue_of(LOOPS, FakeRecord("wrong", wrong=3))
+    done = tilewright("ladder", *options)
+    assert done.status == 1
+    assert ("1 of 2 trusted" if options else "✗ 1 of 2 kernels bit for bit") in done.out
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize("options", [(), ("--full",)])
+def test_ctrl_c_shows_what_ran(tilewright: Run, catalogue_of: Run, options: Any) -> None:
+    class Pressed(FakeRecord):
+        def run_cpu(self, a: Any, b: Any) -> Any:
+            raise KeyboardInterrupt
+
+    catalogue_of(LOOPS, Pressed("pressed"), TILED)
+    done = tilewright("ladder", *options)
+    assert done.status == 130
+    assert "Stopped by Ctrl-C" in done.out
+    assert ("1 of 1 trusted" if options else "✓ 1 kernel bit for bit") in done.out
+
+
+def test_kernels_that_need_another_gpu_take_one_line(tilewright: Run, catalogue_of: Run) -> None:
+    class Tensor(FakeRecord):
+        def unfit(self, cc: tuple[int, int]) -> str:
+            return "" if cc == (10, 0) else "needs compute capability 10.0"
+
+    catalogue_of(LOOPS, Tensor("first", backend="gpu"), Tensor("second", backend="gpu"))
+    out = tilewright("ladder", "--sizes", 8).out
+    assert [line for line in out.splitlines() if "second" in line] == ["2 need --gpu b200: first, second"]
 
 
 def test_a_wrong_kernel_is_shown_and_sets_the_status(tilewright: Run, catalogue_of: Run) -> None:

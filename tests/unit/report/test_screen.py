@@ -37,7 +37,9 @@ def story(key: str = "h100") -> Story:
     for number, step in enumerate(steps_of(gpu)):
         seconds = 0.273 / 4**number
         times = (seconds, 0.75 * seconds, 1.35 * seconds)
-        steps.append(StepTime(step.kernel, step.changed, catalogue.find(step.kernel).dtypes[0], *times, 4.0**number))
+        steps.append(
+            StepTime(step.kernel, step.changed, catalogue.find(step.kernel).dtypes[0], 4096, *times, 4.0**number)
+        )
     product = Product(256, 256, 256, ("float32",), None)
     made = Machine(gpu.name, gpu.name, "9.0", "simulated", "a host", 2, "0")
     host = HostTime(256, "float32", 197e-6, 500)
@@ -141,7 +143,7 @@ def test_ctrl_c_keeps_what_was_found() -> None:
 def test_a_step_without_a_prediction_says_so() -> None:
     what = story()
     *others, last = what.steps
-    none = StepTime(last.kernel, last.changed, last.dtype, refused="jump tables are not supported")
+    none = StepTime(last.kernel, last.changed, last.dtype, last.size, refused="jump tables are not supported")
     shown = lines(replace(what, steps=(*others, none)))
     assert "hopper: no prediction: jump tables are not supported" in shown
     assert next(line for line in shown if line.startswith("hopper ")).split()[2:4] == ["-", "-"]
