@@ -18,7 +18,7 @@ TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(STAMP)  ## Run the ladder: every kernel, verified and counted, on a simulated GPU
+run: $(STAMP)  ## Run the ladder: every kernel verified on a simulated GPU, in one screen
 	@$(BIN)/tilewright ladder
 
 # mypy uses one core, so it runs beside the tests; what it says comes last.
