@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba triton cute cupy lint format docs examples bench clean
+.PHONY: help run test quick pythons newest constraints volume sanitize runtime numba triton cute cupy lint format docs examples bench release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,18 @@ examples: $(STAMP)  ## Run the examples of README and docs/, and write into the 
 
 bench: $(STAMP)  ## Run every script of benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+# The wheel is tried in a fresh environment without this checkout; `make release TAG=1` tags the commit as well.
+release:  ## Build sdist and wheel, check them and try the wheel; TAG=1 tags the version
+	@test -z "$$(git status --porcelain)" || { echo "commit or stash first: git status"; exit 1; }
+	@rm -rf dist build/release && mkdir -p build
+	@$(PYTHON) -m venv build/release && build/release/bin/python -m pip install -q --disable-pip-version-check build twine
+	@build/release/bin/python -m build --outdir dist . >build/release.txt 2>&1 || { cat build/release.txt; exit 1; }
+	@build/release/bin/python -m twine check --strict dist/*
+	@$(PYTHON) -m venv --clear build/release && $(TESTED) build/release/bin/python -m pip install -q --disable-pip-version-check dist/*.whl
+	@cd build && release/bin/tilewright ladder --device cpu --sizes 64 && release/bin/tilewright --version
+	@test -z "$(TAG)" || git tag -a "v$$(build/release/bin/python -c 'import tilewright; print(tilewright.__version__)')" -m "Release"
+	@ls -l dist
 
 clean:  ## Remove the environment and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
