@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.cli import program
 from tilewright.cli.options import Names, Text, option
+from tilewright.cli.usage import in_flags
 from tilewright.errors import ArgumentValueError, KernelError
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ def _of_program(
     if json:
         console.document("predictions", report.program_document(found, failed, ended))
     elif found:
-        terminal.show(report.of_program(found), console.output())
+        said = [replace(one, notes=tuple(in_flags(note, ["--all-blocks"]) for note in one.notes)) for one in found]
+        terminal.show(report.of_program(said), console.output())
     return ended.status
 
 

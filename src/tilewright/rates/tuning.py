@@ -13,6 +13,7 @@ from tilewright.rates import tuner
 def tune(
     a: tuple[int, int], b: tuple[int, int], /, dtype: npt.DTypeLike = "float64", *, device: str = "cpu",
     order: Order = "canonical", algebra: str | Algebra = "plus-times", few: int = tuner.FEW, again: bool = False,
+    accept_noise: bool = False,
 ) -> tuner.Tuned:  # fmt: skip
     """Time the first few kernels for a product; :func:`tilewright.matmul` uses the fastest from then on.
 
@@ -36,11 +37,13 @@ def tune(
         Number of kernels from the top of the ranking.
     again : bool
         Whether to time kernels again whose times are kept.
+    accept_noise : bool
+        Whether to keep times whose quartiles are more than 10 % of them apart, too.
 
     Returns
     -------
     Tuned
-        The kernels tried, with times in seconds; `best` is the fastest.
+        The kernels tried, with times in seconds; `best` is the fastest that is kept.
 
     Raises
     ------
@@ -52,9 +55,12 @@ def tune(
     Examples
     --------
     >>> import tilewright as tw
-    >>> tw.tune((300, 200), (200, 400), "float32").best.seconds > 0
+    >>> tw.tune((300, 200), (200, 400), "float32", accept_noise=True).best.seconds > 0
     True
     """
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
         raise ArgumentValueError(f"shapes must be (m, k) and (k, n) (got {a} and {b})")
-    return tuner.tune(device, (a[0], b[1], a[1]), as_dtype(dtype, "dtype"), order, few, algebra=algebra, again=again)
+    return tuner.tune(
+        device, (a[0], b[1], a[1]), as_dtype(dtype, "dtype"), order, few, algebra=algebra, again=again,
+        accept_noise=accept_noise,
+    )  # fmt: skip

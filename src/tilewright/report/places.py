@@ -15,8 +15,10 @@ _CELL = re.compile(r"<ipython-input-[^>]*>|[^\s:]*/ipykernel_\d+/[^\s:/]+\.py")
 
 
 def repository() -> Path:
-    """The folder that code hosts' paths are relative to: the repository, if the runner names it, or the current one."""
-    return Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    """The folder that code hosts' paths are relative to: the runner's, the repository's, or the current one."""
+    here = Path.cwd()
+    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    return Path(os.environ.get("GITHUB_WORKSPACE") or root)
 
 
 def path(text: str) -> str:

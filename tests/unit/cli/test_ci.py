@@ -142,13 +142,18 @@ def test_an_error_with_a_file_loses_no_finding(
     assert json.loads((here / "a.json").read_text())["findings"][0]["code"] == "TW101"
 
 
+@pytest.mark.parametrize("told", [True, False])
 def test_both_reports_for_code_hosts_name_files_relative_to_the_repository(
-    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    """A step of GitHub Actions may have a working directory below the repository's root."""
+    """A step of GitHub Actions may have a working directory below the repository's root; elsewhere .git is there."""
     (here / "step").mkdir()
     monkeypatch.chdir(here / "step")
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(here))
+    if told:
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(here))
+    else:
+        monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+        (here / ".git").mkdir()
     (here / "step" / "program.py").write_text(PROGRAM)
     done = tilewright("check", "--format=github", "--format=sarif=a.sarif", "program.py", "outside", 0)
     assert done.out.startswith("::error file=step/program.py,line=7")

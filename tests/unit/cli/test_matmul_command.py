@@ -210,7 +210,7 @@ def test_the_products_dtype_can_be_chosen(tilewright: Run, folder: Path) -> None
     assert "2 x 2 int32" in done.out
     assert (np.load(folder / "c.npy") == 30_000).all()
     wrong = tilewright("matmul", folder / "x.npy", folder / "y.npy", "-o", folder / "d.npy", "--dtype", "int3")
-    assert (wrong.status, "`dtype` must name a dtype (got 'int3')" in wrong.err) == (2, True)
+    assert (wrong.status, "--dtype must name a dtype (got 'int3')" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize("by", [[], ["--memory", "64GB"]])  # tests before this one may hold more than one

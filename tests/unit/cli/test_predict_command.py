@@ -31,7 +31,7 @@ def test_one_kernel_with_its_shares(tilewright: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"), [("33,33,33", "out of bounds global store"), ("33,5,7", "is predicted where k equals m")]
+    ("shape", "said"), [("33x33x33", "out of bounds global store"), ("33x5x7", "is predicted where k equals m")]
 )
 def test_after_a_failed_specimen_the_others_have_times(tilewright: Run, shape: str, said: str) -> None:
     done = tilewright("predict", "--kernels", "tiled*", "--sizes", shape, "--json")
@@ -127,6 +127,8 @@ def test_a_large_launch_is_counted_in_some_blocks_and_runs_whole(tilewright: Run
     assert [one["counted_in"] for one in some] == [0, 0, 2]
     assert all(one["counted_blocks"] < 100 for one in some)
     assert "of 1,172 blocks, which represent the others" in some[0]["notes"][0]
+    shown = tilewright("predict", "--gpu", "a6000", "--kernels", "double", tmp_path / "program.py").out
+    assert "--all-blocks counts all" in " ".join(shown.split())
     whole = json.loads(tilewright("predict", "--gpu", "a6000", "--json", "--all-blocks", tmp_path / "program.py").out)[
         "predictions"
     ]
@@ -144,14 +146,14 @@ def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--sizes", 64, "--sizes", "1x2x3"), "--sizes and --sizes exclude each other"),
+        (("--sizes", 64, "--sizes", "1x2"), "--sizes must be N or MxNxK"),
         (("--kernels", "nonsense"), "must name records of the catalogue"),
-        (("--kernels", "tiled_published", "--dtypes", "float64"), "no kernel takes"),
+        (("--kernels", "tiled_published", "--dtypes", "float64"), "must be one that a kernel takes"),
         (("--kernels", "three_loops"), "must name kernels that GPUs run"),
         (("--clock", "fast"), "--clock"),
-        (("--sizes", 64, "-c", "pass"), "--sizes is for the catalogue, but a program is given"),
-        (("--limit", 4), "--limit is for a program, but none is given"),
-        (("--all-blocks",), "--all-blocks is for a program, but none is given"),
+        (("--sizes", 64, "-c", "pass"), "--sizes must come with a product of the catalogue"),
+        (("--limit", 4), "--limit must come with a program"),
+        (("--all-blocks",), "--all-blocks must come with a program"),
     ],
 )
 def test_wrong_use(tilewright: Run, words: tuple[Any, ...], said: str) -> None:

@@ -129,7 +129,7 @@ def test_charts_as_files(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
         (("-o", "page.html", "--kernels", "three_loops", "--sizes", "8x8x8"), "runs on no GPU"),
         (("-o", "page.html", "--kernels", "three_loops"), "runs on no GPU"),
         (("-o", "page.html", "--kernels", "none"), "--kernels none must come with a sweep"),
-        (("-o", "page.html", "--sizes", "0x8x8"), "--sizes must be three extents of at least 1"),
+        (("-o", "page.html", "--sizes", "0x8x8"), "--sizes must be N or MxNxK, each at least 1"),
         (("-o", "page.html", "--sizes", "9000x9000x8"), "at most 4,194,304 elements"),
         (("-o", "page.html", "--dtypes", "int8"), "takes float32, float64, int32 only, not int8"),
         (("-o", "page.html", "--gpu", "nosuch"), "--gpu: a GPU must be one"),
