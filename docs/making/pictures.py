@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import drawn
+import screens
 import speeds
 
 import tilewright as tw
@@ -68,6 +69,7 @@ PICTURES: MappingProxyType[str, Callable[[], str]] = MappingProxyType(
         "ladder-sectors": lambda: _bars("Sectors", *_TO_TILES),
         "results-wavefronts": lambda: _bars("Wavefronts of shared", *_RESULTS),
         "results-occupancy": lambda: _registers("results_8"),
+        "first-screen": screens.first_screen,
         "speeds": speeds.chart,
         "float32-wavefronts": lambda: _bars("Wavefronts of shared", *_FLOAT32),
     }

@@ -64,7 +64,7 @@ COLUMNS, ONE_LINE = 88, re.compile(r"\$ |\S+:\d+: TW\d+ |.*\^ [\w.:]+$")
 def test_what_a_console_shows_fits_a_page(page: Path) -> None:
     blocks = re.findall(r"^```(?:console|output)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if not ONE_LINE.match(line)]
-    assert [line for line in lines if len(line) > COLUMNS] == [] or name(page) in SLOW
+    assert [line for line in lines if len(line) > COLUMNS] == []
 
 
 def test_the_readme_is_short() -> None:
