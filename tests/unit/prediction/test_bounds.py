@@ -35,19 +35,27 @@ def fit(record: Record) -> list[Gpu]:
 
 
 def predicted(record: Record, gpu: Gpu, tiles: int) -> Prediction:
-    """The time of a product of few tiles; the published kernels need k equal to m."""
+    """The time of a product of few tiles; published kernels need k equal to m."""
     rows, columns = (tiles * size for size in record.tile)
-    k = rows if record.published else 128 * tiles
+    k = rows if record.published else 64 * tiles
     return predict_product(record, Product(rows, columns, k, record.dtypes[0]), gpu, changes=False)
 
 
-@pytest.mark.parametrize("record", KERNELS, ids=lambda record: record.name)
+#: Kernels of tensor cores take seconds to assemble; every eighth is in each run of the tests, and all in `make volume`.
+SLOW = [record.name for record in KERNELS if record.order == "tensor-core"]
+QUICK = {record.name for record in KERNELS} - set(SLOW) | set(SLOW[::8])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [pytest.param(one, marks=() if one.name in QUICK else pytest.mark.volume, id=one.name) for one in KERNELS],
+)
 def test_no_limit_of_a_kernel_is_above_its_prediction(record: Record) -> None:
-    holds(predicted(record, fit(record)[0], 2))
+    holds(predicted(record, fit(record)[0], 1))
 
 
 @pytest.mark.volume
-@pytest.mark.parametrize("tiles", [1, 3, 12])
+@pytest.mark.parametrize("tiles", [2, 5, 12])
 @pytest.mark.parametrize("record", KERNELS, ids=lambda record: record.name)
 def test_no_limit_of_a_kernel_is_above_its_prediction_on_any_gpu(record: Record, tiles: int) -> None:
     for gpu in fit(record):
