@@ -70,3 +70,14 @@ def test_the_tested_releases_are_within_the_project_s_bounds(version: str) -> No
 def test_constraints_name_no_place_and_no_digest() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#") and ("/" in line or "--" in line or "@" in line)] == []
+
+
+def test_the_tried_pythons_are_those_that_the_project_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [
+        row.rpartition(" ")[2]
+        for row in project["classifiers"]
+        if row.startswith("Programming Language") and "3." in row
+    ]
+    assert tuple(named) == pythons.VERSIONS
+    assert project["requires-python"] == f">={pythons.VERSIONS[0]}"
