@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.checking import copies, faults, finite, hosts, launches, mending, suppressions
+from tilewright.checking import copies, faults, finite, folded, hosts, launches, mending, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.text import fences, indices, loads, precision, products, reach, shuffling, unset, values
@@ -79,6 +79,7 @@ class Checks(Observer):
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
         self.unchecked: Counter[str] = Counter()
+        self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, where no index is checked.
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._found: list[Finding] = []
@@ -126,6 +127,7 @@ class Checks(Observer):
             self.launches += other.launches
             self.unchecked += other.unchecked
             self._kernels.update(other._kernels)
+            self.folded.update(other.folded)
             self._files.update(other._files)
             self._found += other._all
             self._raised += other._raised
@@ -139,7 +141,7 @@ class Checks(Observer):
         self._found = [*merged(self._found)]
         return {
             "launches": self.launches, "unchecked": self.unchecked,
-            "kernels": [*self._kernels], "files": [*self._files],
+            "kernels": [*self._kernels], "folded": [*self.folded], "files": [*self._files],
             "findings": [finding.to_json() for finding in merged(self._all)],
         }  # fmt: skip
 
@@ -148,6 +150,7 @@ class Checks(Observer):
         self.launches += report["launches"]
         self.unchecked += Counter(report["unchecked"])
         self._kernels.update(dict.fromkeys(report["kernels"]))
+        self.folded.update(dict.fromkeys(report["folded"]))
         self._files.update(dict.fromkeys(report["files"]))
         self._found += map(Finding.from_json, report["findings"])
 
@@ -236,6 +239,8 @@ class Checks(Observer):
         read = values_of(launch)
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
+            if folded.holds_arrays(launch.program):
+                self.folded[launch.name] = None
             file = launches.definition(launch.program)[0]
             found = precision.findings(read, launch.name, dtypes, file)
             found += [one for check in _OF_TEXT for one in check(read, launch.name)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 #: Suffixes of files of CUDA C++.
-_CPP = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".hpp", ".hxx", ".h", ".inl")
+CPP = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".hpp", ".hxx", ".h", ".inl")
 #: What is no code in C++: comments, literals, and lines of the preprocessor.
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE
@@ -66,13 +66,22 @@ def _down(statements: Sequence[Statement], line: int) -> Iterator[Statement]:
 def around(file: str, line: int) -> tuple[Statement, ...]:
     """The statements of a file's function that hold a line, the outermost first; empty if that is not known."""
     text = "".join(linecache.getlines(file))
-    if file.endswith(_CPP):
+    if file.endswith(CPP):
         return path(text, line, cpp=True)
     inside = _literal(text, line)
     if inside is None:
         return path(text, line)
     start, literal = inside
     return tuple(_moved(one, start - 1) for one in path(literal, line - start + 1, cpp=True))
+
+
+def function(file: str, line: int) -> tuple[Statement, ...]:
+    """The statements of the function of C++ whose definition is at a line."""
+    code = _code("".join(linecache.getlines(file)))
+    for start, _ in _braces(code):
+        if code.count("\n", 0, start) + 1 >= line and _BEFORE_BODY.search(code[:start]):
+            return _Reader(code).block(start)[0]
+    return ()
 
 
 @functools.lru_cache(maxsize=256)
@@ -84,7 +93,7 @@ def language(file: str, line: int) -> str:
     if not file:
         return "ptx"
     text = "".join(linecache.getlines(file))
-    if file.endswith(_CPP) or _literal(text, line) is not None:
+    if file.endswith(CPP) or _literal(text, line) is not None:
         return "cuda"
     function = _function(_parsed(text), line)
     marks = [ast.unparse(mark) for mark in function.decorator_list] if function else []
@@ -183,12 +192,17 @@ def _statement(node: ast.stmt) -> Statement:
 
 def _of_cpp(text: str, line: int) -> tuple[Statement, ...]:
     """The statements of the outermost function that holds a line; a word that no brace encloses is no function."""
-    code = _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    code = _code(text)
     for start, end in _braces(code):
         first, last = code.count("\n", 0, start) + 1, code.count("\n", 0, end) + 1
         if first <= line <= last and _BEFORE_BODY.search(code[:start]):
             return _Reader(code).block(start)[0]
     return ()
+
+
+def _code(text: str) -> str:
+    """The text with blanks for what is no code."""
+    return _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def _braces(code: str) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -27,6 +28,7 @@ def check(
     fail_on: Annotated[Text, option("--fail-on", "warning")] = None,
     format: Annotated[Names, option("--format", "text")] = None,
     json: Annotated[bool, option("--json")] = False,
+    debug: Annotated[bool, option("--debug")] = False,
     verbose: Annotated[bool, option("--verbose")] = False,
     codes: Annotated[bool, option("--codes")] = False,
 ) -> None:
@@ -64,6 +66,8 @@ def check(
     checks = Checks(gpu=what.gpu, ignore=unwanted)
     quiet = formats.alone(forms)
     limits = what.limits or Limits.default()
+    if debug:
+        os.environ["NVCC_APPEND_FLAGS"] = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -G".strip()
     ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=limits, quiet=quiet)
     _show(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
 
@@ -94,6 +98,11 @@ def _show(
     for wrong in sifted.wrong:
         console.error(wrong, title="warning")
     formats.write(forms, checks, sifted, ended, verbose=verbose)
+    if checks.folded and not formats.alone(forms):
+        console.note(
+            f"local arrays of {', '.join(checks.folded)} are in registers, where an index outside them (TW104) or an "
+            "element never set (TW203) is not seen; `--debug` checks them"
+        )
     ended.report()  # after the findings, which may explain it
     status = _status(sifted, ended, failing, unchecked=bool(checks.unchecked))
     if ended.status and ended.error is None and failing != "never":

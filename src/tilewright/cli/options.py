@@ -80,6 +80,7 @@ OPTIONS = (
     _row("--ignore", "CODES", "Codes to suppress: TW601,TW604."),
     _row("--fail-on", "LEVEL", "Least severity that is a failure: error, warning or never.", completion.fail_on),
     _row("--format", "FORM[=FILE]", "Report: text, brief, json, sarif or github; may be repeated.", completion.formats),
+    _row("--debug", "", "Compile a .cu program with -G: local arrays stay in memory, where they are checked."),
     _row("--verbose", "", "Show suppressed findings, and suppressions without effect."),
     _row("--codes", "", "List the codes of findings and exit."),
     _row("--ladder", "NAMES", "Kernels of the ladder, by name or source row, or none.", completion.kernels),

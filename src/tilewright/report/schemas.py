@@ -60,6 +60,7 @@ _FINDING = {
     "code": "text",
     "severity": "text",
     "message": "text",
+    "remedy": "text",
     "kernel": "text",
     "source": "text",
     "line": "integer",
