@@ -20,7 +20,7 @@ def devices(
     if json:
         console.document("devices", document.devices(found))
     else:
-        listing.devices(found, console.output())
+        listing.devices(found, console.screen())
 
 
 def gpus(
@@ -36,7 +36,7 @@ def gpus(
     keys = machine.names() if name is None else [values.gpu_name("GPU", name)]
     records = [machine.gpu(key) for key in keys]
     if not json:
-        listing.gpus(records, console.output())
+        listing.gpus(records, console.screen())
     else:
         console.document("gpus", {"gpus": [{"key": one.key} | record_files.document(one) for one in records]})
 
@@ -49,7 +49,7 @@ def kernels(json: Annotated[bool, option("--json")] = False) -> None:
     if json:
         console.document("kernels", document.kernels(catalogue.records()))
     else:
-        listing.kernels(catalogue.records(), console.output())
+        listing.kernels(catalogue.records(), console.screen())
 
 
 def ptx_support() -> None:
@@ -75,4 +75,4 @@ def cache(
     if json:
         console.document("cache", document.cache(found, settings.cache_bytes))
     else:
-        listing.cache(found, settings.cache_bytes, console.output())
+        listing.cache(found, settings.cache_bytes, console.screen())

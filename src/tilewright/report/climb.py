@@ -8,12 +8,11 @@ from types import MappingProxyType
 from rich.text import Text
 
 from tilewright import installation
-from tilewright.kernels.catalogue import SOURCES
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.profiling.names import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.listing import KERNEL
+from tilewright.report.listing import KERNEL, source
 from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table, group
 
 
@@ -22,7 +21,7 @@ def blocks(climb: Climb) -> Iterator[Block]:
     yield from _heading(climb)
     yield Gap()
     shown = [rung for rung in climb.rungs if not rung.gpus]
-    yield Table(group(KERNEL), tuple(_groups(climb)), shown, section=_source)
+    yield Table(group(KERNEL), tuple(_groups(climb)), shown, section=source)
     yield Gap()
     yield from _summary(climb)
     yield from _notes(shown)
@@ -32,11 +31,6 @@ def blocks(climb: Climb) -> Iterator[Block]:
         yield words(f"{needs(climb.rungs)}: {', '.join(elsewhere)}", hang=2)
     if climb.interrupted:
         yield words(("Stopped by Ctrl-C: these kernels ran until then.", styles.WARNING))
-
-
-def _source(rung: Rung) -> str:
-    """The row of the sources that a rung is of, with its title."""
-    return f"{rung.source}  {SOURCES[rung.source]}" if rung.source in SOURCES else ""
 
 
 def needs(rungs: Sequence[Rung]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -22,38 +23,27 @@ if TYPE_CHECKING:
 
 
 def kernels(records: Sequence[Record], console: Console) -> None:
-    """Print the catalogue, a row for each record; then their sources, and the order of sums."""
-    key = group(KERNEL, ROW)
+    """Print the catalogue, a row for each record below the heading of its source."""
+    key = group(KERNEL)
     takes = group(
         Column("runs on", lambda r: r.backend),
         Column("dtypes", lambda r: _families(r.dtypes), wrap_at=18),
         Column("and", lambda r: ", ".join(r.takes), wrap_at=9),
-        Column("what it is", lambda r: r.title, wrap_at=24),
+        Column("sums", lambda r: _SUMS.get(r.order, "own order")),
+        Column("what it is", lambda r: r.title.removeprefix("CUDA C++: "), wrap_at=18),
     )
-    terminal.show([Table(key, (takes,), records), Gap(), *_orders(records), *rows_of(records)], console)
+    terminal.show([Table(key, (takes,), records, section=source)], console)
 
 
-#: The columns that kernels and rungs begin with.
+#: The column that kernels and rungs begin with.
 KERNEL = Column("kernel", lambda r: r.name, style=lambda r: styles.SPECIMEN if r.published else styles.HEADING)
-ROW = Column("row", lambda r: r.source, style=styles.PLACE)
+#: The order of sums, in short: the canonical one, or one whose error a bound states.
+_SUMS = MappingProxyType({"fma": "exact", "tensor-core": "in bound"})
 
 
-def rows_of(named: Iterable[Record | Rung]) -> Iterator[Block]:
-    """Explain the source rows of the kernels shown."""
-    there = {one.source for one in named}
-    listed = "; ".join(f"{row}: {title}" for row, title in SOURCES.items() if row in there)
-    if listed:
-        yield words((f"Rows. {listed}.", styles.QUIET), hang=2)
-
-
-def _orders(records: Sequence[Record]) -> Iterator[Block]:
-    """The kernels' orders of summation."""
-    others: dict[str, list[str]] = {}
-    for record in records:
-        if record.order != "fma":
-            others.setdefault(record.order, []).append(record.name)
-    listed = "".join(f", but for {' and '.join(names)}: {order}" for order, names in others.items())
-    yield words((f"Order of sums: fma, the canonical one{listed}.", styles.QUIET), hang=2)
+def source(one: Record | Rung) -> str:
+    """The row of the sources that a kernel is of, with its title."""
+    return f"{one.source}  {SOURCES[one.source]}" if one.source in SOURCES else ""
 
 
 def _families(dtypes: Sequence[str]) -> str:
