@@ -131,7 +131,7 @@ def test_public_names_agree_with_those_for_type_checkers() -> None:
     import tilewright
 
     package = next(m for m in modules() if not m.name)
-    block = next(n for n in package.tree.body if isinstance(n, ast.If))
+    block = next(n for n in package.tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
     seen = {a.asname or a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names} - {"_cuda"}
     seen |= {ast.unparse(target) for n in block.body if isinstance(n, ast.Assign) for target in n.targets}
     assert seen == set(tilewright.__all__)
