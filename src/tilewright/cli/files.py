@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def read(path: Path) -> npt.NDArray[Any]:
                 array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
             except ArgumentTypeError:
                 raise
-            except (ValueError, EOFError, TypeError) as error:
+            except (ValueError, EOFError, TypeError, SyntaxError, TokenError) as error:
                 raise ArgumentValueError(
                     f"{path}: must be a whole .npy file of numbers (got {size:,} bytes: {' '.join(str(error).split())})"
                     f"; save it again with numpy.save"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from io import BytesIO
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def _header(start: bytes, name: str) -> tuple[tuple[int, ...], bool, np.dtype[An
         shape, fortran, dtype = _HEADERS[version](text)
         if not all(type(extent) is int and extent >= 0 for extent in shape):
             raise ValueError(f"a shape of {shape}")
-    except (ValueError, EOFError, TypeError) as error:
+    except (ValueError, EOFError, TypeError, SyntaxError, TokenError) as error:
         remedy = "save it again with numpy.save"
         if b"'<f1'" in start:  # how numpy.save writes some dtypes of float8, which numpy.load refuses
             offset = 10 + int.from_bytes(start[8:10], "little")
