@@ -21,7 +21,7 @@ from tilewright.profiling import instruments
 from tilewright.profiling.record import Profile, Verdict
 from tilewright.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.programs.program import Program
-from tilewright.simt.following import Asked, Extents, LaunchOptions
+from tilewright.simt.following import Asked, Extents, LaunchOptions, bounded
 from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
 from tilewright.waiting import announced
@@ -89,7 +89,8 @@ def predict(
     >>> found.kernel, 1e-6 < found.seconds < 1e-4
     ('several_results<float, 32, 8>', True)
     """
-    asked = Asked.by("predict", kernel, grid, block, args, options)
+    asked = bounded(Asked.by("predict", kernel, grid, block, args, options))
+    options["gpu"] = asked.gpu
     target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
         raise ArgumentValueError(
@@ -138,7 +139,8 @@ def profile(
     >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request, seen.verdict.rule
     (2, 4.0, 'few blocks')
     """
-    asked = Asked.by("profile", kernel, grid, block, args, options)
+    asked = bounded(Asked.by("profile", kernel, grid, block, args, options))
+    options["gpu"] = asked.gpu
     program, roles = asked.program, None
     if has_roles(program.ptx):
         with alone(program, grid, block, args, instruments(), **options) as blocks:

@@ -104,10 +104,17 @@ def followed_by(follower: Follower) -> Iterator[None]:
         _followers().remove(follower)
 
 
-def followed(asked: Asked) -> Asked:
-    """Pass a launch to the program's follower; returns the launch to run."""
+def bounded(asked: Asked) -> Asked:
+    """The launch with the GPU, the seed and the limits of the program's follower, where it has none of its own."""
     for follower in _followers()[-1:]:
         asked = follower.bounded(asked)
+    return asked
+
+
+def followed(asked: Asked) -> Asked:
+    """Pass a launch to the program's follower; returns the launch to run."""
+    asked = bounded(asked)
+    for follower in _followers()[-1:]:
         follower.before(asked)
     return asked
 

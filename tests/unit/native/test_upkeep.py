@@ -150,6 +150,8 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
     monkeypatch.setenv("TILEWRIGHT_CACHE_BYTES", str(3 << 20))
     empty = json.loads(tilewright("cache", "--json").out)
     assert empty == {
+        "schema": "tilewright.cache",
+        "version": 1,
         "folder": str(tmp_path / "kept"),
         "entries": 0,
         "bytes": 0,
