@@ -75,7 +75,7 @@ def shown(path: Path) -> str:
         inside = path.relative_to(Path.cwd())
     except (ValueError, OSError):
         return str(path)
-    return "." if inside == Path() else str(Path(inside)) if inside.parts[0] == ".." else f"./{inside.as_posix()}"
+    return "." if inside == Path() else f"./{inside.as_posix()}"
 
 
 def _origin() -> Mapping[str, Any]:

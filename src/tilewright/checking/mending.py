@@ -103,7 +103,7 @@ def _advice(finding: Finding, values: Values | None) -> Iterator[_Advice]:
 
 def _changes(values: Values, line: int) -> bool:
     """Whether the address of an instruction changes from one step of a loop to the next."""
-    registers = [name for op in overtaking.at(values, line) for name in values.address_registers(op)]
+    registers = [name for op in values.at(line) for name in values.address_registers(op)]
     written = {*registers, *(name for op in values.origins(registers) for name in op.writes)}
     return any(len(values.writers.get(name, ())) > 1 for name in written)
 
@@ -112,8 +112,7 @@ def _is_update(values: Values, line: int, other: int) -> bool:
     """Whether two instructions read and write one element, as `s[i] += 1` does: other threads have the same index."""
     addresses = [
         [operand for operand in op.instruction.operands if isinstance(operand, tree.Address)]
-        for op in values.ops
-        if op.instruction.ptx_line in (line, other)
+        for op in (*values.at(line), *values.at(other))
     ]
     return line != other and all(each == addresses[0] and len(each) == 1 for each in addresses)
 
@@ -127,12 +126,13 @@ def _with_other(finding: Finding, values: Values | None) -> Finding:
         return finding
     access, other_access = finding.details["access"], finding.details["other_access"]
     pairs, lines = [], set()
-    own = {name for op in overtaking.at(values, finding.ptx_line) for name in _symbols(values, op)}
+    own = {name for op in values.at(finding.ptx_line) for name in _symbols(values, op)}
     for op in values.ops:
         row, line = op.form.row, op.instruction.ptx_line
         does = row.loads if other_access == "read" else row.stores
-        update = line != finding.ptx_line and _is_update(values, finding.ptx_line, line)  # of each thread's own
-        if does and not update and op.form.has(finding.details["space"]) and _symbols(values, op) == own:
+        if not does or not op.form.has(finding.details["space"]) or _symbols(values, op) != own:
+            continue
+        if not _is_update(values, finding.ptx_line, line):  # an update is of each thread's own element
             if overtaking.orders(values, finding.ptx_line, line, of_warp=finding.code == "TW304"):
                 pairs.append([finding.ptx_line, line, access, other_access])
                 lines.add(values.place(op))
@@ -248,5 +248,5 @@ def _variable(finding: Finding, language: str) -> dict[str, str]:
 def _volatile(finding: Finding, values: Values | None) -> dict[str, bool]:
     """Whether both accesses are volatile, which orders nothing."""
     lines = {line for pair in finding.details.get("pairs", ()) for line in pair[:2]}
-    names = [op.instruction.name for op in values.ops if op.instruction.ptx_line in lines] if values and lines else []
+    names = [op.instruction.name for line in lines for op in values.at(line)] if values else []
     return {"volatile": True} if names and all(re.search(r"\bvolatile\b", name) for name in names) else {}

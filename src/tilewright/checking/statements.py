@@ -7,6 +7,7 @@ read by its own parser; of CUDA C++ only braces, brackets and the words of contr
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import linecache
 import re
@@ -19,7 +20,8 @@ CPP = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".hpp", ".hxx", ".h", ".inl")
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE
 )
-_BEFORE_BODY = re.compile(r"\)\s*(?:const|noexcept|override|final|\s)*$")
+#: The end of a function's head. Each character has one way to match, so that no text takes quadratic time.
+_HEAD = re.compile(r"\)(?:\s|const|noexcept|override|final)*+$")
 _WORD = re.compile(r"\b(for|while|if|switch|do|else|try|catch)\b")
 _LOOPS = ("for", "while", "do")
 
@@ -39,7 +41,7 @@ class Statement:
 
 
 def path(source: str, line: int, *, cpp: bool = False) -> tuple[Statement, ...]:
-    """The statements of a text that hold a line, the outermost first.
+    """The statements of a text that hold a line, the outermost first; empty if they are nested too deeply to be read.
 
     >>> text = '''__global__ void k(int n) {
     ...   for (int i = 0; i < n; i++) {
@@ -50,7 +52,10 @@ def path(source: str, line: int, *, cpp: bool = False) -> tuple[Statement, ...]:
     >>> [(one.kind, one.first, one.last) for one in path(text, 4, cpp=True)]
     [('loop', 2, 5), ('if', 4, 4), ('', 4, 4)]
     """
-    return tuple(_down(_of_cpp(source, line) if cpp else _of_python(source, line), line))
+    try:
+        return tuple(_down(_of_cpp(source, line) if cpp else _of_python(source, line), line))
+    except RecursionError:
+        return ()
 
 
 def _down(statements: Sequence[Statement], line: int) -> Iterator[Statement]:
@@ -76,11 +81,13 @@ def around(file: str, line: int) -> tuple[Statement, ...]:
 
 
 def function(file: str, line: int) -> tuple[Statement, ...]:
-    """The statements of the function of C++ whose definition is at a line."""
+    """The statements of the function of C++ whose definition is at a line; empty if they are nested too deeply."""
     code = _code("".join(linecache.getlines(file)))
     for start, _ in _braces(code):
-        if code.count("\n", 0, start) + 1 >= line and _BEFORE_BODY.search(code[:start]):
-            return _Reader(code).block(start)[0]
+        if code.count("\n", 0, start) + 1 >= line and _is_body(code, start):
+            with contextlib.suppress(RecursionError):
+                return _Reader(code).block(start)[0]
+            break
     return ()
 
 
@@ -195,7 +202,7 @@ def _of_cpp(text: str, line: int) -> tuple[Statement, ...]:
     code = _code(text)
     for start, end in _braces(code):
         first, last = code.count("\n", 0, start) + 1, code.count("\n", 0, end) + 1
-        if first <= line <= last and _BEFORE_BODY.search(code[:start]):
+        if first <= line <= last and _is_body(code, start):
             return _Reader(code).block(start)[0]
     return ()
 
@@ -203,6 +210,11 @@ def _of_cpp(text: str, line: int) -> tuple[Statement, ...]:
 def _code(text: str) -> str:
     """The text with blanks for what is no code."""
     return _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def _is_body(code: str, start: int) -> bool:
+    """Whether the brace at a place begins a function's body."""
+    return _HEAD.search(code, 1 + max(code.rfind(mark, 0, start) for mark in ";{}"), start) is not None
 
 
 def _braces(code: str) -> list[tuple[int, int]]:
@@ -220,7 +232,7 @@ class _Reader:
     """Reads statements of C++ without comments and literals."""
 
     def __init__(self, code: str) -> None:
-        self._code = code
+        self._code = code.rstrip()
         self._pairs = dict(_braces(code))
 
     def block(self, at: int) -> tuple[tuple[Statement, ...], int]:
@@ -289,5 +301,5 @@ class _Reader:
 
     def _made(self, at: int, after: int, kind: str = "", parts: tuple[tuple[Statement, ...], ...] = ()) -> Statement:
         first = self._code.count("\n", 0, at) + 1
-        last = first + self._code.rstrip().count("\n", at, max(at, after - 1)) if after > at else first
+        last = first + self._code.count("\n", at, max(at, after - 1)) if after > at else first
         return Statement(first, last, kind, parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -15,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from tilewright.cli.options import Names, Text, option
+from tilewright.cli.usage import near
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -197,10 +197,9 @@ def check_kernels(wanted: Sequence[str], launched: Sequence[str]) -> None:
 
     for pattern in wanted:
         if not any(named(kernel, (pattern,)) for kernel in launched):
-            near = difflib.get_close_matches(pattern, launched, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = near(pattern, launched)
             raise ArgumentValueError(
-                f"--kernels must name kernels that SCRIPT launches (got {pattern!r}); {hint}"
+                f"--kernels must name kernels that SCRIPT launches (got {pattern!r}); {hint}{' ' * bool(hint)}"
                 f"it launches {', '.join(launched) or 'none'}"
             )
 

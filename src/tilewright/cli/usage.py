@@ -9,8 +9,10 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from tilewright.cli.options import OPTIONS, named, renamed
+from tilewright.cli.options import OPTIONS, renamed
 from tilewright.errors import ArgumentValueError, TilewrightError
+
+_HELP = "--help says what each does"
 
 
 class Program(TyperGroup):
@@ -26,7 +28,7 @@ class Program(TyperGroup):
         if args[0] not in self.commands:
             known = list(self.commands)
             raise ArgumentValueError(
-                f"a command must be one of {', '.join(known)} (got {args[0]}); {_near(args[0], known)}"
+                f"a command must be one of {', '.join(known)} (got {args[0]}); {near(args[0], known, _HELP)}"
             )
         return super().resolve_command(ctx, args)
 
@@ -62,16 +64,21 @@ def _words(error: Any, ctx: Any) -> str:
     if kind == "NoSuchOption":
         options = _options(ctx)
         now = renamed(option)
-        hint = f"it is {now}" if now in options else _near(option, options)
+        hint = f"it is {now}" if now in options else near(option, options, _HELP)
         return f"an option must be one of `{path}`: {', '.join(options)} (got {option}); {hint}"
     if kind == "MissingParameter" and error.param is not None:
         subject = error.param.opts[0] if error.param.param_type_name == "option" else error.param.metavar
         return f"{subject} must be given (got nothing); see `{path} --help`"
     if kind == "BadOptionUsage":
-        rule, got = ("with", "none") if named(option).value else ("without", "one")
+        rule, got = ("without", "one") if _is_switch(option) else ("with", "none")
         return f"{option} must come {rule} a value (got {got}); see `{path} --help`"
     text = error.format_message().rstrip(".")
     return f"the command line must be one that `{path} --help` shows (got: {text}); see there"
+
+
+def _is_switch(name: str) -> bool:
+    """Whether an option takes no value, as --help and --version do, which are Typer's own."""
+    return not any(name in row.flags and row.value for row in OPTIONS)
 
 
 def _options(ctx: Any) -> list[str]:
@@ -86,12 +93,18 @@ def in_flags(message: str, options: Sequence[str]) -> str:
     >>> in_flags("`order` must be one; `overwrite=True` replaces it; `a.shape` is not", ["--order", "--force"])
     '--order must be one; --force replaces it; `a.shape` is not'
     """
-    for row in (named(name) for name in options if name in {flag for row in OPTIONS for flag in row.flags}):
+    for row in OPTIONS:
         flag = row.flags[0]
-        message = message.replace(row.argument or f"`{flag[2:].replace('-', '_')}`", flag)
+        if flag in options:
+            message = message.replace(row.argument or f"`{flag[2:].replace('-', '_')}`", flag)
     return message
 
 
-def _near(got: str, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(got, allowed, n=1)
-    return f"did you mean {near[0]}?" if near else "--help says what each does"
+def near(got: str, allowed: Sequence[str], otherwise: str = "") -> str:
+    """The question whether a similar name is meant; without one, another remedy.
+
+    >>> near("--size", ["--sizes", "--seed"])
+    'did you mean --sizes?'
+    """
+    found = difflib.get_close_matches(got, allowed, n=1)
+    return f"did you mean {found[0]}?" if found else otherwise

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from tilewright.cli.usage import near
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.sizes import size_bytes, size_text
 
@@ -19,8 +19,8 @@ Extents = tuple[int, int, int]
 #: The largest number an option takes: what 64 bits hold.
 _MOST = 2**63 - 1
 _MOST_DIGITS = len(str(_MOST))
-#: Seconds in plain digits, fractions too; nobody waits for more than nine digits of them.
-_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+#: A number in plain digits, fractions too; nobody waits for more seconds than nine digits hold.
+_DECIMAL = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 def limits(text: str | None) -> Limits | None:
@@ -32,7 +32,7 @@ def limits(text: str | None) -> Limits | None:
 
     if text is None:
         return None
-    if not _SECONDS.fullmatch(text) or not float(text):
+    if not _DECIMAL.fullmatch(text) or not float(text):
         raise ArgumentValueError(
             f"--limit must be seconds in plain digits, more than 0 (got {_short(text)}); try 60 or 0.5"
         )
@@ -62,7 +62,7 @@ def decimal(option: str, text: str, example: str) -> float:
     >>> decimal("--gflops", "1.5", "300")
     1.5
     """
-    if not _SECONDS.fullmatch(text):
+    if not _DECIMAL.fullmatch(text):
         raise ArgumentValueError(f"{option} must be a number in plain digits (got {_short(text)}); try {example}")
     return float(text)
 
@@ -165,8 +165,7 @@ def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
     for value in allowed:
         if value == text:
             return value
-    near = difflib.get_close_matches(text, allowed, n=1)
-    hint = f"did you mean {near[0]}?" if near else "leave it out for the default"
+    hint = near(text, allowed, "leave it out for the default")
     raise ArgumentValueError(f"{option} must be one of {', '.join(allowed)} (got {_short(text)}); {hint}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from tilewright.ptx.substitution import parts
 from tilewright.ptx.tree import Address, Instruction, Label, Location, Operand, Register
@@ -15,6 +16,8 @@ from tilewright.ptx.tree import Address, Instruction, Label, Location, Operand, 
 
 def placed(body: list[Instruction | Label], moved: set[int]) -> None:
     """Place the loads among the moved instructions, given by their indices, in a function's body.
+
+    One pass from the end. What a moved instruction reads is used where its result is.
 
     >>> from tilewright.ptx import parse
     >>> text = '''.version 8.0 .target sm_90 .file 1 "k.cu"
@@ -25,28 +28,21 @@ def placed(body: list[Instruction | Label], moved: set[int]) -> None:
     >>> [item.location.line for item in parse(text).functions["k"].body]
     [3, 7, 7, 7]
     """
-    for index in sorted(moved):
-        load = body[index]
-        if isinstance(load, Instruction) and any(isinstance(operand, Address) for operand in load.operands[1:]):
-            place = _used(body, index, load, moved)
-            if place is not None:
-                body[index] = replace(load, location=place)
-
-
-def _used(body: list[Instruction | Label], index: int, load: Instruction, moved: set[int]) -> Location | None:
-    """The place of the first use of a load's result that has a line."""
-    results = _registers(load.operands[:1])
-    for at in range(index + 1, len(body)):
+    uses: dict[str, tuple[int, Location | None]] = {}  # of a register's value: the first below that is not moved
+    for at in range(len(body) - 1, min(moved, default=len(body)) - 1, -1):
         item = body[at]
         if not isinstance(item, Instruction) or not item.operands:
             continue
-        stores = isinstance(item.operands[0], Address)
-        if _registers(item.operands[not stores :]) & results:
-            if at in moved:
-                results |= _registers(item.operands[:1])
-            else:
-                return item.location
-    return None
+        first: tuple[int, Location | None] | None = (at, item.location)
+        if at in moved:
+            results = _registers(item.operands[:1]) & uses.keys()
+            first = min((uses[name] for name in results), key=itemgetter(0), default=None)
+            if first and first[1] and any(isinstance(operand, Address) for operand in item.operands[1:]):
+                body[at] = replace(item, location=first[1])
+        if first:
+            stores = isinstance(item.operands[0], Address)
+            for name in _registers(item.operands[not stores :]):
+                uses[name] = min(first, uses.get(name, first), key=itemgetter(0))
 
 
 def _registers(operands: Sequence[Operand]) -> set[str]:

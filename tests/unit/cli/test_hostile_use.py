@@ -45,6 +45,8 @@ WRONG = [
     ("ladder --gpu ''", "--gpu must name at least one", "(got '')", "leave it out"),
     ("ladder --gpu h1000", "a GPU must be one there is a record of", "(got 'h1000')", "h100"),
     ("ladder --gpu v100", "compute capability 7.5 or more", "(got NVIDIA V100", "tilewright gpus"),
+    ("ladder --help=1", "--help must come without a value", "(got one)", "tilewright ladder --help"),
+    ("--version=1", "--version must come without a value", "(got one)", "tilewright --help"),
     ("ladder --kernels ''", "--kernels must name at least one", "(got '')", "leave it out"),
     ("ladder --kernels ' , '", "--kernels must name at least one", "(got ' , ')", "leave it out"),
     ("ladder --kernels nothing*", "kernels must name records", "(got 'nothing*')", "tilewright kernels"),

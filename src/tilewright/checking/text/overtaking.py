@@ -42,7 +42,7 @@ def orders(values: Values, ptx_line: int, other_line: int, *, of_warp: bool = Fa
     """
     found = []
     for first, second in ((ptx_line, other_line), (other_line, ptx_line)):
-        ways = [way for op in at(values, first) for way in _ways(values, op, second, of_warp=of_warp)]
+        ways = [way for op in values.at(first) for way in _ways(values, op, second, of_warp=of_warp)]
         if ways:
             around = all(round_ for _, _, round_ in ways)
             start, end, _ = next(way for way in ways if way[2] == around)
@@ -51,11 +51,6 @@ def orders(values: Values, ptx_line: int, other_line: int, *, of_warp: bool = Fa
         if ptx_line == other_line:
             break
     return found
-
-
-def at(values: Values, ptx_line: int) -> list[Op]:
-    """The instructions of a PTX line: one for each place that its function is inlined at."""
-    return [op for op in values.ops if op.instruction.ptx_line == ptx_line]
 
 
 def _places(values: Values, op: Op) -> tuple[str, ...]:

@@ -54,6 +54,17 @@ class Values:
         """The instructions by PTX line and name, which identify an instrument's site."""
         return {(op.instruction.ptx_line, op.instruction.name): op for op in self.ops}
 
+    @functools.cached_property
+    def _by_line(self) -> dict[int, list[Op]]:
+        found: dict[int, list[Op]] = {}
+        for op in self.ops:
+            found.setdefault(op.instruction.ptx_line, []).append(op)
+        return found
+
+    def at(self, ptx_line: int) -> list[Op]:
+        """The instructions of a PTX line: one for each place that its function is inlined at."""
+        return self._by_line.get(ptx_line, [])
+
     def origins(self, registers: Iterable[str], through: Callable[[Op], bool] = lambda op: True) -> Iterator[Op]:
         """Every instruction whose result can reach one of the registers.
 
@@ -115,8 +126,7 @@ class Values:
 
     def where(self, ptx_line: int) -> str:
         """The user's line of an instruction, or else its PTX line."""
-        op = next(op for op in self.ops if op.instruction.ptx_line == ptx_line)
-        file, line = self.place(op)
+        file, line = self.place(self.at(ptx_line)[0])
         return f"{file}:{line}" if file else f"line {ptx_line} of the PTX"
 
     def frames(self, op: Op) -> tuple[str, ...]:
