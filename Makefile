@@ -16,7 +16,7 @@ TESTED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 .PHONY: help run test quick pythons newest constraints volume sanitize runtime numba triton cute cupy lint format docs examples bench release clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(STAMP)  ## Run the ladder: every kernel verified on a simulated GPU, in one screen
 	@$(BIN)/tilewright ladder

@@ -120,9 +120,13 @@ class Environment:
         start = time.monotonic()
         own = {"TILEWRIGHT_CACHE_DIR": str(self.folder.parent / "cache"), "PYTHONPATH": ""}
         done = subprocess.run(
-            [self.python, *step.arguments], cwd=self.folder, env=os.environ | own, capture_output=True, text=True,
+            [self.python, *step.arguments],
+            cwd=self.folder,
+            env=os.environ | own,
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
         right = done.returncode == step.status and re.fullmatch(step.output or ".*", done.stdout, re.DOTALL)
         said = "" if right else f"exit status {done.returncode}\n{_tail(done.stdout)}\n{_tail(done.stderr)}"
         return Result(step, said, time.monotonic() - start)

@@ -27,7 +27,7 @@ class Activity:
     unit: str = ""  #: What the parts are, in the plural; "" to show only their share.
     done: Callable[[], int] | None = None  #: Returns how many parts are done; any thread may call it.
     flops: int = 0  #: Floating-point operations of the whole; 0 if a rate means nothing.
-    hint: str = ""  #: What who waits for long may do; "" for nothing.
+    hint: str = ""  #: What a user can do about a long wait; "" for nothing.
     began_s: float = field(default_factory=time.monotonic)  #: Its start, by `time.monotonic`.
 
     def share(self) -> float:

@@ -88,9 +88,7 @@ def _finding(launch: Launch, gpu: Gpu, wrong: Broken) -> Finding:
         case Rule.GRID_AXIS:
             return at(launch, "TW504", blocks=wrong.got, axis=wrong.axis, most=wrong.most)
         case Rule.SHARED:
-            return at(
-                launch, "TW505", total=wrong.got, static=static, dynamic=dynamic, most=wrong.most, gpu=gpu.name
-            )  # fmt: skip
+            return at(launch, "TW505", total=wrong.got, static=static, dynamic=dynamic, most=wrong.most, gpu=gpu.name)
         case Rule.DYNAMIC:
             return at(launch, "TW505", how="allowed", static=static, dynamic=dynamic, most=wrong.most)
 

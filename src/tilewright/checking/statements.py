@@ -120,9 +120,10 @@ def indexed(file: str, line: int, *, shared: bool) -> set[str]:
     names = {
         node.value.id
         for node in ast.walk(function)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
         and node.lineno <= line <= (node.end_lineno or 0)
-    }  # fmt: skip
+    }
     made = {
         target.id
         for node in ast.walk(function)

@@ -86,9 +86,16 @@ def _fit(paths: Sequence[Path]) -> bool:
 
 
 def _in_memory(
-    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, asked: Request, *, force: bool,
+    a: Path,
+    b: Path,
+    output: Path,
+    kernel: str | None,
+    gpu: str | None,
+    asked: Request,
+    *,
+    force: bool,
     json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Read both, multiply, write."""
     import numpy as np
 

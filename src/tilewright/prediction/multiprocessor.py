@@ -319,9 +319,8 @@ def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timi
     record["kind"] = _NUMBERS["TW_SM_SHARED"]
     record["result_clocks"] = _result(times, "shared", size)
     record["read_clocks"] = times.latency("read", opcodes.row(one.name).access, size) - times.lead
-    wavefronts = max(
-        site.wavefronts, size / _WORD_BYTES
-    )  # a value shared by all lanes is still written to the registers of each
+    # A value that all lanes share is still written to the registers of each.
+    wavefronts = max(site.wavefronts, size / _WORD_BYTES)
     record["wavefronts"] = wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
 
 

@@ -88,8 +88,9 @@ def broken(
             f"static and dynamic shared memory of a block must be at most {most:,} bytes together on the {gpu.name} "
             f"(got {static:,} static and {dynamic:,} dynamic); use smaller tiles, or another GPU (`gpu`, --gpu, "
             "TILEWRIGHT_GPU)",
-            got=total, most=most,
-        )  # fmt: skip
+            got=total,
+            most=most,
+        )
     elif allowed is not None and dynamic > allowed:
         usual, reason = gpu.launch.shared_per_block_bytes, "as the program has set"
         if allowed == default_dynamic_bytes(gpu, static):

@@ -61,6 +61,12 @@ def tune(
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
         raise ArgumentValueError(f"shapes must be (m, k) and (k, n) (got {a} and {b})")
     return tuner.tune(
-        device, (a[0], b[1], a[1]), as_dtype(dtype, "dtype"), order, few, algebra=algebra, again=again,
+        device,
+        (a[0], b[1], a[1]),
+        as_dtype(dtype, "dtype"),
+        order,
+        few,
+        algebra=algebra,
+        again=again,
         accept_noise=accept_noise,
-    )  # fmt: skip
+    )

@@ -84,9 +84,10 @@ def _launches(rows: Sequence[_Alike]) -> Table:
     extent = Form(_extent, _extent)
     key = group(Column("kernel", lambda row: row.profile.kernel, style="bold"))
     what = group(
-        Column("grid", lambda row: row.profile.grid, extent), Column("block", lambda row: row.profile.block, extent),
+        Column("grid", lambda row: row.profile.grid, extent),
+        Column("block", lambda row: row.profile.block, extent),
         Column("launches", lambda row: row.launches, COUNT),
-    )  # fmt: skip
+    )
     timed = any(row.time for row in rows)
     bound = group(
         Column("predicted\neach" if timed else "PTX-level\nleast", lambda row: row.seconds or None, SECONDS),

@@ -52,8 +52,9 @@ def blocks(story: Story, seconds: float) -> Iterator[Block]:
         yield words(("Stopped by Ctrl-C: this is what was found until then.", styles.WARNING))
     yield Gap()
     for number, (command, what) in enumerate(_NEXT):
-        yield Line(Text.assemble(("Next" if not number else "", "bold"), " " * (2 if not number else 6),
-                                 (f"{command:<31}", styles.PLACE), what))  # fmt: skip
+        head = "" if number else "Next"
+        space = " " * (6 - len(head))
+        yield Line(Text.assemble((head, "bold"), space, (f"{command:<31}", styles.PLACE), what))
 
 
 def _title(gpu: str, seconds: float) -> Text:

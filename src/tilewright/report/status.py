@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 1.0
 #: Seconds between lines in a pipe or a log.
 LINES_SECONDS = 30.0
 _REWRITE_SECONDS = 0.25
-#: Seconds after which a line says what who waits may do.
+#: Seconds of waiting after which a line adds the hint.
 _HINT_SECONDS = 30.0
 _LEAST_SHARE = 0.01  # done, before the rest is estimated
 

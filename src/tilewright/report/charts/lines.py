@@ -116,9 +116,16 @@ def _line(series: Series, colour: str, x: scales.Scale, y: scales.Scale, drawing
 
 
 def _mark(
-    number: int, x: float, y: float, series: Series, colour: str, drawing: Drawing, tooltip: str = "", *,
+    number: int,
+    x: float,
+    y: float,
+    series: Series,
+    colour: str,
+    drawing: Drawing,
+    tooltip: str = "",
+    *,
     cross: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Draw a mark; each line has its own shape, so that colour is not needed; predicted marks are hollow.
 
     A cross marks a value that is not to be relied on.

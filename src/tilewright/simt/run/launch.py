@@ -228,7 +228,7 @@ def _about(asked: Asked) -> Launch:
     return about
 
 
-#: For who waits for a launch without a limit.
+#: The end of the hint while a launch without a limit runs.
 _STOPS = ", --limit 60 stops it"
 
 
@@ -455,10 +455,8 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
     execution = Execution(job, placed)
     start = time.perf_counter()
     try:
-        with announced(
-            "running", program.name, execution.blocks, "blocks", execution.blocks_done,
-            hint="Ctrl-C shows where it is" + _STOPS * (launch.limits.seconds is None),
-        ):  # fmt: skip
+        hint = "Ctrl-C shows where it is" + _STOPS * (launch.limits.seconds is None)
+        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, hint=hint):
             execution.run()
     except KernelError as error:
         error.results, error.printed = execution.results(), execution.printed()
