@@ -33,7 +33,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COLUMNS = 80
 #: Languages of blocks that run, and of those that help them to or only show a part of something.
 RUNNING = ("python", "console", "toml")
-SHOWN = ("output", "py", "diff", "yaml", "c")
+SHOWN = ("output", "py", "diff", "yaml", "c", "sh")
 
 
 def pages() -> list[Path]:

@@ -19,7 +19,7 @@ def rules(name: str, *shared: int, allowed: int | None = None, **extents: tuple[
     return [one.rule for one in broken(machine.gpu(name), grid, block, *shared, allowed=allowed)]
 
 
-@pytest.mark.parametrize(("name", "static"), itertools.product(OPT_IN, (0, 4, 128, 4096, USUAL)))
+@pytest.mark.parametrize(("name", "static"), [*itertools.product(OPT_IN, (0, 4, 128, 4096, USUAL))])
 def test_static_memory_counts_in_the_sum_and_not_in_what_is_allowed(name: str, static: int) -> None:
     usual, most = USUAL - static, OPT_IN[name] - static
     record = machine.gpu(name)
