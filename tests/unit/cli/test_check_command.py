@@ -220,7 +220,7 @@ def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> N
     done = tilewright("check", "--codes")
     assert done.status == 0
     assert [line[:5] for line in done.out.splitlines() if line[:2] == "TW"] == list(codes())
-    assert list(json.loads(tilewright("check", "--codes", "--json").out)) == list(codes())
+    assert list(json.loads(tilewright("check", "--codes", "--json").out)["codes"]) == list(codes())
     monkeypatch.delenv("COLUMNS")
     assert max(map(len, tilewright("check", "--codes").out.splitlines())) <= 100
 
@@ -236,12 +236,16 @@ def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> N
         (("--format", "xml", "x.py"), "--format must be one of text, brief, json, sarif, github (got 'xml')"),
         (("--format", "text", "--json", "x.py"), "--format text and json must not all go to standard output"),
         (("--fail-on", "note", "x.py"), "--fail-on must be one of error, warning, never (got 'note')"),
-        (("--ignore", "", "x.py"), "the codes are TW101"),
+        (("--ignore", "", "x.py"), "--ignore must name at least one (got '')"),
         (("--gpu", "nothing", "x.py"), "h100"),
         (("--seed", "x", "x.py"), "--seed must be a whole number"),
     ],
 )
-def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
+def test_wrong_use(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.py").touch()
     done = tilewright("check", *words)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
