@@ -311,8 +311,8 @@ def test_a_pipe_is_not_waited_for(tilewright: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--sizes", "0"), "--sizes must be a whole number"),
-        (("--sizes", "8x8"), "--sizes must be three extents of at least 1, MxNxK (got '8x8'); try 31x33x32"),
+        (("--sizes", "0"), "--sizes must be N or MxNxK, each at least 1 (got '0'); try 256 or 31x33x32"),
+        (("--sizes", "8x8"), "--sizes must be N or MxNxK, each at least 1 (got '8x8'); try 256 or 31x33x32"),
         (("--sizes", ","), "--sizes must name at least one"),
         (("--blocks", "a"), "--blocks must be"),
         (("--results", "-1"), "--results must be"),

@@ -83,18 +83,21 @@ def test_peers_are_not_measured_alone() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"devices": ("a7000",)}, "--device must be of `tilewright devices`"),
+        ({"devices": ("a7000",)}, "`device` must be of `tilewright devices`"),
         ({"devices": ("simulated",)}, "a simulated launch takes the host's time"),
         ({"kernels": ("nonsense",)}, "must name records"),
-        ({"kernels": ("S9",)}, "must run on one of --device .got shared_memory_8, shared_memory_16, shared_memory_32"),
-        ({"kernels": ("matmul",), "devices": ("v100",)}, "must run on one of --device .got matmul for v100"),
+        (
+            {"kernels": ("S9",)},
+            "must run on one of `device` .got shared_memory_8, shared_memory_16, shared_memory_32 for cpu",
+        ),
+        ({"kernels": ("matmul",), "devices": ("v100",)}, "must run on one of `device` .got matmul for v100"),
         ({"kernels": ("S9",), "devices": ("v100",), "blocks": (7,)}, "a sweep must have a point"),
         ({"kernels": ("S9",), "devices": ("v100",), "dtypes": ("int8",)}, "a sweep must have a point"),
-        ({"dtypes": ("complex64",)}, "--dtypes must be of"),
-        ({"against": ("blas",)}, "--against must be of numpy, torch, jax, cupy, or none"),
+        ({"dtypes": ("complex64",)}, "`dtypes` must be of"),
+        ({"against": ("blas",)}, "`against` must be of numpy, torch, jax, cupy, or none"),
         ({"kernels": ("S9",), "devices": ("v100",), "against": ("numpy",)}, "must be measured beside a device"),
-        ({"table": "S9"}, "--table must be one of S8, S10, S12, S13"),
-        ({"table": "S8"}, "must run on one of --device"),
+        ({"table": "S9"}, "`table` must be one of S8, S10, S12, S13"),
+        ({"table": "S8"}, "must run on one of `device` .got global_memory for cpu"),
     ],
 )
 def test_a_plan_that_cannot_be_timed_is_refused(asked: dict[str, Any], said: str) -> None:
