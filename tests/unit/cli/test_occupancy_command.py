@@ -16,7 +16,7 @@ def test_text(tilewright: Run) -> None:
     assert (done.status, done.err) == (0, "")
     lines = done.out.splitlines()
     assert " ".join(done.out.partition("\n\n")[0].split()) == (
-        "NVIDIA A100 SXM4 80GB: 48 registers, 8,192 bytes of shared memory, 256 threads a block "
+        "NVIDIA A100 SXM4 80GB: 48 registers, 8 KiB of shared memory, 256 threads a block "
         "62 % occupancy: 5 blocks, 40 of 64 warps a multiprocessor "
         "limited by registers (blocks that each allows: warps 8, registers 5, shared memory 18, blocks 32) "
         "with 40 registers instead of 48: 62 % -> 75 %"

@@ -113,7 +113,7 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
     [
         (
             ("--kernels", "nothing"),
-            "must name a kernel that SCRIPT launches (got 'nothing'); it launches scale, transpose",
+            "must name kernels that SCRIPT launches (got 'nothing'); it launches scale, transpose",
         ),
         (("--launch", "9"), "must be the number of a launch of SCRIPT (got 9); there are 2, from 0"),
         (("--launch", "0", "--kernels", "transpose"), "must be the number of a launch of SCRIPT of transpose (got 0)"),
@@ -170,20 +170,28 @@ def test_a_program_that_raises_before_it_launches(
     }
 
 
-def values_of(page: Path) -> Any:
-    """The lanes that the page's script draws."""
-    (found,) = re.findall(r'id="values-lanes">(.*?)</script>', page.read_text(encoding="utf-8"))
+def values_of(text: str, name: str = "lanes") -> Any:
+    """What the script of a part of a page draws: at first the lanes."""
+    (found,) = re.findall(rf'id="values-{name}">(.*?)</script>', text)
     return json.loads(found)
 
 
-def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, tmp_path: Path) -> None:
+def test_a_page_of_both_launches(tilewright: Run, program: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = tilewright("profile", "--html", page, "--gpu", "a100", program, "2")
     assert done.status == 3 and "transpose" in done.out
-    text = page.read_text(encoding="utf-8")
-    assert "<dt>predicted time</dt>" in text
-    assert "<h1>transpose</h1>" in text and "Launch 1: grid 2x2x1, block 16x16x1, launched at program.py:" in text
-    values = values_of(page)
+    held = values_of(page.read_text(encoding="utf-8"), "launches")
+    scale, transpose = [(label, held["before"] + own + held["after"]) for label, own in held["pages"]]
+    for number, kernel, extents, (label, text) in (
+        (0, "scale", ("1x1x1", "32x1x1"), scale),
+        (1, "transpose", ("2x2x1", "16x16x1"), transpose),
+    ):
+        grid, block = extents
+        (time,) = re.findall(r"<dt>predicted time</dt><dd>([^<]+)<", text)
+        assert label == f"{number}: {kernel}, grid {grid}, {time} predicted"
+        assert f"<h1>{kernel}</h1>" in text
+        assert f"Launch {number}: grid {grid}, block {block}, launched at program.py:" in text
+    values = values_of(transpose[1])
     assert [(one[0], one[2], one[3]) for one in values["operands"]] == [
         ("a", [32, 32], [128, 4]),
         ("b", [32, 32], [128, 4]),
@@ -199,8 +207,9 @@ def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, 
 def test_a_page_of_one_launch(tilewright: Run, program: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert tilewright("profile", "--html", page, "--kernels", "scale", "--launch", 1, program, "2", "3").status == 3
-    assert "<h1>scale</h1>" in page.read_text(encoding="utf-8")
-    assert [one[:1] + one[2:] for one in values_of(page)["operands"]] == [["a", [32], [4], 4]]
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>scale</h1>" in text
+    assert [one[:1] + one[2:] for one in values_of(text)["operands"]] == [["a", [32], [4], 4]]
 
 
 def test_a_page_that_exists_is_refused_before_the_program_runs(tilewright: Run, program: str, tmp_path: Path) -> None:

@@ -134,15 +134,15 @@ def test_arrow_keys_step_through_what_was_loaded(shown: browser.Page, written: P
     a, b = last.loaded[1]
     often = f", asked for {a.asked / a.elements:.1f} times each".replace(".0", "") if a.asked > a.elements else ""
     words = f"Step 2 of 2 loads elements: {a.elements:,} of A{often}; {b.elements:,} of B."
-    assert text(shown, "#partition .told") == words
+    assert text(shown, "#partition .status") == words
     assert text(shown, "#partition .formula .now") == "A22\u00b7B21"
     shades = "[...document.querySelectorAll('#partition [data-step]')].map((one) => one.dataset.step).sort().join()"
     assert shown.run(shades) == "before,before,now,now"
     shown.press("ArrowRight")  # there is no further one
-    assert text(shown, "#partition .told") == words
+    assert text(shown, "#partition .status") == words
     shown.press("ArrowUp")
     assert text(shown, "#partition .formula").startswith("C11 = ")
-    assert "1,024 of A" in text(shown, "#partition .told")
+    assert "1,024 of A" in text(shown, "#partition .status")
     shown.press("Home")
     assert text(shown, "#partition .formula .now") == "A11\u00b7B11"
 
@@ -152,7 +152,7 @@ def test_of_many_steps_those_around_the_current_one_are_named(shown: browser.Pag
     path = tmp_path / "page.html"
     path.write_text(page.document("many", "", [], [partition.part(seen)]), encoding="utf-8")
     shown.open(path, 1000)
-    assert "of 40 loads" in text(shown, "#partition .told")
+    assert "of 40 loads" in text(shown, "#partition .status")
     shown.run("document.querySelector('#partition .picture').focus()")
     for _ in range(20):
         shown.press("ArrowRight")
@@ -235,7 +235,7 @@ _EVERY = """
           const painted = fills.filter((one) => !one.includes('panel')).length;
           const bad = fills.some((one) => one.includes('bad'));
           found.push([Number(site), Number(warp), fills.length / 32, sectors, painted, bad,
-            root.querySelector('.told b').textContent]);
+            root.querySelector('.status b').textContent]);
         }
       }
     }
