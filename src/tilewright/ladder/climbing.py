@@ -85,7 +85,7 @@ def climb_dtypes(
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`.
 
-    Without `counted`, kernels are verified only. With `keep`, Ctrl-C ends the climb early, with the rungs so far.
+    Without `counted`, kernels are verified only. With `keep`, Ctrl-C after the first ends the climb with those so far.
     """
     climber = replace(Climber.on(device, gpu, seed), counted=counted)
     chosen = tuple(r for r in catalogue.records() if climber.row.runs(r)) if records is None else tuple(records)
@@ -97,7 +97,7 @@ def climb_dtypes(
                 rungs.append(climber.rung(record, pairs))
             rungs += climber.vendor_rungs(pairs)
     except KeyboardInterrupt:
-        if not keep:
+        if not keep or not rungs:
             raise
         interrupted = True
     if rungs and not interrupted and all(rung.missing for rung in rungs):

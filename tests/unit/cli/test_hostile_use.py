@@ -247,4 +247,4 @@ def test_any_width_shows_every_name(
     names = machine.names() if command == "gpus" else [record.name for record in catalogue.records()]
     assert [name for name in names if not any(line.startswith(f"{name} ") for line in out.splitlines())] == []
     assert "…" not in out
-    assert command == "gpus" or ("tiled_published: rounded-product" in " ".join(out.split()) and "uint8-64" in out)
+    assert command == "gpus" or ("own order" in " ".join(out.split()) and "uint8-64" in out)
