@@ -62,8 +62,9 @@ def profile(
             write_page(text, page, force=force)
             if shown < len(seen.profiles):
                 console.note(f"the page shows the {shown} longest of {len(seen.profiles)} launches; --kernels chooses")
-        elif page is not None and ended.children_launched:
-            console.note("no page is written: only processes that the program started launched kernels")
+        if page is not None and ended.children_launched:
+            lacking = "" if seen.kept else "no page is written; "
+            console.note(f"{lacking}launches of the processes that it started are only among the printed counts")
     finally:
         _show(seen, ended, names, number, json=json, details=details)
     raise typer.Exit(ended.status)
