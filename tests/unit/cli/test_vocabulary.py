@@ -168,7 +168,7 @@ def test_an_error_of_the_library_names_the_option(
     np.save("there.npy", np.ones((4, 4), np.float32))
     with pytest.raises(ValueError, match="replace it with `overwrite=True`"):
         tw.matmul("a.npy", "a.npy", "there.npy")
-    words = ("matmul", "a.npy", "a.npy", "-o", "there.npy", "--memory", "1GB")
+    words = ("matmul", "a.npy", "a.npy", "-o", "there.npy", "--memory", "64GB")
     done = tilewright(*words)
     assert done.status == 2 and done.err.endswith("replace it with --force\n")
     assert tilewright(*words, "--force").status == 0

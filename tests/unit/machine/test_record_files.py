@@ -42,7 +42,7 @@ def test_one_that_is_like_another_and_a_file_that_changes(tmp_path: Path) -> Non
         ("{", "must be JSON (Expecting property name"),
         ([], "must have one record, an object (got list)"),
         ({"like": "h100", "multiprocesors": 4}, "no field 'multiprocesors'; did you mean 'multiprocessors'?"),
-        ({"like": "h100", "key": "mine"}, "no field 'key'"),
+        ({"like": "h100", "launch": 1024}, "no field 'launch'"),
         ({"like": "h1000"}, "'like': a GPU must be one there is a record of (got 'h1000')"),
         ({"like": 3}, "'like' must name a GPU of `tilewright gpus` (got 3)"),
         ({"name": "mine"}, "must state every field (without blocks_per_multiprocessor, boost_mhz, "),

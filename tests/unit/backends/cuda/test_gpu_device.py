@@ -271,8 +271,8 @@ def test_the_driver_s_errors_are_raised(gpu: Gpu) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
-        ({"grid": 0}, LaunchError, "`grid` must be between"),
-        ({"block": 2048}, LaunchError, "`block` must be between"),
+        ({"grid": 0}, LaunchError, "`grid` must have at least 1 of its blocks in x"),
+        ({"block": 2048}, LaunchError, "`block` must have at most 1,024 threads"),
         ({"shared_bytes": -1}, LaunchError, "`shared_bytes` must be at least 0"),
         ({"args": (1,)}, LaunchError, "takes 5 arguments"),
         ({"args": ("a", 1, 2, 3.0, 4)}, ArgumentTypeError, "argument 0"),

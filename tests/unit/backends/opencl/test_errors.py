@@ -148,7 +148,7 @@ def test_without_the_binding_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("searched_anew")
 def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
     monkeypatch.setattr(binding(), "get_platforms", list)
-    with pytest.raises(DeviceError, match="install your GPU's, or `pip install pocl-binary-distribution`"):
+    with pytest.raises(DeviceError, match=r"install your GPU's, or `.*pip install pocl-binary-distribution`"):
         devices()
 
 

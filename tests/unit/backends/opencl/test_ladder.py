@@ -42,7 +42,7 @@ def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) 
 ])  # fmt: skip
 def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevice, dtype: str) -> None:
     # Shapes of the CUDA ladder's tests: partial tiles in every extent, and k that is no multiple of the tile.
-    for shape in ("33,17,70", "64,64,64", "100,50,25"):
+    for shape in ("33x17x70", "64x64x64", "100x50x25"):
         done = tilewright("ladder", "--device", "opencl", "--sizes", shape, "--dtypes", dtype, "--json")
         assert done.status == 0
         rungs = {rung["name"]: rung for rung in json.loads(done.out)["rungs"]}

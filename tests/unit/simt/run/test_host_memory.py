@@ -50,7 +50,11 @@ SPACES = {
         ".global .f32 a[4000000001];",
         r"k: .* the 16,000,000,000 bytes of memory of NVIDIA T4 \(got 16,000,000,004\); declare smaller",
     ),
-    "shared": (".shared .b8 a[65536];", ".shared .b8 a[65537];", r"NVIDIA T4 must be at most 65,536 bytes"),
+    "shared": (
+        ".shared .b8 a[65536];",
+        ".shared .b8 a[65537];",
+        r"must be at most 65,536 bytes together on the NVIDIA T4",
+    ),
     "local": ("b:.local .b8 a[524288];", "b:.local .b8 a[524289];", "at most 524,288 bytes"),
 }
 
