@@ -17,7 +17,7 @@ def tune(
     sizes: Annotated[Names, option("--sizes", str(_SIZE))] = None,
     dtypes: Annotated[Names, option("--dtypes", "float32")] = None,
     order: Annotated[str, option("--order")] = "canonical",
-    algebra: Annotated[Text, option("--algebra", "plus-times")] = None,
+    algebra: Annotated[str, option("--algebra")] = "plus-times",
     device: Annotated[Names, option("--device", "simulated")] = None,
     candidates: Annotated[Text, option("--candidates", "5")] = None,
     again: Annotated[bool, option("--again")] = False,
@@ -45,11 +45,8 @@ def tune(
     try:
         for name, extents, dtype in wanted:
             found.append(
-                tuner.tune(
-                    name, extents, dtype, order, few, algebra="plus-times" if algebra is None else algebra, again=again,
-                    accept_noise=accept_noise,
-                )
-            )  # fmt: skip
+                tuner.tune(name, extents, dtype, order, few, algebra=algebra, again=again, accept_noise=accept_noise)
+            )
             if not json:
                 terminal.show(report.blocks(found[-1]), console.output())
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
 from tilewright.profiling import instruments
-from tilewright.profiling.record import Profile, Verdict
+from tilewright.profiling.record import Profile, Unit, Verdict
 from tilewright.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.programs.program import Program
 from tilewright.simt.following import Asked, Extents, LaunchOptions, bounded
@@ -165,7 +165,6 @@ def of_profile(
     """The time of a profiled launch. With `changes`, each change takes as long again.
 
     `roles` says what the first block's warps did, if they have roles.
-
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
@@ -176,9 +175,13 @@ def of_profile(
 
 
 def of_sample(
-    found: Sampled, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None,
+    found: Sampled,
+    program: Program,
+    gpu: machine.Gpu,
+    clock_mhz: int | None = None,
+    limits: Limits | None = None,
     roles: Watched | None = None,
-) -> Prediction:  # fmt: skip
+) -> Prediction:
     """The time of a launch from the profile of some blocks."""
     work = replace(found.work, bulk_far=roles.far(found.work.blocks) if roles else 0.0)
     model = Model.of(program, work, gpu, Deadline.of(limits), roles)
@@ -199,12 +202,13 @@ def of_work(
     gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
     with announced("predicting", seen.kernel):
         time = model.time(work, mhz)
-        judged = _verdict(seen, model, work, time.simulated, mhz)
-        different = _others(work, gpu, judged.change) if changes else ()
+        limits = multiprocessor.works(time.simulated, gpu, min(gpu.multiprocessors, work.blocks), mhz)
+        found = _verdict(seen, model, work, time.simulated, limits)
+        different = _others(work, gpu, found.change) if changes else ()
         others = [Change(name, model.time(other, mhz).seconds) for name, other in different]
-    found = time.simulated
-    mended = next((other.seconds for other in others if other.name == judged.change), None)
-    shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
+    simulated = time.simulated
+    mended = next((other.seconds for other in others if other.name == found.change), None)
+    shares = sorted((Share(*item) for item in simulated.shares.items()), key=lambda share: -share.fraction)
     return Prediction(
         kernel=seen.kernel,
         launch=seen.launch,
@@ -216,34 +220,33 @@ def of_work(
         seconds=time.seconds,
         least_seconds=time.seconds * BAND[0],
         most_seconds=time.seconds * BAND[1],
-        clocks=round(found.clocks),
+        clocks=round(simulated.clocks),
         clock_mhz=mhz,
         launch_seconds=timing(gpu).launch_us * 1e-6,
         registers=seen.resources.registers_per_thread if seen.resources else 0,
         resident_blocks=work.resident_blocks,
         counted_blocks=math.prod(seen.grid),
         waves=work.blocks / (work.resident_blocks * gpu.multiprocessors),
-        instructions_per_clock=found.instructions / found.clocks,
-        verdict=replace(judged, mended_seconds=mended),
-        limits=multiprocessor.works(found, gpu, min(gpu.multiprocessors, work.blocks), mhz),
+        instructions_per_clock=simulated.instructions / simulated.clocks,
+        verdict=replace(found, mended_seconds=mended),
+        limits=limits,
         shares=tuple(share for share in shares if share.fraction >= 0.005),
-        copies_in_flight=found.flying / found.waits if found.waits else None,
-        most_copies_in_flight=found.most_flying,
+        copies_in_flight=simulated.flying / simulated.waits if simulated.waits else None,
+        most_copies_in_flight=simulated.most_flying,
         changes=tuple(others),
         notes=(*_notes(model), *seen.notes),
     )
 
 
-def _verdict(seen: Profile, model: Model, work: Workload, found: multiprocessor.Simulated, mhz: int) -> Verdict:
+def _verdict(
+    seen: Profile, model: Model, work: Workload, simulated: multiprocessor.Simulated, limits: Sequence[Unit]
+) -> Verdict:
     """The verdict on a launch, from its predicted time and its counts."""
-    gpu, (local, local_share) = model.gpu, model.local()
-    judged = verdict(Evidence(
-        gpu, work.blocks, seen.totals, multiprocessor.works(found, gpu, min(gpu.multiprocessors, work.blocks), mhz),
-        seen.traffic, seen.lines, seen.sites, seen.occupancy.occupancy if seen.occupancy else None,
-        found.shares | found.busy, local, local_share,
-    ))  # fmt: skip
-    assert judged is not None, "a kernel issues at least its exit"
-    return judged
+    fit, shares = seen.occupancy.occupancy if seen.occupancy else None, simulated.shares | simulated.busy
+    counted = (seen.totals, limits, seen.traffic, seen.lines, seen.sites)
+    found = verdict(Evidence(model.gpu, work.blocks, *counted, fit, shares, *model.local()))
+    assert found is not None, "a kernel issues at least its exit"
+    return found
 
 
 def judged(seen: Profile, time: Prediction | None) -> Profile:

@@ -64,9 +64,13 @@ class Profiles(Observer):
     reports_add = True
 
     def __init__(
-        self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None, launch: int | None = None,
+        self,
+        *,
+        gpu: str | None = None,
+        kernel: str | Sequence[str] | None = None,
+        launch: int | None = None,
         keep: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kept: list[Kept] = []
         self._keep = keep
         self.profiles: list[Profile] = []
@@ -128,7 +132,7 @@ class Profiles(Observer):
         if self._keep:
             self.kept.append(Kept.of(run, profile, list(_operands(launch.arguments))))
             if len(self.kept) > MOST_KEPT:
-                self.kept.remove(min(self.kept, key=lambda one: one.profile.least_seconds))
+                del self.kept[min(range(len(self.kept)), key=lambda at: self.kept[at].profile.least_seconds)]
 
     def _wanted(self, launch: Launch) -> bool:
         return (self._kernel is None or named(launch.name, self._kernel)) and self._launch in (None, launch.index)

@@ -128,8 +128,21 @@ def test_ctrl_c_is_one_line(tilewright: Run, catalogue_of: Run) -> None:
 
     catalogue_of(Interrupting("loops"))
     done = tilewright("ladder", "--sizes", 4)
-    assert done.status == 130
+    assert (done.status, done.out) == (130, "")
     assert done.err.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
+
+
+def test_ctrl_c_shows_the_kernels_that_ran(tilewright: Run, catalogue_of: Run) -> None:
+    class Interrupting(FakeRecord):
+        def run_cpu(self, a: Any, b: Any) -> Any:
+            raise KeyboardInterrupt
+
+    catalogue_of(FakeRecord("ran"), Interrupting("stopped"))
+    done = tilewright("ladder", "--sizes", 4)
+    assert (done.status, done.err) == (130, "")
+    assert any(line.startswith("ran ") for line in done.out.splitlines())
+    assert not any(line.startswith("stopped ") for line in done.out.splitlines())
+    assert done.out.splitlines()[-1] == "Stopped by Ctrl-C: these kernels ran until then."
 
 
 def test_ctrl_c_while_modules_load_is_one_line() -> None:

@@ -61,3 +61,11 @@ def test_a_launch_that_fails_is_reported() -> None:
 def test_an_unknown_gpu_is_refused() -> None:
     with pytest.raises(ArgumentValueError, match="known names"):
         Profiles(gpu="h1000")
+
+
+def test_no_more_launches_are_kept_than_a_page_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.profiling.programs.MOST_KEPT", 2)
+    seen = Profiles(keep=True)
+    run_program(seen, [64] * 4, ["a"] * 4)
+    assert [one.profile.launch for one in seen.kept] == [2, 3]
+    assert len(seen.profiles) == 4
