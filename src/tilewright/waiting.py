@@ -27,7 +27,7 @@ class Activity:
     unit: str = ""  #: What the parts are, in the plural; "" to show only their share.
     done: Callable[[], int] | None = None  #: Returns how many parts are done; any thread may call it.
     flops: int = 0  #: Floating-point operations of the whole; 0 if a rate means nothing.
-    hint: str = ""  #: What a user can do about a long wait; "" for nothing.
+    launch: bool = False  #: Whether it is a kernel's launch, which may never end by itself.
     began_s: float = field(default_factory=time.monotonic)  #: Its start, by `time.monotonic`.
 
     def share(self) -> float:
@@ -85,7 +85,7 @@ def announced(
     unit: str = "",
     done: Callable[[], int] | None = None,
     flops: int = 0,
-    hint: str = "",
+    launch: bool = False,
 ) -> AbstractContextManager[object]:
     """A context that announces the work done in it; the arguments are those of :class:`Activity`.
 
@@ -97,7 +97,7 @@ def announced(
     """
     watchers = _watchers().present
     return (
-        _announcement(watchers, Activity(doing, what, parts, unit, done, flops, hint))
+        _announcement(watchers, Activity(doing, what, parts, unit, done, flops, launch))
         if watchers
         else contextlib.nullcontext()
     )

@@ -231,7 +231,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
 )
 for _row in COMMANDS:
-    _more: dict[str, Any] = {}
+    _more: dict[str, Any] = {"cls": usage.Command}
     if _row.takes_a_program:
         _more = {"cls": program.ProgramCommand, "context_settings": program.PASS_ON}
     app.command(_row.name, short_help=_row.short, epilog=_row.epilog, **_more)(_row.function)

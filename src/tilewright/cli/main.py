@@ -40,9 +40,8 @@ def _run() -> None:
 
         with none_lost():
             from tilewright.cli.app import program_command
-            from tilewright.report.status import progress
 
-            with _warnings_shown(), progress():
+            with _warnings_shown():
                 program_command()()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
 from tilewright.cli.options import Names, Text, option
-from tilewright.cli.usage import near
+from tilewright.cli.usage import Command, near
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ Script = Annotated[
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The program's arguments.")]
 
 
-class ProgramCommand(TyperCommand):
+class ProgramCommand(Command):
     """A command that takes a program, with its options before the program.
 
     `-m` and `-c` end the options, as they do for `python`.
@@ -51,6 +50,12 @@ class ProgramCommand(TyperCommand):
             value = [given[2:]] if given[2:] else args[at + 1 : at + 2]
             args = [*args[:at], given[:2], *value, *(["--", *args[at + 2 - bool(given[2:]) :]] if value else [])]
         return super().parse_args(ctx, args)
+
+    def hint(self, values: Mapping[str, Any]) -> str:
+        """A program's launches have a limit and are stopped where they are; others as any command's."""
+        if not any(values[name] is not None for name in ("script", "module", "code")):
+            return super().hint(values)
+        return "Ctrl-C shows where it is" + ", --limit 60 stops it" * (values["limit"] is None)
 
     def _program(self, args: Sequence[str]) -> int | None:
         """The position of `-m` or `-c`, if it precedes any program."""

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tilewright.cli.options import OPTIONS, renamed
 from tilewright.errors import ArgumentValueError, TilewrightError
 
 _HELP = "--help says what each does"
+
+
+class Command(TyperCommand):
+    """A command, which shows its progress."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        from tilewright.report.status import progress
+
+        with progress(hint=self.hint(ctx.params)):
+            return super().invoke(ctx)
+
+    def hint(self, values: Mapping[str, Any]) -> str:
+        """What stops a launch that does not end, with these values of the options."""
+        return "Ctrl-C stops it"
 
 
 class Program(TyperGroup):

@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 1.0
 #: Seconds between lines in a pipe or a log.
 LINES_SECONDS = 30.0
 _REWRITE_SECONDS = 0.25
-#: Seconds of waiting after which a line adds the hint.
+#: Seconds of waiting for a launch after which a line adds the hint.
 _HINT_SECONDS = 30.0
 _LEAST_SHARE = 0.01  # done, before the rest is estimated
 
@@ -30,11 +30,12 @@ class StatusLine:
     """Watches activities and shows long ones, from its own thread.
 
     `show` takes a line of text, or "" if no activity is left. An activity is shown after `first_seconds`, and then
-    every `every_seconds`.
+    every `every_seconds`. `hint` says what a user can do about a launch that does not end.
     """
 
-    def __init__(self, show: Show, first_seconds: float, every_seconds: float) -> None:
+    def __init__(self, show: Show, first_seconds: float, every_seconds: float, hint: str = "") -> None:
         self._show = show
+        self._hint = hint
         self._first, self._every = first_seconds, every_seconds
         self._lock = threading.Lock()
         self._works: list[Activity] = []
@@ -83,21 +84,21 @@ class StatusLine:
             with self._lock:
                 if self._over.is_set() or now - shown_s < self._every:
                     continue
-                text = line(self._works, now, self._first)
+                text = line(self._works, now, self._first, self._hint)
                 if text:
                     shown_s, self._shown = now, True
                     self._write(text)
 
 
-def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
+def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS, hint: str = "") -> str:
     """The line for current activities: the longest one, and in brackets the latest within it; "" while they are short.
 
     Examples
     --------
     >>> line([Activity("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
     'running tiled ... 12 s, 1,024 of 4,096 blocks, about 36 s left'
-    >>> line([Activity("running", "spins", began_s=0.0, hint="Ctrl-C shows where")], 31.0)
-    'running spins ... 31 s; Ctrl-C shows where'
+    >>> line([Activity("running", "spins", launch=True, began_s=0.0)], 31.0, hint="Ctrl-C stops it")
+    'running spins ... 31 s; Ctrl-C stops it'
     """
     long = [work for work in works if now_s - work.began_s >= patience_seconds]
     if not long:
@@ -108,8 +109,8 @@ def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATI
         text += f" ({_text(last, now_s)})"
     elif last is not long[0]:
         text += f" ({last.doing} {last.what})"
-    hint = long[0].hint or last.hint
-    return f"{text}; {hint}" if hint and now_s - long[0].began_s >= _HINT_SECONDS else text
+    asked = hint and (long[0].launch or last.launch) and now_s - long[0].began_s >= _HINT_SECONDS
+    return f"{text}; {hint}" if asked else text
 
 
 def _text(work: Activity, now_s: float) -> str:
@@ -125,7 +126,7 @@ def _text(work: Activity, now_s: float) -> str:
 
 
 @contextlib.contextmanager
-def progress(show: Show | None = None) -> Iterator[None]:
+def progress(show: Show | None = None, *, hint: str = "Ctrl-C shows where it is") -> Iterator[None]:
     """Show activities over a second within the context: translating a kernel, a launch, a product, the ladder.
 
     Without it, a program that uses Tilewright is never written to: a library is silent unless it is asked. The command
@@ -137,6 +138,8 @@ def progress(show: Show | None = None) -> Iterator[None]:
         Is given each line as text, once a second, and "" when the wait is over; `logging.getLogger("mine").info` for
         one. It is called from a thread of its own. By default a line on standard error that is written over, on a
         terminal and in a notebook; in a pipe a line every half a minute.
+    hint : str
+        What a user can do about a launch that does not end, which a line adds after half a minute.
 
     Yields
     ------
@@ -151,14 +154,14 @@ def progress(show: Show | None = None) -> Iterator[None]:
     """
     stream = sys.stderr
     if show is not None:
-        status = StatusLine(show, PATIENCE_SECONDS, PATIENCE_SECONDS)
+        status = StatusLine(show, PATIENCE_SECONDS, PATIENCE_SECONDS, hint)
     elif stream is None:
         yield
         return
     elif rewrites(stream):
-        status = StatusLine(_Rewritten(stream), PATIENCE_SECONDS, _REWRITE_SECONDS)
+        status = StatusLine(_Rewritten(stream), PATIENCE_SECONDS, _REWRITE_SECONDS, hint)
     else:
-        status = StatusLine(_printed(stream), LINES_SECONDS, LINES_SECONDS)
+        status = StatusLine(_printed(stream), LINES_SECONDS, LINES_SECONDS, hint)
     with status, waiting.watched(status):
         yield
 

@@ -235,3 +235,15 @@ def test_programs_that_cannot_be_read(
     done = tilewright(command, program)
     assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1), done
     assert done.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_wait_is_stopped_by_what_the_command_takes(name: str) -> None:
+    """Only a program's launches have a limit, and say where they were stopped."""
+    command = COMMANDS[name]
+    nothing = dict.fromkeys((one.name for one in command.params), None)
+    assert command.hint(nothing) == "Ctrl-C stops it"
+    for given in {"script", "module", "code"} & nothing.keys():
+        assert "--limit" in [flag for one in command.params for flag in one.opts]
+        assert command.hint(nothing | {given: "x"}) == "Ctrl-C shows where it is, --limit 60 stops it"
+        assert command.hint(nothing | {given: "x", "limit": "60"}) == "Ctrl-C shows where it is"

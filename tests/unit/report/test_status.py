@@ -41,16 +41,17 @@ def work(what: str, began_s: float, *rest: Any) -> Activity:
         ([work("a", 0), work("b", 9.9)], "running a ... 10 s (running b)"),
         ([work("a", 9.9), work("b", 0)], "running b ... 10 s"),
         ([Activity("climbing", "", began_s=0)], "climbing ... 10 s"),
-        ([Activity("running", "a", hint="wait", began_s=-19)], "running a ... 29 s"),
-        ([Activity("running", "a", hint="wait", began_s=-20)], "running a ... 30 s; wait"),
+        ([work("a", -20)], "running a ... 30 s"),
+        ([Activity("running", "a", launch=True, began_s=-19)], "running a ... 29 s"),
+        ([Activity("running", "a", launch=True, began_s=-20)], "running a ... 30 s; wait"),
         (
-            [work("a", -20), Activity("running", "b", hint="wait", began_s=0)],
+            [work("a", -20), Activity("running", "b", launch=True, began_s=0)],
             "running a ... 30 s (running b ... 10 s); wait",
         ),
     ],
 )
 def test_a_line(works: list[Activity], reported: str) -> None:
-    assert line(works, 10.0) == reported
+    assert line(works, 10.0, hint="wait") == reported
 
 
 def shown_by(first: float, every: float, seconds: float) -> list[str]:

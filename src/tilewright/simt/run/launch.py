@@ -228,10 +228,6 @@ def _about(asked: Asked) -> Launch:
     return about
 
 
-#: The end of the hint while a launch without a limit runs.
-_STOPS = ", --limit 60 stops it"
-
-
 def _whole(name: str, shared_bytes: Any) -> int:
     """A block's dynamic shared memory, which must be a number of bytes."""
     if not isinstance(shared_bytes, int | np.integer) or isinstance(shared_bytes, bool) or shared_bytes < 0:
@@ -455,8 +451,7 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
     execution = Execution(job, placed)
     start = time.perf_counter()
     try:
-        hint = "Ctrl-C shows where it is" + _STOPS * (launch.limits.seconds is None)
-        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, hint=hint):
+        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done, launch=True):
             execution.run()
     except KernelError as error:
         error.results, error.printed = execution.results(), execution.printed()
