@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tilewright.checking import statements
 from tilewright.checking.text.parameters import parameters
 from tilewright.checking.text.values import Values
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
 from tilewright.instruments.shadow.cells import GLOBAL_FREED, GLOBAL_OUTSIDE
 from tilewright.instruments.shadow.found import accessed
+from tilewright.programs import mangling
 from tilewright.programs.arguments import DATA
 from tilewright.ptx import tree
 from tilewright.simt.observer import ArgumentFact, Launch
@@ -63,6 +65,26 @@ def named(
     if _is_near(nearest, address):
         return _with(finding, _near(nearest, address))
     return _with(finding, {"arrays": [[fact.name, list(fact.shape)] for fact in arrays]})
+
+
+def variable(finding: Finding, values: Values | None, language: str) -> dict[str, str]:
+    """The array of a block or thread that a finding is about, and for a race that in global memory too.
+
+    Its name is that of the one variable which the address is computed from, where the language keeps it in the PTX, or
+    else of the only array that all its lines index.
+    """
+    details, space = finding.details, finding.details.get("space", "")
+    if "address" not in details or finding.code in CODES or space not in ("shared", "local", "global"):
+        return {}
+    symbols = {details["symbol"]} if "symbol" in details else set()
+    if not symbols and values is not None and space == "shared":
+        symbols = {name for op in values.at(finding.ptx_line) for name in values.symbols(op)}
+    if len(symbols) == 1 and (language == "cuda" or not finding.source):
+        name = mangling.variable(symbols.pop())
+        return {"variable": name} if name else {}
+    places = [(finding.source, finding.line), *map(split, details.get("others", ()))]
+    common = set.intersection(*(statements.indexed(file, line, space) for file, line in places))
+    return {"variable": common.pop()} if len(common) == 1 else {}
 
 
 def _with(finding: Finding, known: dict[str, Any]) -> Finding:

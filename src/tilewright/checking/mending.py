@@ -1,4 +1,4 @@
-"""Where the barrier that a race lacks goes, in the words of the kernel's language.
+"""What mends a race, in the words of the kernel's language: its own elements, an atomic, or a barrier and its place.
 
 The order of the two accesses in the PTX says which one can overtake the other. Where both are in a loop and the later
 access has the earlier line, it is that of the loop's next step: the barrier belongs at the end of the loop. The source
@@ -9,52 +9,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from tilewright.checking import statements
+from tilewright.checking import arrays, statements
 from tilewright.checking.statements import Statement
 from tilewright.checking.text import overtaking
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding, codes, of_races, split, words
-from tilewright.programs import mangling
 from tilewright.ptx import tree
-from tilewright.ptx.substitution import parts
 from tilewright.simt.translate.graph import Op
 
-#: Codes whose remedy is a barrier of the block, or of the warp.
-_RACES = {"TW301": "barrier", "TW302": "barrier", "TW304": "warp_barrier"}
-#: Most lines that may be the other access of a race whose site is not known.
-_LINES = 3
-#: Most instructions that are looked at for the other access of a race.
-_CANDIDATES = 16
+#: Races, and what a barrier for them is called in `[words]`; between blocks there is none.
+_RACES = {"TW301": "barrier", "TW302": "barrier", "TW303": "fence", "TW304": "warp_barrier"}
+#: Most lines that may be the other access of a race whose site is not known, and most instructions.
+_LINES, _CANDIDATES = 3, 16
+#: How instructions begin that locks and flags are made of.
+_ORDERING = ("atom", "fence", "membar", "ld.acquire", "st.release")
 #: Most remedies that are named for one finding.
 _REMEDIES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """One remedy and the order of accesses that it is for: keys of `[races]`, with the fields of their texts."""
-
-    remedy: str
-    order: str
-    fields: dict[str, Any]
+#: The name of a remedy and the fields of its text; those with `order` say also which access overtakes which.
+_Advice = dict[str, Any]
 
 
 def mended(found: Sequence[Finding], values: Values | None) -> list[Finding]:
-    """The findings of a launch in the kernel's language; those that are races also with the place of their barrier."""
+    """The findings of a launch in the kernel's language; those that are races also with what mends them."""
     found = [_with_other(one, values) for one in found]
-    advice = {n: list(_advice(one, values)) for n, one in enumerate(found)}
+    advice = [[*_advice(one, values)] for one in found]
     ends: dict[int, int] = {}  # a loop's barrier goes after the last access of all that race in it
-    for one in (one for several in advice.values() for one in several if "loop" in one.fields):
-        ends[one.fields["loop"]] = max(ends.get(one.fields["loop"], 0), one.fields["after"])
-    return [_mended(one, [_last(each, ends) for each in advice[n]], values) for n, one in enumerate(found)]
-
-
-def _last(advice: _Advice, ends: dict[int, int]) -> _Advice:
-    if ends.get(advice.fields.get("loop", 0), 0) <= advice.fields.get("after", 0):
-        return advice
-    return replace(advice, remedy="loop", fields=advice.fields | {"after": ends[advice.fields["loop"]]})
+    for one in (one for several in advice for one in several if "loop" in one):
+        ends[one["loop"]] = max(ends.get(one["loop"], 0), one["after"])
+    for one in (one for several in advice for one in several if "loop" in one):
+        if ends[one["loop"]] > one["after"]:
+            one |= {"after": ends[one["loop"]], "where": "in the loop's body"}
+    return [_mended(one, each, values) for one, each in zip(found, advice, strict=True)]
 
 
 def _mended(finding: Finding, advice: Sequence[_Advice], values: Values | None) -> Finding:
@@ -62,43 +50,72 @@ def _mended(finding: Finding, advice: Sequence[_Advice], values: Values | None) 
     language = statements.language(finding.source, finding.line)
     if language != "numba" and "{" in codes()[finding.code].advice:
         details["language"] = language
-    if finding.code in _RACES:
-        details |= _variable(finding, language) | _volatile(finding, values)
+    lines = {line for pair in finding.details.get("pairs", ()) for line in pair[:2]}
+    names = [op.instruction.name for line in lines for op in values.at(line)] if values else []
+    if finding.code in _RACES and names and all(re.search(r"\bvolatile\b", name) for name in names):
+        details["volatile"] = True  # which orders nothing
+    details |= arrays.variable(finding, values, language)
     if advice:
-        known = words(language)
-        here, texts = {**known, "here": known[_RACES[finding.code]]}, of_races()
-        remedies = {
-            texts["remedies"][one.remedy].format_map(here | one.fields)
-            + (texts["remedies"]["whole"].format_map(one.fields) if "guard" in one.fields else ""): None
-            for one in advice
-        }
-        steps = {texts["orders"][one.order].format_map(one.fields): None for one in advice if one.order}
-        details["remedy"] = " ".join([*remedies][:_REMEDIES])
-        details |= {"steps": [*steps][:_REMEDIES]} if steps else {}
+        known, texts = words(language), of_races()
+        here = {**known, "here": known[_RACES[finding.code]]}
+        remedies = [texts["remedies"][one["remedy"]].format_map(here | one) + _whole(one, texts) for one in advice]
+        steps = [texts["orders"][one["order"]].format_map(one) for one in advice if "order" in one]
+        details["remedy"] = " ".join([*dict.fromkeys(remedies)][:_REMEDIES])
+        details |= {"steps": [*dict.fromkeys(steps)][:_REMEDIES]} if steps else {}
     return replace(finding, details=details)
+
+
+def _whole(advice: _Advice, texts: Any) -> str:
+    return str(texts["remedies"]["whole"].format_map(advice)) if "guard" in advice else ""
 
 
 def _advice(finding: Finding, values: Values | None) -> Iterator[_Advice]:
     """The remedies of a race, those for what happens within one step first."""
     if values is None or finding.code not in _RACES or not finding.source:
         return
-    known = []
-    for line, other, access, other_access in finding.details.get("pairs", ()):
-        of_warp = finding.code == "TW304"
-        found = overtaking.orders(values, line, other, of_warp=of_warp)
-        if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
-            found = [order for order in found if order.around]  # two buffers: those of one step are apart
-        for order in found:
-            verbs = (other_access, access) if order.turned else (access, other_access)
-            if _is_update(values, line, other):
-                verbs = ("write", "write")
-            known.append((order.around, _of_order(order, verbs)))
-        if not found:
-            known.append((False, _of_branches(finding)))
-    ordered = [advice for _, advice in sorted(known, key=lambda one: one[0]) if advice is not None]
-    if any(one.remedy == "line" for one in ordered) and any(_is_of_loop(one) for one in ordered):
-        ordered = [_both(ordered)]
+    known: list[tuple[bool, _Advice]] = []
+    between_blocks = finding.code == "TW303"
+    for line, other, *verbs in finding.details.get("pairs", ()):
+        if own := _of_element(finding, values, line, other, verbs):
+            known.append((False, own))
+        elif not between_blocks:
+            known += _of_orders(finding, values, line, other, verbs)
+    if between_blocks and not known and finding.details.get("pairs"):
+        locks = any(op.instruction.name.startswith(_ORDERING) for op in values.ops)
+        known.append((False, {"remedy": "locks" if locks else "blocks"}))
+    ordered = [advice for _, advice in sorted(known, key=lambda one: one[0])]
+    loop = next((one for one in ordered if one["remedy"] == "loop"), None)
+    if loop and any(one["remedy"] == "line" for one in ordered):
+        ordered = [loop | {"remedy": "loop_and_line"}]
     yield from ordered
+
+
+def _of_element(finding: Finding, values: Values, line: int, other: int, verbs: Sequence[str]) -> _Advice | None:
+    """The remedy where several threads write one element at one line of one function, or add to it."""
+    stores = [op for each in (line, other) for op in values.at(each) if op.form.row.stores]
+    read = [(op, one) for op in stores for one in values.origins(op.reads) if one.form.row.loads]
+    own = {one.instruction.ptx_line for op, one in read if _addresses(op) == _addresses(one)}
+    places = {values.frames(op) for each in (line, other) for op in values.at(each)}
+    if own & {line, other} or (verbs == ["write", "write"] and len(places) == 1):
+        who = "blocks" if finding.code == "TW303" else "threads"
+        return {"remedy": "update" if own else "store", "first": finding.line, "who": who}
+    return None
+
+
+def _of_orders(
+    finding: Finding, values: Values, line: int, other: int, verbs: Sequence[str]
+) -> Iterator[tuple[bool, _Advice]]:
+    """For each order of two accesses, whether it goes round a loop, and its remedy."""
+    found = overtaking.orders(values, line, other, of_warp=finding.code == "TW304")
+    if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
+        found = [order for order in found if order.around]  # two buffers: those of one step are apart
+    for order in found:
+        if advice := _of_order(order, verbs[::-1] if order.turned else verbs):
+            yield order.around, advice
+    file, there = split(next(iter(finding.details["others"]), ""))
+    if not found and file == finding.source and there != finding.line:  # neither access follows the other
+        first, second = sorted((finding.line, there))
+        yield False, {"remedy": "branches", "first": first, "second": second}
 
 
 def _changes(values: Values, line: int) -> bool:
@@ -108,12 +125,13 @@ def _changes(values: Values, line: int) -> bool:
     return any(len(values.writers.get(name, ())) > 1 for name in written)
 
 
-def _is_update(values: Values, line: int, other: int) -> bool:
+def _addresses(op: Op) -> list[tree.Operand]:
+    return [operand for operand in op.instruction.operands if isinstance(operand, tree.Address)]
+
+
+def _is_one_element(values: Values, line: int, other: int) -> bool:
     """Whether two instructions read and write one element, as `s[i] += 1` does: other threads have the same index."""
-    addresses = [
-        [operand for operand in op.instruction.operands if isinstance(operand, tree.Address)]
-        for op in (*values.at(line), *values.at(other))
-    ]
+    addresses = [_addresses(op) for op in (*values.at(line), *values.at(other))]
     return line != other and all(each == addresses[0] and len(each) == 1 for each in addresses)
 
 
@@ -124,17 +142,17 @@ def _with_other(finding: Finding, values: Values | None) -> Finding:
     """
     if values is None or finding.code not in _RACES or finding.details.get("others") or not finding.source:
         return finding
-    access, other_access = finding.details["access"], finding.details["other_access"]
+    mine, verbs = finding.ptx_line, [finding.details["access"], finding.details["other_access"]]
     pairs, lines = [], set()
-    own = {name for op in values.at(finding.ptx_line) for name in _symbols(values, op)}
+    own = {name for op in values.at(mine) for name in values.symbols(op)}
     for op in values.ops:
         row, line = op.form.row, op.instruction.ptx_line
-        does = row.loads if other_access == "read" else row.stores
-        if not does or not op.form.has(finding.details["space"]) or _symbols(values, op) != own:
+        does = row.loads if verbs[1] == "read" else row.stores
+        if not does or not op.form.has(finding.details["space"]) or values.symbols(op) != own:
             continue
-        if not _is_update(values, finding.ptx_line, line):  # an update is of each thread's own element
-            if overtaking.orders(values, finding.ptx_line, line, of_warp=finding.code == "TW304"):
-                pairs.append([finding.ptx_line, line, access, other_access])
+        if not _is_one_element(values, mine, line):  # an update is of each thread's own element
+            if overtaking.orders(values, mine, line, of_warp=finding.code == "TW304"):
+                pairs.append([mine, line, *verbs])
                 lines.add(values.place(op))
     if not 0 < len(lines) <= _LINES:
         return finding
@@ -142,84 +160,35 @@ def _with_other(finding: Finding, values: Values | None) -> Finding:
     return replace(finding, details=finding.details | {"others": others, "pairs": pairs[:_CANDIDATES]})
 
 
-def _symbols(values: Values, op: Op) -> set[str]:
-    """The variables from whose addresses an instruction's own is computed."""
-    ops = [op, *values.origins(values.address_registers(op))]
-    return {
-        part.name
-        for one in ops
-        for operand in one.instruction.operands
-        for part in parts(operand)
-        if isinstance(part, tree.Symbol) and part.name in values.module.variables
-    }
-
-
-def _both(ordered: Sequence[_Advice]) -> _Advice:
-    """One remedy for a line that races within a step and with the next step."""
-    loop = next(one for one in ordered if _is_of_loop(one))
-    return replace(loop, remedy=f"line_in_{loop.remedy}")
-
-
-def _is_of_loop(advice: _Advice) -> bool:
-    return advice.remedy.startswith("loop")
-
-
-def _of_order(order: overtaking.Order, verbs: tuple[str, str]) -> _Advice | None:
+def _of_order(order: overtaking.Order, verbs: Sequence[str]) -> _Advice | None:
     """The remedy where a thread makes the second access after the first without a barrier in between."""
     (file, first), (other, second) = _in_one_function(order.first, order.second)
     if file != other or not first or not second:
         return None
-    fields: dict[str, Any] = {"first": first, "second": second, "first_access": verbs[0], "second_access": verbs[1]}
+    fields: _Advice = {"first": first, "second": second, "first_access": verbs[0], "second_access": verbs[1]}
     here, there = statements.around(file, first), statements.around(file, second)
     common = [one for one, same in zip(here, there, strict=False) if one == same]
     loop = next((one for one in reversed(common) if one.kind == "loop"), None)
-    again = first == second and verbs == ("write", "read")  # a statement reads before it writes
+    again = first == second and [*verbs] == ["write", "read"]  # a statement reads before it writes
     if loop is not None and (order.around or first > second or again):
-        return _of_loop(loop, here[common.index(loop) + 1 :], fields)
+        last = [*here[common.index(loop) + 1 :], Statement(loop.last, loop.last)][0]
+        return fields | {"remedy": "loop", "order": "loop", "loop": loop.first, "after": last.last} | _outside(last)
     if first == second:
-        return _Advice("writes" if verbs == ("write", "write") else "line", "line", fields)
+        return fields | {"remedy": "line", "order": "line"}
     if first > second:
         return None
-    return _between(common, here, there, fields)
-
-
-def _of_loop(loop: Statement, inside: Sequence[Statement], fields: dict[str, Any]) -> _Advice:
-    last = inside[0] if inside else Statement(loop.last, loop.last)
-    fields |= {"loop": loop.first, "after": last.last}
-    if fields["first"] == fields["second"] and fields["first_access"] == fields["second_access"] == "write":
-        return _Advice("writes", "line", fields)
-    if last.kind in ("loop", "if"):
-        return _Advice("loop_after", "loop", fields | {"inside": last.first, "kind": _named(last)})
-    return _Advice("loop", "loop", fields)
-
-
-def _between(
-    common: Sequence[Statement], here: Sequence[Statement], there: Sequence[Statement], fields: dict[str, Any]
-) -> _Advice:
-    """The remedy between two lines, the first of which comes first."""
-    mine, other = here[len(common) :], there[len(common) :]
     guards = [one.first for one in common if one.kind == "if"]
-    guard = {"guard": guards[-1]} if guards else {}
-    if mine and mine[0].kind in ("loop", "if") and other:
-        after = {"after": mine[0].last, "before": other[0].first, "inside": mine[0].first, "kind": _named(mine[0])}
-        return _Advice("after", "straight", fields | after | guard)
-    fields |= {"first": mine[0].last if mine else fields["first"]} | guard
-    if other:
-        fields["before"] = other[0].first
-    return _Advice("between", "straight", fields)
+    fields |= {"order": "straight"} | ({"guard": guards[-1]} if guards else {})
+    mine, other_part = here[len(common) :], there[len(common) :]
+    if mine and mine[0].kind in ("loop", "if") and other_part:
+        return fields | {"remedy": "after", "after": mine[0].last, "before": other_part[0].first} | _outside(mine[0])
+    return fields | {"remedy": "between", "first": mine[0].last if mine else first}
 
 
-def _named(statement: Statement) -> str:
-    return statement.kind if statement.kind == "loop" else f"`{statement.kind}`"
-
-
-def _of_branches(finding: Finding) -> _Advice | None:
-    """The remedy for two accesses neither of which follows the other."""
-    file, other = split(next(iter(finding.details["others"]), ""))
-    if file != finding.source or other == finding.line:
-        return None
-    first, second = sorted((finding.line, other))
-    return _Advice("branches", "", {"first": first, "second": second})
+def _outside(statement: Statement) -> _Advice:
+    """Where a barrier behind a statement is."""
+    kind = {"loop": "loop", "if": "`if`"}.get(statement.kind)
+    return {"where": f"outside the {kind} at line {statement.first}" if kind else "in the loop's body"}
 
 
 def _in_one_function(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -229,24 +198,3 @@ def _in_one_function(first: Sequence[str], second: Sequence[str]) -> tuple[tuple
     while depth + 1 < min(len(one), len(other)) and one[depth] == other[depth]:
         depth += 1
     return split(one[depth] if one else ""), split(other[depth] if other else "")
-
-
-def _variable(finding: Finding, language: str) -> dict[str, str]:
-    """The array of a race: by its name in the PTX if the language keeps it, else the only one that both lines index."""
-    symbol = finding.details.get("symbol", "")
-    if language == "cuda" and symbol:
-        name = mangling.variable(symbol)
-        return {"variable": name} if name else {}
-    if not finding.source:
-        return {"variable": symbol} if symbol else {}
-    places = [(finding.source, finding.line), *map(split, finding.details.get("others", ()))]
-    shared = finding.details.get("space") == "shared"
-    common = set.intersection(*(statements.indexed(file, line, shared=shared) for file, line in places))
-    return {"variable": common.pop()} if len(common) == 1 else {}
-
-
-def _volatile(finding: Finding, values: Values | None) -> dict[str, bool]:
-    """Whether both accesses are volatile, which orders nothing."""
-    lines = {line for pair in finding.details.get("pairs", ()) for line in pair[:2]}
-    names = [op.instruction.name for line in lines for op in values.at(line)] if values else []
-    return {"volatile": True} if names and all(re.search(r"\bvolatile\b", name) for name in names) else {}

@@ -7,12 +7,11 @@ read by its own parser; of CUDA C++ only braces, brackets and the words of contr
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import linecache
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 #: Suffixes of files of CUDA C++.
 CPP = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".hpp", ".hxx", ".h", ".inl")
@@ -20,10 +19,23 @@ CPP = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".hpp", ".hxx", ".h", ".inl")
 _NO_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE
 )
-#: The end of a function's head. Each character has one way to match, so that no text takes quadratic time.
-_HEAD = re.compile(r"\)(?:\s|const|noexcept|override|final)*+$")
-_WORD = re.compile(r"\b(for|while|if|switch|do|else|try|catch)\b")
-_LOOPS = ("for", "while", "do")
+_TOKEN = re.compile(r"\w+|\S")
+#: Words of C++ that hold statements, and the kind of statement.
+_KINDS = {"for": "loop", "while": "loop", "do": "loop"} | dict.fromkeys(("if", "switch", "else", "try", "catch"), "if")
+#: Languages within Python, and how their decorators begin.
+_DECORATORS = {
+    "triton": ("triton.",),
+    "cute": ("cute.", "cutlass."),
+    "cupy": ("jit.rawkernel", "cupyx.jit", "cupyx."),
+}
+#: Declarations of arrays in shared memory, and of local ones: in Python their names, in C++ the text that has them.
+_ARRAYS = {
+    "shared": r"(\w+)\s*=\s*[\w.]*\bshared\.array\b|__shared__([^;]*)",
+    "local": r"(\w+)\s*=\s*[\w.]*\blocal\.array\b"
+    r"|(?:^|[;{}])\s*(?!(?:return|delete|extern|else|new|typedef|using)\b|__)"
+    r"(?:(?:const|unsigned|signed|long|short)\s+)*[A-Za-z_][\w:]*\s+(\w+\s*\[[^;={]*)",
+}
+_INDEXED = re.compile(r"(?<![\w.])(\w+)\s*\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +46,6 @@ class Statement:
     last: int
     kind: str = ""  #: `loop`, `if`, `block`, or "" for a statement without others.
     parts: tuple[tuple[Statement, ...], ...] = ()
-
-    def holds(self, line: int) -> bool:
-        """Whether a line is one of its lines."""
-        return self.first <= line <= self.last
 
 
 def path(source: str, line: int, *, cpp: bool = False) -> tuple[Statement, ...]:
@@ -60,38 +68,26 @@ def path(source: str, line: int, *, cpp: bool = False) -> tuple[Statement, ...]:
 
 def _down(statements: Sequence[Statement], line: int) -> Iterator[Statement]:
     for statement in statements:
-        if statement.holds(line):
+        if statement.first <= line <= statement.last:
             yield statement
             for part in statement.parts:
                 yield from _down(part, line)
             return
 
 
-@functools.lru_cache(maxsize=256)
+def text_of(file: str) -> str:
+    """The text of a file as it is now; "" if it cannot be read."""
+    linecache.checkcache(file)
+    return "".join(linecache.getlines(file))
+
+
 def around(file: str, line: int) -> tuple[Statement, ...]:
     """The statements of a file's function that hold a line, the outermost first; empty if that is not known."""
-    text = "".join(linecache.getlines(file))
-    if file.endswith(CPP):
-        return path(text, line, cpp=True)
-    inside = _literal(text, line)
-    if inside is None:
-        return path(text, line)
-    start, literal = inside
-    return tuple(_moved(one, start - 1) for one in path(literal, line - start + 1, cpp=True))
+    text = text_of(file)
+    literal = "" if file.endswith(CPP) else _literal(text, line)
+    return path(literal or text, line, cpp=bool(literal) or file.endswith(CPP))
 
 
-def function(file: str, line: int) -> tuple[Statement, ...]:
-    """The statements of the function of C++ whose definition is at a line; empty if they are nested too deeply."""
-    code = _code("".join(linecache.getlines(file)))
-    for start, _ in _braces(code):
-        if code.count("\n", 0, start) + 1 >= line and _is_body(code, start):
-            with contextlib.suppress(RecursionError):
-                return _Reader(code).block(start)[0]
-            break
-    return ()
-
-
-@functools.lru_cache(maxsize=256)
 def language(file: str, line: int) -> str:
     """The language of a line: `cuda`, `numba`, `triton`, `cute`, `cupy`, or `ptx` without a file.
 
@@ -99,52 +95,35 @@ def language(file: str, line: int) -> str:
     """
     if not file:
         return "ptx"
-    text = "".join(linecache.getlines(file))
-    if file.endswith(CPP) or _literal(text, line) is not None:
+    text = text_of(file)
+    if file.endswith(CPP) or _literal(text, line):
         return "cuda"
     function = _function(_parsed(text), line)
     marks = [ast.unparse(mark) for mark in function.decorator_list] if function else []
-    for mark in marks:
-        for known, prefixes in _DECORATORS.items():
-            if mark.startswith(prefixes):
-                return known
-    return "numba"
+    known = (one for one, prefixes in _DECORATORS.items() if any(mark.startswith(prefixes) for mark in marks))
+    return next(known, "numba")
 
 
-def indexed(file: str, line: int, *, shared: bool) -> set[str]:
-    """Names that a line of Python indexes; with `shared` those of its function's arrays in shared memory."""
-    module = _parsed("".join(linecache.getlines(file)))
-    function = _function(module, line)
-    if function is None:
-        return set()
-    names = {
-        node.value.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Name)
-        and node.lineno <= line <= (node.end_lineno or 0)
-    }
-    made = {
-        target.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and "shared.array" in ast.unparse(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    return names & made if shared else names - made
+def indexed(file: str, line: int, space: str) -> set[str]:
+    """Names that a line indexes: arrays of a file in `shared` or `local` memory, or in `global` memory all others."""
+    text = text_of(file)
+    code = code_of(text) if file.endswith(CPP) else re.sub(r"#[^\n]*", "", text)
+    here = set(_INDEXED.findall("".join(code.splitlines()[line - 1 : line])))
+    if space in _ARRAYS:
+        return here & made(code, space)
+    return here - made(code, "shared") - made(code, "local")
 
 
-#: Languages within Python, and how their decorators begin.
-_DECORATORS = {
-    "triton": ("triton.",),
-    "cute": ("cute.", "cutlass."),
-    "cupy": ("jit.rawkernel", "cupyx.jit", "cupyx."),
-}
+def made(code: str, space: str) -> set[str]:
+    """Names of the arrays that code declares in `shared` or `local` memory.
 
-
-def _moved(statement: Statement, lines: int) -> Statement:
-    parts = tuple(tuple(_moved(one, lines) for one in part) for part in statement.parts)
-    return replace(statement, first=statement.first + lines, last=statement.last + lines, parts=parts)
+    >>> sorted(made("__shared__ float s[8], t[4][4]; float sum[2]; x = a[3];", "shared"))
+    ['s', 't']
+    >>> sorted(made("__shared__ float s[8]; float sum[2] = {}; x = a[3]; return b[2];", "local"))
+    ['sum']
+    """
+    found = [(python, *_INDEXED.findall(cpp)) for python, cpp in re.findall(_ARRAYS[space], code, re.MULTILINE)]
+    return {name for names in found for name in names if name}
 
 
 # -- Python --------------------------------------------------------------------------------------------------------
@@ -160,28 +139,25 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _function(module: ast.Module | None, line: int) -> ast.FunctionDef | None:
     """The innermost function with a line."""
-    found = None
-    for node in ast.walk(module) if module else ():
-        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
-            found = node if found is None or node.lineno >= found.lineno else found
-    return found
+    known = [node for node in ast.walk(module or ast.Module([], [])) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in known if node.lineno <= line <= (node.end_lineno or 0)]
+    return max(around, key=lambda node: node.lineno, default=None)
 
 
-def _literal(text: str, line: int) -> tuple[int, str] | None:
-    """The text literal of several lines that holds a line, with its first line."""
+def _literal(text: str, line: int) -> str:
+    """The code in the text literal of several lines that holds a line, after as many empty lines; "" for none."""
     for node in ast.walk(_parsed(text) or ast.Module([], [])):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno:
             if node.lineno < node.end_lineno and node.lineno <= line <= node.end_lineno:
                 is_code = "{" in node.value and ";" in node.value
-                return (node.lineno, node.value) if is_code else None
-    return None
+                return "\n" * (node.lineno - 1) + node.value if is_code else ""
+    return ""
 
 
 def _of_python(text: str, line: int) -> tuple[Statement, ...]:
     module = _parsed(text)
-    function = _function(module, line)
-    body = function.body if function else module.body if module else []
-    return _statements(body)
+    function = _function(module, line) or module
+    return _statements(function.body) if function else ()
 
 
 def _statements(body: Sequence[ast.stmt]) -> tuple[Statement, ...]:
@@ -198,109 +174,87 @@ def _statement(node: ast.stmt) -> Statement:
 # -- CUDA C++ ------------------------------------------------------------------------------------------------------
 
 
-def _of_cpp(text: str, line: int) -> tuple[Statement, ...]:
-    """The statements of the outermost function that holds a line; a word that no brace encloses is no function."""
-    code = _code(text)
-    for start, end in _braces(code):
-        first, last = code.count("\n", 0, start) + 1, code.count("\n", 0, end) + 1
-        if first <= line <= last and _is_body(code, start):
-            return _Reader(code).block(start)[0]
-    return ()
-
-
-def _code(text: str) -> str:
-    """The text with blanks for what is no code."""
+def code_of(text: str) -> str:
+    """The text of C++ with blanks for what is no code."""
     return _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
-def _is_body(code: str, start: int) -> bool:
-    """Whether the brace at a place begins a function's body."""
-    return _HEAD.search(code, 1 + max(code.rfind(mark, 0, start) for mark in ";{}"), start) is not None
-
-
-def _braces(code: str) -> list[tuple[int, int]]:
-    """The places of each opening brace and of the one that closes it, in order."""
-    opened, found = [], []
-    for at, letter in enumerate(code):
-        if letter == "{":
-            opened.append(at)
-        elif letter == "}" and opened:
-            found.append((opened.pop(), at))
-    return sorted(found)
+def _of_cpp(text: str, line: int) -> tuple[Statement, ...]:
+    """The statements of the outermost function that holds a line; a word that no brace encloses is no function."""
+    tokens = [
+        (token[0], number) for number, row in enumerate(code_of(text).split("\n"), 1) for token in _TOKEN.finditer(row)
+    ]
+    reader = _Reader(tokens)
+    for start, end in sorted(reader.closed.items()):
+        if tokens[start][0] == "{" and tokens[start][1] <= line <= tokens[end][1] and reader.is_body(start):
+            return reader.block(start)[0]
+    return ()
 
 
 class _Reader:
-    """Reads statements of C++ without comments and literals."""
+    """Reads statements of C++ from its tokens, each with its line."""
 
-    def __init__(self, code: str) -> None:
-        self._code = code.rstrip()
-        self._pairs = dict(_braces(code))
+    def __init__(self, tokens: Sequence[tuple[str, int]]) -> None:
+        self._tokens = tokens
+        self.closed: dict[int, int] = {}  #: The place of each opening bracket, and of the one that closes it.
+        opened: list[int] = []
+        for at, (token, _) in enumerate(tokens):
+            if token in ("(", "[", "{"):
+                opened.append(at)
+            elif token in (")", "]", "}") and opened:
+                self.closed[opened.pop()] = at
+
+    def is_body(self, start: int) -> bool:
+        """Whether the brace at a place begins a function's body."""
+        while self._token(start - 1) in ("const", "noexcept", "override", "final"):
+            start -= 1
+        return self._token(start - 1) == ")"
 
     def block(self, at: int) -> tuple[tuple[Statement, ...], int]:
         """The statements from an opening brace to its end, and the place after that."""
-        end, found = self._pairs.get(at, len(self._code)), []
-        at = self._blank(at + 1)
+        end, found = self.closed.get(at, len(self._tokens)), []
+        at += 1
         while at < end:
-            statement, at = self._statement(at, end)
+            statement, after = self._statement(at)
             found.append(statement)
-            at = self._blank(at)
+            at = max(after, at + 1)
         return tuple(found), end + 1
 
-    def _statement(self, at: int, end: int) -> tuple[Statement, int]:
-        word = _WORD.match(self._code, at)
-        if self._code[at] == "{":
-            part, after = self.block(at)
-            return self._made(at, after, "block", (part,)), after
-        if word is None:
-            after = self._plain(at, end)
-            return self._made(at, after), after
-        head = self._blank(word.end())
-        after = self._brackets(head) if self._code[head : head + 1] == "(" else head
-        part, after = self._body(after, end)
-        if word[1] == "do":
-            after = self._plain(after, end)  # its condition
-        parts, kind = [part], "loop" if word[1] in _LOOPS else "if"
-        following = self._blank(after)
-        if word[1] == "if" and self._code.startswith("else", following):
-            part, after = self._body(following + len("else"), end)
+    def _statement(self, at: int) -> tuple[Statement, int]:
+        (word, first), parts = self._tokens[at], []
+        if word == "{":
+            part, at = self.block(at)
             parts.append(part)
-        return self._made(at, after, kind, tuple(parts)), after
-
-    def _body(self, at: int, end: int) -> tuple[tuple[Statement, ...], int]:
-        at = self._blank(at)
-        if self._code[at : at + 1] == "{":
-            return self.block(at)
-        if at >= end:
-            return (), end
-        statement, after = self._statement(at, end)
-        return (statement,), after
-
-    def _plain(self, at: int, end: int) -> int:
-        """The place after a statement's semicolon."""
-        while at < end and self._code[at] != ";":
-            if self._code[at] in "([":
-                at = self._brackets(at)
-            elif self._code[at] == "{":
-                at = self._pairs.get(at, end) + 1
-            else:
+        elif word in _KINDS:
+            while self._token(at + 1) == "constexpr":
                 at += 1
-        return min(at + 1, end)
+            part, at = self._body(self._after(at + 1) if self._token(at + 1) == "(" else at + 1)
+            parts.append(part)
+            if word == "do":
+                at = self._plain(at)  # its condition
+            if word == "if" and self._token(at) == "else":
+                part, at = self._body(at + 1)
+                parts.append(part)
+        else:
+            at = self._plain(at)
+        last = self._tokens[min(at, len(self._tokens)) - 1][1]
+        return Statement(first, last, _KINDS.get(word, "block") if parts else "", tuple(parts)), at
 
-    def _brackets(self, at: int) -> int:
-        """The place after the bracket that closes the one at a place."""
-        depth = 0
-        for place in range(at, len(self._code)):
-            depth += (self._code[place] in "([{") - (self._code[place] in ")]}")
-            if not depth:
-                return place + 1
-        return len(self._code)
+    def _body(self, at: int) -> tuple[tuple[Statement, ...], int]:
+        if self._token(at) in ("{", "", "}"):
+            return self.block(at) if self._token(at) == "{" else ((), at)
+        statement, at = self._statement(at)
+        return (statement,), at
 
-    def _blank(self, at: int) -> int:
-        while at < len(self._code) and self._code[at].isspace():
-            at += 1
-        return at
+    def _plain(self, at: int) -> int:
+        """The place after a statement's semicolon, or of the brace that ends its block."""
+        while self._token(at) not in (";", "}", ""):
+            at = self._after(at)
+        return at + (self._token(at) == ";")
 
-    def _made(self, at: int, after: int, kind: str = "", parts: tuple[tuple[Statement, ...], ...] = ()) -> Statement:
-        first = self._code.count("\n", 0, at) + 1
-        last = first + self._code.count("\n", at, max(at, after - 1)) if after > at else first
-        return Statement(first, last, kind, parts)
+    def _after(self, at: int) -> int:
+        """The place after a token, or after what it opens."""
+        return self.closed.get(at, at) + 1
+
+    def _token(self, at: int) -> str:
+        return self._tokens[at][0] if 0 <= at < len(self._tokens) else ""

@@ -53,7 +53,7 @@ class Code:
         """What to do, in the words of a language of `[words]`.
 
         >>> codes()["TW301"].remedy_in("cuda")
-        'Put `__syncthreads()` between the two accesses, or use an atomic operation.'
+        'Put `__syncthreads()` between the two accesses; where both update one element, make the update atomic.'
         """
         return self.advice.format_map(words(language))
 

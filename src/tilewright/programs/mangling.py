@@ -73,7 +73,7 @@ def nested_name(symbol: str) -> str:
     ('fill', '')
     """
     reader, name = _Reader(symbol.removeprefix(_NESTED)), ""
-    while symbol.startswith(_NESTED) and reader.rest[:1].isdigit():
+    while symbol.startswith(_NESTED) and reader.take(r"L?(?=\d)"):
         name = reader.identifier()
     return name
 
@@ -236,10 +236,15 @@ def variable(symbol: str) -> str:
 
     >>> variable("_ZZ6matmulPKfS0_PfiE6tile_a"), variable("_ZZN5space1kEvE1s_0"), variable("dynamic")
     ('tile_a', 's', 'dynamic')
+    >>> variable("_ZZ5mE3xyvE5sE2ab"), variable("_ZN5spaceL5tableE")
+    ('sE2ab', 'table')
     """
     if not symbol.startswith("_Z"):
         return symbol
-    found = (
-        re.search(r"E(\d+)([A-Za-z_]\w*)$", symbol) if symbol.startswith("_ZZ") else re.match(r"_ZL?(\d+)(\w+)", symbol)
-    )
-    return found[2][: int(found[1])] if found else ""
+    if not symbol.startswith("_ZZ"):
+        return nested_name(symbol) or nested_name(f"{_NESTED}{symbol[2:]}E")
+    for name in re.finditer(r"E(\d+)(?=(.+))", symbol):
+        length, rest = int(name[1]), name[2]
+        if re.fullmatch(r"[A-Za-z_]\w*", rest[:length]) and re.fullmatch(r"(_\d+|__\d+_)?", rest[length:]):
+            return rest[:length]
+    return ""

@@ -42,11 +42,11 @@ REMEDIES = {
         "the read at line {read} overtakes the write at line {write}",
     ),
     "tree": (
-        "Put `cuda.syncthreads()` at the end of the loop at line {loop}, after line {write} and outside the `if` at "
-        "line {if}; if a thread also reads",
+        "Put `cuda.syncthreads()` at the end of the loop at line {loop}: after line {write}, outside the `if` at line "
+        "{if}. If a thread also reads",
         "the read of step k + 1 (line {write}) overtakes the write of step k (line {write})",
     ),
-    "histogram": ("Several threads write one element at line {write}: use `cuda.atomic.add`", ""),
+    "histogram": ("Several threads update one element at line {write}: use `cuda.atomic.add`", ""),
 }
 
 
@@ -128,7 +128,7 @@ def test_cuda_cpp_has_its_own_words_and_names(tmp_path: Path) -> None:
 def test_a_read_that_was_moved_out_of_a_loop_is_placed_where_the_source_reads(tmp_path: Path) -> None:
     (found,) = of_cuda("moved", CUDA, tmp_path)
     assert found.details["others"] == [f"{tmp_path}/kernel.cu:19"]
-    assert found.remedy == "Put `__syncthreads()` between lines 15 and 19, or use an atomic operation."
+    assert found.remedy == "Put `__syncthreads()` between lines 15 and 19."
 
 
 VOLATILE = r"""
@@ -152,3 +152,69 @@ def test_volatile_orders_nothing(tmp_path: Path) -> None:
             assert (one.line, one.details["others"]) == (5, [f"{file}:6"])
             assert one.message.endswith("; volatile orders nothing between threads")
             assert one.remedy == "Put `__syncthreads()` after line 5, before line 6 and outside the `if` at line 4."
+
+
+ELEMENTS = r"""
+__global__ void update(float *c, int n) {
+    c[0] += threadIdx.x;
+}
+__global__ void past(float *c, int n) {
+    int i = blockIdx.x * (blockDim.x - 1) + threadIdx.x;
+    c[i] = blockIdx.x;
+}
+__global__ void next(float *c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = c[(i + blockDim.x) % n];
+}
+__global__ void locked(float *c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = c[(i + blockDim.x) % n];
+    if (n < 0) __threadfence();
+}
+"""
+#: Kernel -> the line of its race between blocks, and what its remedy says and does not say.
+OF_ELEMENTS = {
+    "update": (3, "Several blocks update one element at line 3: use `atomicAdd`", "guard"),
+    "past": (7, "Several blocks store to one element at line 7: correct its index or the guard", "tomic"),
+    "next": (11, "Let each block use only elements that it writes itself", "lock or flag"),
+    "locked": (15, "Put `__threadfence()` after acquiring", "tomic"),
+}
+
+
+@pytest.mark.parametrize("entry", OF_ELEMENTS)
+def test_the_remedy_of_blocks_that_use_one_element_follows_from_what_they_do_with_it(
+    entry: str, tmp_path: Path
+) -> None:
+    line, said, unsaid = OF_ELEMENTS[entry]
+    file = tmp_path / "kernel.cu"
+    file.write_text(ELEMENTS)
+    found = tw.check(Program.from_cuda(file, entry), 2, 32, (np.ones(64, np.float32), np.int32(64)))
+    between = [one for one in found if one.code == "TW303"]
+    assert [one.line for one in between] == [line]
+    assert said in between[0].remedy
+    assert unsaid not in between[0].remedy
+    assert "of `c` in global memory" in between[0].message
+
+
+OVERRUN = r"""
+__global__ void k(float *c, int n) {
+    __shared__ float first[8], tile[8];
+    first[threadIdx.x % 8] = n;
+    tile[threadIdx.x + n] = n;
+    __syncthreads();
+    float own[4];
+    for (int i = 0; i <= n; i++) own[i & 7] = first[threadIdx.x];
+    c[threadIdx.x] = own[n & 3] + tile[n];
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "codes"), [(4, {"TW103": "tile", "TW104": "own"}), (3, {})])
+def test_overruns_of_a_blocks_and_a_threads_arrays_have_their_names(
+    size: int, codes: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "kernel.cu"
+    file.write_text(OVERRUN)
+    found = tw.check(Program.from_cuda(file, "k"), 1, 5, (np.zeros(5, np.float32), np.int32(size)))
+    assert {one.code: one.details.get("variable") for one in found} == codes
+    assert all(f"; the array is `{codes[one.code]}`" in one.message for one in found)

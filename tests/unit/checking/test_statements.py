@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tilewright.checking import statements
@@ -19,3 +21,13 @@ def test_a_function_may_end_its_head_in_words_and_a_long_comment() -> None:
     comment = "/*" + "x" * 100_000 + "*/"
     text = f"void f() {comment} ;\nint g() const noexcept {comment} {{\n  h();\n}}\n"
     assert [one.first for one in statements.path(text, 3, cpp=True)] == [3]
+
+
+def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text("def k(a):\n    for i in a:\n        a[i] = 0\n")
+    assert [one.kind for one in statements.around(str(file), 3)] == ["loop", ""]
+    assert (statements.language(str(file), 3), statements.indexed(str(file), 3, "global")) == ("numba", {"a"})
+    file.write_text("@jit.rawkernel()\ndef k(a):\n    if a.size:\n        b[0] = a\n")
+    assert [one.kind for one in statements.around(str(file), 4)] == ["if", ""]
+    assert (statements.language(str(file), 4), statements.indexed(str(file), 4, "global")) == ("cupy", {"b"})

@@ -15,6 +15,7 @@ from tilewright.instruments.findings import Finding, split
 from tilewright.programs.listing import parsed
 from tilewright.ptx import tree
 from tilewright.ptx.frames import frames, users_line
+from tilewright.ptx.substitution import parts
 from tilewright.simt.isa import Linear
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.graph import Op
@@ -110,6 +111,18 @@ class Values:
     def address_registers(self, op: Op) -> list[str]:
         """The registers among `bases`."""
         return [base.name for base in self.bases(op) if isinstance(base, tree.Register)]
+
+    def symbols(self, op: Op) -> set[str]:
+        """The variables from whose addresses an instruction's own is computed."""
+        ops = [op, *self.origins(self.address_registers(op))]
+        known = {*self.module.variables, *(one.name for f in self.module.functions.values() for one in f.variables)}
+        return {
+            part.name
+            for one in ops
+            for operand in one.instruction.operands
+            for part in parts(operand)
+            if isinstance(part, tree.Symbol) and part.name in known
+        }
 
     def type_of(self, register: str) -> str:
         """A register's declared type without its dot; "" for a special register."""
