@@ -218,7 +218,7 @@ def of_work(
         grid=grid,
         block=seen.block,
         seconds=time.seconds,
-        least_seconds=time.seconds * BAND[0],
+        least_seconds=max(time.seconds * BAND[0], *(unit.seconds for unit in limits)),
         most_seconds=time.seconds * BAND[1],
         clocks=round(simulated.clocks),
         clock_mhz=mhz,
@@ -262,9 +262,10 @@ def _notes(model: Model) -> tuple[str, ...]:
 def _others(work: Workload, gpu: machine.Gpu, mended: str) -> list[tuple[str, Workload]]:
     """Workloads that each differ in one thing, and that which is `mended`."""
     found = []
-    most = gpu.warps_per_multiprocessor // work.block_warps
+    most = min(gpu.warps_per_multiprocessor // work.block_warps, gpu.blocks_per_multiprocessor)
+    filling = -(-work.blocks // gpu.multiprocessors)  # blocks of the grid for each multiprocessor
     for blocks in (work.resident_blocks - 1, work.resident_blocks + 1):
-        if 1 <= blocks <= most and work.blocks > gpu.multiprocessors:
+        if 1 <= blocks <= most and filling > min(blocks, work.resident_blocks):
             s = "s" * (blocks > 1)
             found.append((f"{blocks} block{s} on a multiprocessor", replace(work, resident_blocks=blocks)))
     if any(site.wavefronts > 1.02 * site.ideal_wavefronts for site in work.sites.values()):

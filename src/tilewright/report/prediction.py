@@ -22,8 +22,8 @@ _SHARES = group(
     Column("the time goes to", lambda share: share.name),
     Column("", lambda share: phrase(share.name)),
     Column("share", lambda share: share.fraction, PERCENT),
-    Column("", lambda share: figures.bar(share.fraction, 1.0), style=styles.QUIET),
 )
+_BARS = group(Column("", lambda share: figures.bar(share.fraction, 1.0), style=styles.QUIET), optional=True)
 _CHANGES = group(
     Column("with one thing different", lambda row: row.change.name),
     Column("time", lambda row: row.change.seconds, SECONDS),
@@ -57,7 +57,7 @@ def blocks(found: Prediction) -> Iterator[Block]:
     yield from verdict.blocks(found.verdict, found)
     yield Facts(tuple(_facts(found)))
     yield Gap()
-    yield Table(_SHARES, (), [share for share in found.shares if share.fraction >= 0.01])
+    yield Table(_SHARES, (_BARS,), [share for share in found.shares if share.fraction >= 0.01])
     if found.changes:
         yield Gap()
         yield Table(_CHANGES, (), [_Changed(change, found.seconds) for change in found.changes])

@@ -21,7 +21,8 @@ GPUS = {gpu.compute_capability: gpu for gpu in machine.gpus().values()}
 
 def holds(found: Prediction) -> None:
     """The longest limit is the kernel's time at most, and the verdict is of the table."""
-    assert found.limits and found.limits[0].seconds <= found.seconds <= found.most_seconds
+    assert found.limits
+    assert found.limits[0].seconds <= found.least_seconds <= found.seconds <= found.most_seconds
     assert list(found.limits) == sorted(found.limits, key=lambda unit: -unit.seconds)
     assert {unit.name for unit in found.limits} <= set(names.UNITS)
     assert found.limiter in {*names.UNITS, *names.STALLS}

@@ -135,6 +135,23 @@ def test_changes_are_left_out_by_default() -> None:
     assert plain == replace(asked, changes=())
 
 
+@pytest.mark.parametrize(("blocks", "said"), [(4 * 132, ()), (32 * 132, (31,)), (40 * 132, (31,))])
+def test_one_block_more_or_less_is_said_where_the_gpu_holds_it_and_the_grid_fills_it(
+    blocks: int, said: tuple[int, ...]
+) -> None:
+    from numba import cuda
+
+    @cuda.jit
+    def doubled(out: np.ndarray) -> None:
+        i = cuda.grid(1)
+        out[i] = 2 * out[i]
+
+    found = tw.predict(doubled, blocks, 32, (np.zeros(32 * blocks, np.float32),), gpu="h100")
+    assert found.resident_blocks == 32
+    names = [change.name for change in found.changes if "on a multiprocessor" in change.name]
+    assert names == [f"{count} blocks on a multiprocessor" for count in said]
+
+
 def test_a_specimen_whose_loop_counts_the_grid_takes_longer_on_a_larger_one() -> None:
     times = [
         products.predict_product(catalogue.find("tiled_published"), Product(size, size, size), A6000).seconds
