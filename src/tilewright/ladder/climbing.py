@@ -6,7 +6,7 @@ kernel added to the catalogue is a rung of the next climb.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -82,10 +82,12 @@ def climb_dtypes(
     seed: int | None = None,
     counted: bool = True,
     keep: bool = False,
+    after: Callable[[Rung], None] = lambda rung: None,
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`.
 
     Without `counted`, kernels are verified only. With `keep`, Ctrl-C after the first ends the climb with those so far.
+    `after` is called with each rung.
     """
     climber = replace(Climber.on(device, gpu, seed), counted=counted)
     chosen = tuple(r for r in catalogue.records() if climber.row.runs(r)) if records is None else tuple(records)
@@ -95,6 +97,7 @@ def climb_dtypes(
         with announced("verifying", "", len(chosen), "kernels", lambda: len(rungs)):
             for record in chosen:
                 rungs.append(climber.rung(record, pairs))
+                after(rungs[-1])
             rungs += climber.vendor_rungs(pairs)
     except KeyboardInterrupt:
         if not keep or not rungs:

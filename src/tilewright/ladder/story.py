@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tilewright import machine
 from tilewright.errors import MissingExtraError
 from tilewright.kernels.catalogue import Record
+from tilewright.ladder.ahead import Ahead
 from tilewright.ladder.climber import Pairs
 from tilewright.ladder.climbing import climb_dtypes
 from tilewright.ladder.rung import Climb
@@ -34,18 +35,19 @@ def tell(
     Ctrl-C ends it early, and what was found comes back. With `counted`, instruments count each kernel's traffic too.
     """
     target = machine.chosen(gpu)
-    climb = climb_dtypes(pairs, records=records, gpu=gpu, seed=seed, counted=counted, keep=True)
-    story = Story(target.key, climb, interrupted=climb.interrupted)
-    if climb.interrupted:
-        return story
-    found: list[StepTime] = []
-    try:
-        if "float32" in pairs:
-            story = replace(story, host=host_time(len(pairs["float32"][0])))
-        with announced("predicting", "", len(steps_of(target)), "steps", lambda: len(found)):
-            found.extend(step_times(target))
-    except MissingExtraError:  # the rungs say so
-        pass
-    except KeyboardInterrupt:
-        story = replace(story, interrupted=True)
+    with Ahead(records, pairs, target, counted=counted) as ahead:
+        climb = climb_dtypes(pairs, records=records, gpu=gpu, seed=seed, counted=counted, keep=True, after=ahead.after)
+        story = Story(target.key, climb, interrupted=climb.interrupted)
+        if climb.interrupted:
+            return story
+        found: list[StepTime] = []
+        try:
+            with announced("predicting", "", len(steps_of(target)), "steps", lambda: len(found)):
+                found.extend(step_times(target))
+        except MissingExtraError:  # the rungs say so
+            pass
+        except KeyboardInterrupt:
+            story = replace(story, interrupted=True)
+    if "float32" in pairs and not story.interrupted:
+        story = replace(story, host=host_time(len(pairs["float32"][0])))
     return replace(story, steps=tuple(found))

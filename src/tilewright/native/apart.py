@@ -23,7 +23,11 @@ from tilewright.native.once import once
 
 #: Yields to whatever else runs.
 _NICE = 10
-_MAIN = "import json, sys; sys.path += json.loads(sys.argv[1]); from tilewright.native.apart import main; main()"
+_MAIN = """\
+import importlib, json, sys
+sys.path += json.loads(sys.argv[1])
+importlib.import_module(sys.argv[2]).main()
+"""
 
 
 class KilledError(ChildProcessError):
@@ -50,24 +54,38 @@ def compiled_apart(
 
     Raises ChildProcessError: the process ended early, or this one is ending.
     """
-    if not Path(sys.executable or "").name.startswith("python"):
-        return compiler.compile(ir, parts, exports=exports, effort=effort)
     work = pickle.dumps((compiler.given, ir, tuple(parts), tuple(exports), effort, nice))
     try:
-        process = _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places())])
+        process = begun(__name__)
     except ChildProcessError:
         raise
-    except OSError:  # a limit, a filter of calls, an interpreter that is gone
+    except OSError:
         return compiler.compile(ir, parts, exports=exports, effort=effort)
     try:
         code, _ = process.communicate(len(work).to_bytes(8, "little") + work)
     finally:
-        _running().end(process)
+        end(process)
     if process.returncode < 0:
         raise KilledError(-process.returncode)
     if process.returncode or not code:
         raise ChildProcessError(f"the compiler's process ended early, with status {process.returncode}")
     return code
+
+
+def begun(module: str, *words: str) -> subprocess.Popen[bytes]:
+    """Start a process that runs `main` of a module of ours; its words are in `sys.argv[3:]`.
+
+    Raises ChildProcessError: this process is ending. OSError: this is no Python interpreter that could start again, or
+    the system starts none: a limit, a filter of calls, an interpreter that is gone.
+    """
+    if not Path(sys.executable or "").name.startswith("python"):
+        raise FileNotFoundError("the program of this process is no Python interpreter")
+    return _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places()), module, *words])
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, where it has not ended."""
+    _running().end(process)
 
 
 def _flags() -> list[str]:
