@@ -111,7 +111,7 @@ def _table(file: Path) -> dict[str, Any] | None:
         return None
     try:
         tool = tomllib.loads(text.decode()).get("tool", {})
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArgumentValueError(f"{file}: must be TOML in UTF-8 (got: {error}); mend it, or take it away") from error
     table = tool.get("tilewright") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):

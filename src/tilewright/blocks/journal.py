@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tilewright.blocks.stores import disk
 from tilewright.errors import ArgumentValueError
 
 #: Version of the format; journals of other versions are refused.
 _VERSION = 1
+#: Times that a lock is tried on a file that another process removes meanwhile.
+_ATTEMPTS = 8
 _FINISH = "`alpha`, `beta`, `epilogue`, its arguments or `algebra`"
 #: Names in messages for the parts of an operand's identity, of the arithmetic's, and for others.
 _TITLES = {
@@ -52,8 +55,7 @@ class Journal:
             The file is the journal of another product (the message says what differs), or another process uses it.
         """
         asked = {"journal": _VERSION, **_as_json(product)}
-        with path.open("ab") as file:
-            _lock(file, path)
+        with _locked(path):
             lines = list(_believed(path, tiles))
             first = lines[0][0] if lines else {}
             differing = list(_differing(asked, first)) if lines else []
@@ -105,15 +107,35 @@ class Journal:
             os.fsync(file.fileno())
 
 
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Lock the file against other processes until it is closed; the system releases a killed process's lock."""
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the file against other processes for the context; the system releases a killed process's lock.
+
+    Between open and lock its owner may remove it, and another process make a new one: a lock counts if the path still
+    names the locked file.
+    """
+    for _ in range(_ATTEMPTS):
+        with disk.writing(str(path), 0, path.parent):
+            file = path.open("ab")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                break
+            if _is_at(path, file):
+                yield
+                return
+    raise ArgumentValueError(
+        f"{path}: only one process at a time may work on a result (another does); wait for it, or name another output"
+    )
+
+
+def _is_at(path: Path, file: IO[bytes]) -> bool:
+    """Whether a path still names an open file."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ArgumentValueError(
-            f"{path}: only one process at a time may work on a result (another does); wait for it, or name another "
-            f"output"
-        ) from None
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +159,7 @@ def _value(line: bytes) -> dict[str, Any] | None:
     """The object of a complete line."""
     try:
         value = json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

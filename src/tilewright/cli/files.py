@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def read(path: Path) -> npt.NDArray[Any]:
                 array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
             except ArgumentTypeError:
                 raise
-            except (ValueError, EOFError, TypeError, SyntaxError, TokenError) as error:
+            except (ValueError, EOFError, OverflowError) as error:
                 raise ArgumentValueError(
                     f"{path}: must be a whole .npy file of numbers (got {size:,} bytes: {' '.join(str(error).split())})"
                     f"; save it again with numpy.save"
@@ -73,7 +72,10 @@ def _check_header(path: Path, file: IO[bytes], size: int) -> None:
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
     if read is None:
         raise ValueError("a version of the .npy format that numbers do not need")
-    shape, _, dtype = read(file)
+    try:
+        shape, _, dtype = read(file)
+    except Exception as error:  # NumPy evaluates the text: its reader raises what Python's parser does
+        raise ValueError(f"a header that cannot be read: {error or type(error).__name__}") from error
     if dtype.hasobject:
         raise ValueError("an array of Python objects")
     if not all(type(extent) is int and extent >= 0 for extent in shape):

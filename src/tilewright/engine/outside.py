@@ -126,6 +126,8 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
         return None, None
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
+        with disk.reading(place.text):  # a name with what is added to it may be too long
+            _journal_of(place).exists()
         stores.load(place)
         if os.path.lexists(place.file):
             # A complete result may be here with a journal that a killed process left; `Product` checks.
@@ -253,6 +255,8 @@ class Product:
         folder = self.place.file.parent if self.place is not None else None
         rates = probing.rates(self.partial, self.a, self.b, folder)
         tile = Journal.tile_of(self._journal) if self.place is not None else None
+        if tile is not None and (tile[0] > m or tile[1] > n):
+            tile = None  # another product's
         room, least = (
             (_room(memory), 1) if self.cluster is None else (self.cluster.room(memory), self.cluster.least_tiles)
         )

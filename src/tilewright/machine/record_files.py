@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -21,6 +20,8 @@ SUFFIX = ".json"
 _FIXED = ("key", "launch")
 #: The field with the name of a similar GPU, whose record gives all missing fields.
 _LIKE = "like"
+#: The largest number of a field, far from what would not fit a C integer or a product of two floats.
+_MOST = 10**15
 _COUNTS, _RATES = ("int", "int | None"), ("float", "float | None")
 
 
@@ -47,15 +48,18 @@ def read(path: Path) -> Gpu:
     """
     try:
         return _read(path.resolve(), path.stat().st_mtime_ns)
-    except OSError as error:
-        raise ArgumentValueError(f"{path} must be a file that can be read ({error.strerror}); mend its name") from None
+    except ArgumentValueError:
+        raise
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise ArgumentValueError(f"{path} must be a file that can be read ({said}); mend its name") from None
 
 
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, _changed: int) -> Gpu:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArgumentValueError(f"{path} must be JSON ({error}); `tilewright gpus a100 --json` prints one") from None
     if not isinstance(data, dict):
         raise ArgumentValueError(
@@ -100,7 +104,7 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
     """A field's value, converted to the record's type."""
 
     def wrong(rule: str) -> ArgumentValueError:
-        return ArgumentValueError(f"{path}: {name!r} must be {rule} (got {value!r})")
+        return ArgumentValueError(f"{path}: {name!r} must be {rule} (got {value!r:.200})")
 
     if value is None and "None" in kind:
         return None
@@ -115,11 +119,11 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
         return value
     if kind in _COUNTS:
         if not _is_count(value) or (value == 0 and name != "shared_reserved_bytes"):
-            raise wrong("a whole number of at least 1")
+            raise wrong("a whole number from 1 to 1e15")
         return value
     if kind in _RATES:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise wrong("a number above 0")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
+            raise wrong("a number above 0, at most 1e15")
         return value
     if name == "shared_steps_kib":
         if not isinstance(value, list) or not value or not all(map(_is_count, value)) or value != sorted(value):
@@ -131,4 +135,4 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -56,6 +58,51 @@ def test_reading_stops_at_foreign_lines(tmp_path: Path, line: bytes) -> None:
     assert again.done == {0: 1}
     again.add(2, 3)
     assert started(path).done == {0: 1, 2: 3}
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b'{"a":' * 100_000, b'{"tile": %s}' % (b"9" * 5000), b'"\\ud800"', b'{"tile": [1e999, 3]}']
+)
+def test_a_first_line_that_no_parser_takes_is_no_journal(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "c.journal"
+    path.write_bytes(line + b"\n")
+    assert Journal.tile_of(path) is None
+    with Journal.opened(path, PRODUCT, force=True) as journal:
+        assert journal.done == {}
+        journal.add(0, 1)
+    assert started(path).done == {0: 1}
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_journal_that_is_removed_before_it_is_locked(
+    tmp_path: Path, times: int, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process finishes then, and a third one may begin: what is locked is the file at the path, or nothing."""
+    path, real, left = tmp_path / "c.journal", fcntl.flock, [None] * times
+
+    def late(file: IO[bytes], how: int) -> None:
+        if left:
+            left.pop()
+            path.unlink()
+            if again:
+                path.write_bytes(b"")
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with Journal.opened(path, PRODUCT) as journal:
+        journal.add(0, 1)
+        assert not left and path.exists()
+        with pytest.raises(ArgumentValueError, match="only one process"), Journal.opened(path, PRODUCT):
+            pass
+    assert started(path).done == {0: 1}
+
+
+def test_a_journal_that_is_always_removed_ends_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.journal"
+    monkeypatch.setattr(fcntl, "flock", lambda *_: path.unlink())
+    with pytest.raises(ArgumentValueError, match="only one process at a time"), Journal.opened(path, PRODUCT):
+        pass
 
 
 @pytest.mark.parametrize("tile", [4, -1, 10**30])

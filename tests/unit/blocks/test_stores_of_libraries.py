@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +17,7 @@ import pytest
 import zarr
 
 from tilewright.blocks.stores import Store, created, existing, is_outside, opened
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingExtraError, StorageError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingExtraError, StorageError, TilewrightError
 
 PATHS = ("c.zarr", "c.h5", "c.hdf5:/group/c", "c.zarr.part", "c.h5.part:/c")
 
@@ -192,7 +194,7 @@ class TestPaths:
 
     def test_a_folder_and_a_file_of_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "x.zarr").mkdir()
-        with pytest.raises(StorageError, match="must be a folder of a zarr array"):
+        with pytest.raises(StorageError, match="must be a whole array of zarr"):
             opened(tmp_path / "x.zarr", "a")
         (tmp_path / "x.h5").write_bytes(b"text")
         with pytest.raises(StorageError, match=r"must be readable .*file signature not found"):
@@ -251,7 +253,7 @@ def test_files_that_are_cut_short(tmp_path: Path) -> None:
         opened(tmp_path / "x.h5", "a")
     zarr.create_array(tmp_path / "x.zarr", data=array, chunks=(32, 32))
     os.truncate(tmp_path / "x.zarr" / "c" / "1" / "0", 100)
-    with pytest.raises(StorageError, match=r"x\.zarr: must have chunks that can be decoded .*copy the array again"):
+    with pytest.raises(StorageError, match=r"x\.zarr: must be a whole array of zarr .*copy or save it again"):
         whole(opened(tmp_path / "x.zarr", "a"))
 
 
@@ -267,3 +269,82 @@ def test_a_package_that_is_missing(path: str, package: str, monkeypatch: pytest.
     with pytest.raises(MissingExtraError, match=rf"need the package {package}.*pip install .*\[blocks\]'") as caught:
         opened(path, "a")
     assert caught.value.extra == "blocks"
+
+
+def zarr_json(**given: Any) -> str:
+    """Metadata of an array of format 3, with other values."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": given.pop("chunks", [16, 16])}}
+    whole = {
+        "zarr_format": 3, "node_type": "array", "shape": [40, 30], "data_type": "float32", "chunk_grid": grid,
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": 0.0,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "attributes": {},
+    }  # fmt: skip
+    return json.dumps(whole | given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "[]", "3", '"x"', "[" * 100_000, '{"a":' * 100_000, "9" * 5000, "\0",
+        zarr_json(shape=[2**63, 30]), zarr_json(shape=[2**62, 2**62]), zarr_json(shape=[-1, 30]), zarr_json(shape=None),
+        zarr_json(shape=[1e999, 1]), zarr_json(shape=["40", "30"]), zarr_json(shape=[40, None]), zarr_json(shape=40),
+        zarr_json(chunks=[0, 16]), zarr_json(chunks=[-16, 16]), zarr_json(chunks=[2**62, 2**62]),
+        zarr_json(chunks=[16]), zarr_json(chunks=None), zarr_json(chunks=[16, "x"]), zarr_json(codecs=None),
+        zarr_json(codecs=[{"name": "nothing"}]), zarr_json(data_type=None), zarr_json(data_type={"name": []}),
+        zarr_json(zarr_format=9), zarr_json(node_type="x"), zarr_json(fill_value=[]), zarr_json(chunk_grid=3),
+        zarr_json(chunk_key_encoding=None),
+    ],
+)  # fmt: skip
+def test_damaged_metadata_of_zarr(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / "zarr.json").write_text(text)
+    with pytest.raises(StorageError, match=r"x\.zarr: must "):
+        opened(tmp_path / "x.zarr", "a")
+
+
+def test_whole_metadata_of_zarr(tmp_path: Path) -> None:
+    """The clean twin: the same metadata, undamaged, without a chunk."""
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / "zarr.json").write_text(zarr_json())
+    assert not whole(opened(tmp_path / "x.zarr", "a")).any()
+
+
+@pytest.mark.parametrize(("at", "value"), [("chunks", [0, 16]), ("shape", [2**63, 3]), ("shape", None), ("order", 3)])
+def test_damaged_metadata_of_zarr_2(tmp_path: Path, at: str, value: object) -> None:
+    zarr.create_array(tmp_path / "x.zarr", shape=(40, 30), chunks=(16, 16), dtype="f4", zarr_format=2)
+    text = json.loads((tmp_path / "x.zarr" / ".zarray").read_text())
+    (tmp_path / "x.zarr" / ".zarray").write_text(json.dumps(text | {at: value}))
+    with pytest.raises(StorageError, match=r"x\.zarr: must "):
+        opened(tmp_path / "x.zarr", "a")
+
+
+def test_links_of_hdf5_that_lead_nowhere_or_in_a_circle(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["soft"] = h5py.SoftLink("/soft")
+        file["self"] = h5py.ExternalLink("x.h5", "/self")
+        file["gone"] = h5py.ExternalLink("none.h5", "/a")
+        file["group/up"] = file["/"]
+        file["empty"] = h5py.Empty("f4")
+    for name in ("soft", "self", "gone", "none", "group", "group/up/group/up", "empty", "a\0"):
+        with pytest.raises(TilewrightError, match=r"must "):
+            opened(f"{tmp_path}/x.h5:/{name}", "a")
+    with pytest.raises(TilewrightError, match=r"x\.h5: must "):
+        opened(tmp_path / "x.h5", "a")
+
+
+def test_damage_anywhere_in_a_file_of_hdf5(tmp_path: Path) -> None:
+    """Whatever byte of the file's own is damaged: it is read, or refused with an error of ours."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a", data=np.ones((40, 30), np.float32), chunks=(16, 16), compression="gzip")
+    data, random, refused = (tmp_path / "x.h5").read_bytes(), np.random.default_rng(0), 0
+    for place in random.integers(0, len(data), 300):
+        damaged = bytearray(data)
+        damaged[place : place + 8] = random.bytes(8)
+        (tmp_path / "y.h5").write_bytes(damaged)
+        try:
+            with contextlib.closing(opened(tmp_path / "y.h5", "a")) as store:
+                if store.shape == (40, 30):
+                    whole(store)
+        except TilewrightError:
+            refused += 1
+    assert refused > 50

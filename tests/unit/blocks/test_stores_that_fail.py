@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from tilewright.blocks.stores import created, existing, opened
+from tilewright.cli import files
+from tilewright.engine.matmul import matmul
 from tilewright.errors import ArgumentTypeError, StorageError, TilewrightError
 
 
@@ -52,6 +54,58 @@ def test_files_of_another_format(tmp_path: Path, content: bytes, says: str) -> N
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(StorageError, match=f"must be a file of NumPy's format .*({says})"):
         opened(tmp_path / "x.npy", "a")
+
+
+def npy(text: str) -> bytes:
+    """A file with a header that NumPy did not write."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + b"\0" * 64
+
+
+def array(shape: str, descr: str = "'<f4'") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 150, "(" * 3000 + ")" * 3000, "-" * 3000 + "1", "-" * 9000 + "1", "{" * 9000, "'" * 7, "\0", "1" * 9000,
+        "null", "[]", array("None"), array("(True, 4)"), array("(-1, 4)"), array("4"), array("(4.0, 4)"),
+        array("(0, 2**70)"), array(f"(0, {2**70})"), array(f"({10**4000}, {10**4000})"),
+        array("(4, 4)", "'<f1000000000000'"), array("(4, 4)", "[" * 90 + "]" * 90), array("(4, 4)", "{'f4': 1}"),
+    ],
+)  # fmt: skip
+def test_headers_that_no_parser_takes(tmp_path: Path, text: str) -> None:
+    """Python's parser reads them, and raises RecursionError, MemoryError, TokenError or others."""
+    (tmp_path / "x.npy").write_bytes(npy(text))
+    with pytest.raises(StorageError, match=r"x\.npy: must "):
+        opened(tmp_path / "x.npy", "a")
+    with pytest.raises(TilewrightError, match=r"x\.npy: must "):
+        files.read(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("end", [".npy", ".zarr", ".h5", ".h5:/a", ".zarr/b"])
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "\0", "x" * 300, "x/" * 3000, "é\udfff"], ids=ascii)
+def test_paths_that_no_system_has(tmp_path: Path, name: str, end: str) -> None:
+    for path in (f"{tmp_path}/{name}{end}", Path(f"{tmp_path}/{name}{end}")):
+        with pytest.raises(TilewrightError):
+            opened(path, "a")
+        with pytest.raises(TilewrightError):
+            matmul(np.ones((2, 2)), np.ones((2, 2)), path)
+
+
+def test_a_name_that_leaves_no_room_for_what_an_unfinished_result_is_called(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="File name too long"):
+        matmul(np.ones((2, 2)), np.ones((2, 2)), tmp_path / ("x" * 245 + ".npy"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    (tmp_path / "x.npy").rename(tmp_path / os.fsdecode(b"\xff.npy"))
+    assert opened(os.fsencode(tmp_path / os.fsdecode(b"\xff.npy")).decode(errors="surrogateescape"), "a").shape == (
+        2,
+        2,
+    )
 
 
 def test_an_archive_and_objects_are_no_arrays_of_numbers(tmp_path: Path) -> None:

@@ -40,18 +40,31 @@ def test_one_that_is_like_another_and_a_file_that_changes(tmp_path: Path) -> Non
     ("data", "message"),
     [
         ("{", "must be JSON (Expecting property name"),
+        ("[" * 100_000, "must be JSON (maximum recursion depth"),
+        ('{"like": "h100", "multiprocessors": ' + "9" * 5000 + "}", "must be JSON (Exceeds the limit"),
+        (
+            {"like": "h100", "multiprocessors": 10**30},
+            "'multiprocessors' must be a whole number from 1 to 1e15 (got 10",
+        ),
+        ({"like": "h100", "peak_fp32_tflops": 10**400}, "'peak_fp32_tflops' must be a number above 0, at most 1e15"),
         ([], "must have one record, an object (got list)"),
         ({"like": "h100", "multiprocesors": 4}, "no field 'multiprocesors'; did you mean 'multiprocessors'?"),
         ({"like": "h100", "launch": 1024}, "no field 'launch'"),
         ({"like": "h1000"}, "'like': a GPU must be one there is a record of (got 'h1000')"),
         ({"like": 3}, "'like' must name a GPU of `tilewright gpus` (got 3)"),
         ({"name": "mine"}, "must state every field (without blocks_per_multiprocessor, boost_mhz, "),
-        ({"like": "h100", "multiprocessors": "4"}, "'multiprocessors' must be a whole number of at least 1 (got '4')"),
-        ({"like": "h100", "multiprocessors": True}, "'multiprocessors' must be a whole number of at least 1"),
-        ({"like": "h100", "l2_bytes": 0}, "'l2_bytes' must be a whole number of at least 1 (got 0)"),
-        ({"like": "h100", "peak_fp32_tflops": -1}, "'peak_fp32_tflops' must be a number above 0 (got -1)"),
-        ({"like": "h100", "peak_fp32_tflops": math.nan}, "'peak_fp32_tflops' must be a number above 0 (got nan)"),
-        ({"like": "h100", "peak_fp32_tflops": math.inf}, "must be a number above 0 (got inf)"),
+        ({"like": "h100", "multiprocessors": "4"}, "'multiprocessors' must be a whole number from 1 to 1e15 (got '4')"),
+        ({"like": "h100", "multiprocessors": True}, "'multiprocessors' must be a whole number from 1 to 1e15"),
+        ({"like": "h100", "l2_bytes": 0}, "'l2_bytes' must be a whole number from 1 to 1e15 (got 0)"),
+        (
+            {"like": "h100", "peak_fp32_tflops": -1},
+            "'peak_fp32_tflops' must be a number above 0, at most 1e15 (got -1)",
+        ),
+        (
+            {"like": "h100", "peak_fp32_tflops": math.nan},
+            "'peak_fp32_tflops' must be a number above 0, at most 1e15 (got nan)",
+        ),
+        ({"like": "h100", "peak_fp32_tflops": math.inf}, "must be a number above 0, at most 1e15 (got inf)"),
         ({"like": "h100", "compute_capability": "3.5"}, "'compute_capability' must be one of '7.0', "),
         ({"like": "h100", "compute_capability": [9, 0]}, "'compute_capability' must be one of '7.0', "),
         ({"like": "h100", "name": ""}, "'name' must be text (got '')"),
@@ -63,6 +76,11 @@ def test_an_invalid_record_is_refused(tmp_path: Path, data: object, message: str
     with pytest.raises(ArgumentValueError) as error:
         machine.gpu(written(tmp_path, data))
     assert message in str(error.value) and "mine.json" in str(error.value)
+
+
+def test_a_path_that_the_system_cannot_have() -> None:
+    with pytest.raises(ArgumentValueError, match="must be a file that can be read"):
+        machine.gpu("a\0b.json")
 
 
 def test_a_missing_file() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import StorageError
+from tilewright.errors import StorageError, TilewrightError
 from tilewright.machine.sizes import size_text
 
 #: No room: on the disk, in the user's share of it, or within the process's limit.
@@ -125,16 +125,28 @@ def cut_short(name: str, needed: int, there: int) -> StorageError:
 
 
 @contextlib.contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Turn what the system says of a file into an error of ours."""
+def reading(name: str, title: str = "") -> Iterator[None]:
+    """Turn what the system, or the reader of the format of this title, says of a file into an error of ours.
+
+    Damage makes readers raise whatever they like: their parsers' RecursionError and MemoryError too.
+    """
     try:
         yield
-    except StorageError:
+    except TilewrightError:
         raise
-    except OSError as error:
+    except Exception as error:
+        if isinstance(error, OSError) and (error.errno or not title):
+            raise StorageError(
+                f"{name}: must be readable (got: {_said(error)}); check the file and its disk, and run again",
+                error.errno,
+            ) from None
+        if not title:
+            raise
+        said = " ".join(f"{type(error).__name__}: {error}".split())
         raise StorageError(
-            f"{name}: must be readable (got: {_said(error)}); check the file and its disk, and run again", error.errno
-        ) from None
+            f"{name}: must be a whole array of {title} (got: {said:.300}); it is damaged or cut short: copy or save it "
+            "again"
+        ) from error
 
 
 @contextlib.contextmanager

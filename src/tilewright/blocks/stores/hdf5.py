@@ -47,7 +47,7 @@ class Hdf5Store:
         for place, part in parts(self, at, rows, columns, into):
             direct = part.flags.c_contiguous and part.dtype == self.dtype
             band = part if direct else np.empty(part.shape, self.dtype)
-            with disk.reading(self.name):
+            with disk.reading(self.name, "HDF5"):
                 self.dataset.read_direct(band, source_sel=place)
             if not direct:
                 np.copyto(part, band)
@@ -120,6 +120,8 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
                 f"{place.text}: must name one dataset (got a file with {', '.join(_names(file)[:8]) or 'none'}); write "
                 f"{place.file}:/name"
             )
+        if dataset.shape is None:
+            raise ArgumentValueError(f"{place.text}: must hold elements (got an empty dataset); name another")
         layout = _layout(dataset, place.text, dtype)
         if layout is None:
             numbers(dataset.dtype, place.text, dtype)
@@ -156,7 +158,7 @@ def beside(place: Place) -> list[str]:
     h5py = require("h5py", "HDF5 datasets")
     if not place.file.is_file():
         return disk.names(place.file, place.text)
-    with disk.reading(place.text), h5py.File(place.file, "r") as file:
+    with disk.reading(place.text, "HDF5"), h5py.File(place.file, "r") as file:
         links: list[str] = []
         file.visit_links(links.append)
         named = place.inside or getattr(_only(file), "name", "")

@@ -17,7 +17,7 @@ from tilewright.blocks.stores import arrays, disk, mapped
 from tilewright.blocks.stores.lines import LinesStore
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.store import Store, numbers
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class _Library:
 
     def store(self, value: Any, name: str, writable: bool) -> Store:
         """The store of one of its arrays."""
-        made: Store = importlib.import_module(self.module).of_array(value, name, writable=writable)
+        with disk.reading(name, self.name):
+            made: Store = importlib.import_module(self.module).of_array(value, name, writable=writable)
         return made
 
 
@@ -83,11 +84,7 @@ def opened(value: Any, name: str, dtype: npt.DTypeLike | None = None) -> Store:
     StorageError
         It cannot be read, or is cut short.
     """
-    if isinstance(value, str | os.PathLike):
-        place = Place.of(value, name)
-        wanted = None if dtype is None else np.dtype(dtype)
-        return _checked(_module(place).of_path(place, wanted, writable=False), name)
-    return _checked(_of_object(value, name, writable=False), name)
+    return _found(value, name, dtype, writable=False)
 
 
 def existing(value: Any, name: str = "out", dtype: npt.DTypeLike | None = None) -> Store:
@@ -95,11 +92,7 @@ def existing(value: Any, name: str = "out", dtype: npt.DTypeLike | None = None) 
 
     Raises as :func:`opened`; ArgumentValueError: it may not be written.
     """
-    if isinstance(value, str | os.PathLike):
-        place = Place.of(value, name)
-        wanted = None if dtype is None else np.dtype(dtype)
-        return _checked(_module(place).of_path(place, wanted, writable=True), name)
-    return _checked(_of_object(value, name, writable=True), name)
+    return _found(value, name, dtype, writable=True)
 
 
 def created(
@@ -155,6 +148,14 @@ def _module(place: Place) -> Any:
     return importlib.import_module(place.format.module)
 
 
+def _found(value: Any, name: str, dtype: npt.DTypeLike | None, *, writable: bool) -> Store:
+    if not isinstance(value, str | os.PathLike):
+        return _checked(_of_object(value, name, writable=writable), name)
+    place, wanted = Place.of(value, name), None if dtype is None else np.dtype(dtype)
+    with disk.reading(place.text, place.format.title):
+        return _checked(_module(place).of_path(place, wanted, writable=writable), name)
+
+
 def _of_object(value: Any, name: str, *, writable: bool) -> Store:
     for fits, store in _OBJECTS:
         if fits(value):
@@ -168,4 +169,13 @@ def _checked(found: Store, name: str) -> Store:
     if not found.shape:
         found.close()
         raise ArgumentValueError(f"`{name}` must have at least one axis (got a single number); multiply by it instead")
+    for what, extents in (("shape", found.shape), ("chunks", found.chunks)):
+        most = math.prod(max(extent, 1) for extent in extents) * found.dtype.itemsize
+        wrong = min(extents) < 0 or any(n > 0 == chunk for n, chunk in zip(found.shape, found.chunks, strict=False))
+        if wrong or most > sys.maxsize:
+            found.close()
+            raise StorageError(
+                f"{found.name}: must have {what} that memory could have (got {extents!s:.200}); it is damaged: save "
+                "it again"
+            )
     return found

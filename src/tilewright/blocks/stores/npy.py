@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from io import BytesIO
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -67,13 +66,13 @@ def _header(start: bytes, name: str) -> tuple[tuple[int, ...], bool, np.dtype[An
         shape, fortran, dtype = _HEADERS[version](text)
         if not all(type(extent) is int and extent >= 0 for extent in shape):
             raise ValueError(f"a shape of {shape}")
-    except (ValueError, EOFError, TypeError, SyntaxError, TokenError) as error:
+    except Exception as error:  # NumPy evaluates the text: its reader raises what Python's parser does
         remedy = "save it again with numpy.save"
         if b"'<f1'" in start:  # how numpy.save writes some dtypes of float8, which numpy.load refuses
             offset = 10 + int.from_bytes(start[8:10], "little")
             remedy = f"if it is float8, pass a map of it, numpy.memmap(path, dtype, 'r', {offset}, shape)"
         raise StorageError(
-            f"{name}: must be a file of NumPy's format (got: {' '.join(str(error).split())}); {remedy}"
+            f"{name}: must be a file of NumPy's format (got: {' '.join(f'{error!r:.300}'.split())}); {remedy}"
         ) from None
     return shape, fortran, dtype, text.tell()
 

@@ -53,9 +53,17 @@ class Place:
     def of(cls, given: str | os.PathLike[str], name: str) -> Place:
         """What a path says; nothing is opened.
 
-        Raises ArgumentValueError: no format has its suffix.
+        Raises ArgumentValueError: no format has its suffix, or the system has no such paths.
         """
-        text = os.fspath(given)
+        text = os.fsdecode(given)
+        try:
+            possible = b"\0" not in os.fsencode(text)
+        except UnicodeEncodeError:
+            possible = False
+        if not possible:
+            raise ArgumentValueError(
+                f"`{name}` must be a path without NUL and lone surrogates (got {text!a:.200}); name another"
+            )
         for found in FORMATS:
             path, _, inside = text.partition(":/") if found.holds_many else (text, "", "")
             parts = Path(path).parts if found.is_folder else (path,)

@@ -62,7 +62,7 @@ class ZarrStore:
             self._read_files(self._plain, at, rows, columns, into)
         elif into.size:
             place = into if len(self.shape) > 1 else into[0]
-            with disk.reading(self.name), self._decoding():
+            with disk.reading(self.name, "zarr"):
                 self.array.get_basic_selection(box(len(self.shape), at, rows, columns), out=self._buffer(place))
 
     def _read_files(self, dtype: np.dtype[Any], at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
@@ -109,19 +109,6 @@ class ZarrStore:
     def _path(self, chunk: tuple[int, ...]) -> Path:
         """The file of a chunk, or shard, by its place among them."""
         return Path(self._folder or "", self.array.metadata.encode_chunk_key(chunk))
-
-    @contextlib.contextmanager
-    def _decoding(self) -> Iterator[None]:
-        """Say of a chunk that cannot be decoded what to do; codecs raise whatever they like."""
-        try:
-            yield
-        except OSError:
-            raise
-        except Exception as error:
-            raise StorageError(
-                f"{self.name}: must have chunks that can be decoded (got: {type(error).__name__}: {error}); they "
-                "may be cut short: copy the array again"
-            ) from error
 
     def flush(self) -> None:
         """As :meth:`Store.flush`, for arrays in folders."""
@@ -205,13 +192,8 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Zar
     zarr = require("zarr", "zarr arrays")
     with disk.reading(place.text):
         place.file.stat()  # zarr's own errors do not say why it cannot be seen
-    try:
+    with disk.reading(place.text, "zarr"):
         found = zarr.open(store=str(place.file), mode="r+" if writable else "r")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"{place.text}: must be a folder of a zarr array (got: {type(error).__name__}: {error}); check its "
-            "metadata, or write it again"
-        ) from None
     if isinstance(found, zarr.Group):
         arrays = dict(found.arrays())
         if len(arrays) != 1:
@@ -234,11 +216,9 @@ def load() -> None:
 def beside(place: Place) -> list[str]:
     """What would go with the array if another folder took its place: all that is in one that is no array."""
     zarr = require("zarr", "zarr arrays")
-    try:
+    with contextlib.suppress(Exception):  # not of zarr
         if isinstance(zarr.open(store=str(place.file), mode="r"), zarr.Array):
             return []
-    except (OSError, ValueError, KeyError, TypeError):  # not of zarr
-        pass
     return disk.names(place.file, place.text)
 
 
