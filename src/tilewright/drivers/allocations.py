@@ -289,6 +289,21 @@ def filled(gpu: SimulatedGpu, target: int, word: bytes, count: int) -> None:
     gpu.wrote(place, size)
 
 
+def filled_rows(gpu: SimulatedGpu, target: int, step: int, word: bytes, width: int, height: int) -> None:
+    """Set rows of `width` words; the step is the distance between rows.
+
+    Raises DriverError: as `filled`, or rows are longer than the distance between them.
+    """
+    if not width or not height:
+        return
+    bytes_ = width * len(word)
+    if height > 1 and bytes_ > step:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "rows are longer than the distance between them")
+    gpu.check_range(target, step * (height - 1) + bytes_, "what is set")
+    for row in range(height):
+        filled(gpu, target + row * step, word, width)
+
+
 def _is_captured(gpu: SimulatedGpu, stream: Any) -> bool:
     """Whether a graph gets a stream's work."""
     return gpu.capturing is not None and int(stream) in gpu.capturing.streams

@@ -112,7 +112,10 @@ def cuDeviceTotalMem(gpu: SimulatedGpu, device: Any) -> int:
 def cuDeviceGetAttribute(gpu: SimulatedGpu, attribute: Any, device: Any) -> int:
     """One attribute of the device; 0 for a feature that the table does not have, which the device lacks."""
     _device(device)
-    name = binding().CUdevice_attribute(int(attribute)).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
+    known = binding().CUdevice_attribute
+    if not 0 < int(attribute) < known.CU_DEVICE_ATTRIBUTE_MAX:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    name = known(int(attribute)).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
     value = ATTRIBUTES.get(name, 0)
     return value if isinstance(value, int) else int(value(gpu.record))
 

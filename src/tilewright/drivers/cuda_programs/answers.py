@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 from tilewright.drivers.contexts import PRIMARY
 from tilewright.drivers.cuda_programs.calls import devices, graphs, launches, memory, shared, streams, textures
 from tilewright.drivers.cuda_programs.headers import Function
-from tilewright.drivers.cuda_programs.protocol import Caller
+from tilewright.drivers.cuda_programs.protocol import Caller, EndedConnection
 from tilewright.drivers.gpu import DriverError
 from tilewright.drivers.launching import code_of
 from tilewright.drivers.libcuda import errors
 from tilewright.drivers.outstanding import LEGACY
 from tilewright.errors import TilewrightError
+from tilewright.settings import debugging
 
 #: Driver call -> the runtime call with the same parameters.
 _SAME: Mapping[str, Callable[..., int | None]] = MappingProxyType(
@@ -96,19 +98,26 @@ class Answers:
 
     def __call__(self, caller: Caller, number: int, words: bytes) -> int:
         """The result of a call."""
-        function = self._functions[number]
+        try:
+            function = self._functions[number]
+            given = function.arguments(words)
+        except (IndexError, struct.error):
+            raise EndedConnection(f"call {number:,} with {len(words):,} bytes, which is none") from None
         gpu = caller.gpu
         with gpu.call():
             outer, gpu.host = gpu.host, caller
             if not gpu.contexts:
                 gpu.contexts.append(PRIMARY)
             try:
-                return self._result(caller, function, words)
+                return self._result(caller, function, given)
             finally:
                 gpu.host = outer
 
-    def _result(self, caller: Caller, function: Function, words: bytes) -> int:
-        """The value that a call returns: an error, except for the compiler's own calls."""
+    def _result(self, caller: Caller, function: Function, given: Sequence[Any]) -> int:
+        """The value that a call returns: an error, except for the compiler's own calls.
+
+        Whatever else an implementation raises comes of values that the program passed, and no call has.
+        """
         runtime, name = caller.runtime, function.name
         has_error = function.returns in _RESULTS
         if has_error and runtime.broken and name not in _ALWAYS:
@@ -116,9 +125,11 @@ class Answers:
         try:
             if has_error:
                 _in_order(caller, name)
-            return CALLS[name](caller, *function.arguments(words)) or 0
-        except (DriverError, TilewrightError) as error:
-            failed = error if isinstance(error, DriverError) else DriverError(code_of(error), str(error))
+            return CALLS[name](caller, *given) or 0
+        except EndedConnection:
+            raise
+        except Exception as error:
+            failed = _as_driver_error(name, error)
             runtime.failed(failed)
             return self._kept(caller, name, errors.code_of(_own(name, failed.code))) if has_error else 0
 
@@ -127,6 +138,16 @@ class Answers:
         if name.startswith("cuda") and code != errors.code_of("CUDA_ERROR_NOT_READY"):
             caller.last_error = code
         return code
+
+
+def _as_driver_error(name: str, error: Exception) -> DriverError:
+    if isinstance(error, DriverError):
+        return error
+    if isinstance(error, TilewrightError):
+        return DriverError(code_of(error), str(error))
+    if debugging():
+        raise error
+    return DriverError("CUDA_ERROR_INVALID_VALUE", f"{name}: {type(error).__name__}: {error}")
 
 
 def _own(name: str, code: str) -> str:

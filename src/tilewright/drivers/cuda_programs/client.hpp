@@ -57,6 +57,7 @@ inline void send_all(const void *data, size_t size) {
     while (size) {
         ssize_t sent = send(thread_.socket, at, size, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno == EFAULT) lost("a call got an address that the program does not have");
         if (sent <= 0) lost("the simulated GPU has ended");
         at += sent;
         size -= sent;
@@ -68,6 +69,7 @@ inline void receive_all(void *data, size_t size) {
     while (size) {
         ssize_t got = recv(thread_.socket, at, size, 0);
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EFAULT) lost("a call got an address that the program does not have");
         if (got <= 0) lost("the simulated GPU has ended");
         at += got;
         size -= got;
@@ -197,9 +199,11 @@ inline uint64_t serve() {
         case INVOKE: {
             using Function = uint64_t (*)(uint64_t, uint64_t, uint64_t);
             uint64_t given = reinterpret_cast<Function>(a)(head.b, head.c, head.d);
-            uint32_t words[2] = {ANSWERED, 1};
-            send_all(words, sizeof words);
-            send_all(&given, sizeof given);
+            struct {
+                uint32_t message, count;
+                uint64_t value;
+            } packet = {ANSWERED, 1, given};
+            send_all(&packet, sizeof packet);
             break;
         }
         default: lost("the simulated GPU asked for something unknown");

@@ -6,7 +6,6 @@ device memory. Neither has a name, so nothing remains when the processes end, ho
 
 from __future__ import annotations
 
-import array
 import os
 import selectors
 import signal
@@ -84,16 +83,24 @@ class Served:
 
     def _connect(self) -> None:
         """Connect a thread of the program, and send it the device memory."""
-        _, controls, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(struct.calcsize("i")))
-        for level, kind, data in controls:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                channel = socket.socket(fileno=array.array("i", data[:4])[0])
+        _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        for descriptor in descriptors:
+            try:
+                channel = socket.socket(fileno=descriptor)
+            except OSError:  # no socket
+                os.close(descriptor)
+                continue
+            try:
+                if (channel.family, channel.type) != (socket.AF_UNIX, socket.SOCK_STREAM):
+                    raise OSError("no connection of Tilewright's library")
+                channel.setblocking(True)
                 arena = self._gpu.addresses.addresses.arena
                 total = arena.size_bytes + 2 * SLACK_BYTES
-                with suppress(OSError):
-                    socket.send_fds(channel, [_ARENA.pack(GLOBAL_BASE - SLACK_BYTES, total)], [arena.descriptor or 0])
-                    caller = Caller(channel, self._runtime(channel), self._answers)
-                    self._selector.register(channel, selectors.EVENT_READ, caller)
+                socket.send_fds(channel, [_ARENA.pack(GLOBAL_BASE - SLACK_BYTES, total)], [arena.descriptor or 0])
+                caller = Caller(channel, self._runtime(channel), self._answers)
+                self._selector.register(channel, selectors.EVENT_READ, caller)
+            except OSError:
+                channel.close()
 
     def _runtime(self, channel: socket.socket) -> Runtime:
         credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -105,7 +112,9 @@ class Served:
     def _answer(self, caller: Caller) -> None:
         try:
             caller.serve()
-        except EndedConnection:
+        except EndedConnection as ended:
+            if str(ended):
+                report(f"a connection of the program is closed, which sent {ended}")
             self._selector.unregister(caller.channel)
             caller.channel.close()
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from tilewright.drivers.modules import Kernel
 
 _CALLED, _ANSWERED = 1, 2
+#: Words of a message, at most, as in `client.hpp`.
+_MOST_WORDS = 48
+#: Requests that have no answer are sent at the latest when they are so many bytes.
+_MOST_WAITING = 1 << 20
+#: The most that a call reads of the program's memory: a fat binary is not larger.
+_MOST_READ = 1 << 30
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
 #: Errors after which a context is broken.
@@ -51,7 +57,7 @@ class Request(enum.IntEnum):
 
 
 class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the program has ended
-    """The program's side of the connection is closed."""
+    """The program's side of the connection is closed; or a text says what it sent that `client.hpp` does not send."""
 
 
 class Caller(Host):
@@ -92,12 +98,13 @@ class Caller(Host):
     def serve(self) -> None:
         """Answer one call.
 
-        Raises EndedConnection: the thread has ended.
+        Raises EndedConnection: the thread has ended, or what came is no call.
 
         """
-        message, words = self._message()
-        if message == _CALLED:
-            self._call(words)
+        message, words = self._message(socket.MSG_DONTWAIT)
+        if message != _CALLED:
+            raise EndedConnection("an answer to no question")
+        self._call(words)
 
     def _call(self, words: bytes) -> None:
         result = self._answer(self, int.from_bytes(words[:8], "little"), words[8:])
@@ -108,16 +115,17 @@ class Caller(Host):
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Bytes of the program's memory."""
-        if not size_bytes:
-            return b""
-        self._ask(Request.READ, address, size_bytes)
-        return self._given(size_bytes)
+        return self.read_all([(address, size_bytes)])[0]
 
     def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Bytes at several addresses, in one request."""
+        size_bytes = sum(size for _, size in ranges)
+        if size_bytes > _MOST_READ:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
         for address, size in ranges:
-            self._ask(Request.READ, address, size)
-        whole = self._given(sum(size for _, size in ranges))
+            if size:
+                self._ask(Request.READ, address, size)
+        whole = self._given(size_bytes) if size_bytes else b""
         at, parts = 0, []
         for _, size in ranges:
             parts.append(whole[at : at + size])
@@ -129,7 +137,10 @@ class Caller(Host):
         if not address:
             return ""
         self._ask(Request.TEXT, address)
-        return self._given(int.from_bytes(self._given(8), "little")).decode("utf-8", "surrogateescape")
+        size_bytes = int.from_bytes(self._given(8), "little")
+        if size_bytes > _MOST_READ:
+            raise EndedConnection(f"a text of {size_bytes:,} bytes")
+        return self._given(size_bytes).decode("utf-8", "surrogateescape")
 
     def write(self, address: int, data: bytes) -> None:
         """Write bytes to the program's memory; no effect for address 0."""
@@ -144,8 +155,9 @@ class Caller(Host):
 
     def move_rows(self, target: int, target_step: int, source: int, source_step: int, width: int, rows: int) -> None:
         """Copy rows of bytes."""
+        steps = struct.pack("<2Q", target_step, source_step)
         self._ask(Request.ROWS, target, source, width, rows)
-        self._out += struct.pack("<2Q", target_step, source_step)
+        self._out += steps
 
     def fill(self, address: int, value: int, size_bytes: int) -> None:
         """Set bytes."""
@@ -199,7 +211,7 @@ class Caller(Host):
         self._ask(Request.INVOKE, function, *words)
         self._flush()
         while True:
-            message, given = self._message()
+            message, given = self._message(0)
             if message == _ANSWERED:
                 return int.from_bytes(given[:8], "little")
             self._call(given)
@@ -238,6 +250,8 @@ class Caller(Host):
     # -- bytes --------------------------------------------------------------------------------------------------
 
     def _ask(self, request: Request, *words: int) -> None:
+        if len(self._out) > _MOST_WAITING:
+            self._flush()
         self._out += _HEAD.pack(request, *[word & (1 << 64) - 1 for word in words], *[0] * (5 - len(words)))
 
     def _flush(self) -> None:
@@ -266,6 +280,16 @@ class Caller(Host):
             at += got
         return bytes(data)
 
-    def _message(self) -> tuple[int, bytes]:
-        message, count = _MESSAGE.unpack(self._received(_MESSAGE.size))
-        return message, self._received(8 * count)
+    def _message(self, flags: int) -> tuple[int, bytes]:
+        """A message, which its sender sent at once; without the flag `MSG_DONTWAIT` it may still come."""
+        try:
+            packet = self.channel.recv(_MESSAGE.size + 8 * _MOST_WORDS, socket.MSG_PEEK | flags)
+        except OSError as error:
+            raise EndedConnection from error
+        if not packet:
+            raise EndedConnection
+        message, count = _MESSAGE.unpack_from(packet.ljust(_MESSAGE.size, b"\0"))
+        size_bytes = _MESSAGE.size + 8 * count
+        if message not in (_CALLED, _ANSWERED) or not 0 < count <= _MOST_WORDS or len(packet) < size_bytes:
+            raise EndedConnection("a message that is none")
+        return message, self._received(size_bytes)[_MESSAGE.size :]

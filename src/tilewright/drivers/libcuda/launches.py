@@ -22,6 +22,8 @@ _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 _CONFIG = "7I4xQQI"
 #: `CUlaunchAttribute`: its number, padding to 8 bytes, and 64 bytes of value.
 _ATTRIBUTE_BYTES = 72
+#: There are fewer kinds of attributes. Source: CUDA Driver API, `CUlaunchAttributeID`.
+_MOST_ATTRIBUTES = 64
 _COOPERATIVE, _CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
@@ -55,6 +57,8 @@ def configured(gpu: SimulatedGpu, config: int) -> tuple[int, LaunchConfig]:
     *extents, shared_bytes, stream, attributes, count = gpu.host.unpacked(_CONFIG, config)
     grid, block = tuple(extents[:3]), tuple(extents[3:])
     cluster, cooperative = None, False
+    if count > _MOST_ATTRIBUTES:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     for at in range(count):
         kind, *values = gpu.host.unpacked("I4x3I", attributes + at * _ATTRIBUTE_BYTES)
         if kind == _COOPERATIVE:

@@ -20,6 +20,8 @@ _PITCH_BYTES = 512
 _COPY_2D = "QQI4xQQQQ QQI4xQQQQ QQ"
 _HOST, _ARRAY = 1, 3  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_ARRAY
 _POOL_WORDS = 4  # attributes below this number are `int`, the others 64 bits
+#: Rows of a copy that are watched for races with the host: more are only between rows of the host itself.
+_MOST_ROWS = 1 << 20
 
 
 def cuMemAllocPitch(gpu: SimulatedGpu, width: int, height: int, element: int) -> tuple[int, int]:
@@ -109,6 +111,8 @@ def cuMemAdvise(gpu: SimulatedGpu, address: int, size: int, *advice: int) -> Non
 def cuPointerGetAttributes(gpu: SimulatedGpu, count: int, attributes: int, data: int, address: int) -> None:
     """Several attributes of a pointer; unknown ones are 0."""
     host = gpu.host
+    if count > len(binding().CUpointer_attribute):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     for at, place in enumerate(host.words(count, data)):
         value, size = _attribute(gpu, host.unpacked("i", attributes + 4 * at), address)
         host.write(place, value.to_bytes(8, "little")[:size])
@@ -166,7 +170,9 @@ def copy_rows_in(
     gpu.require_context()
     rows = target, target_step, source, source_step, width, height, kind
     if gpu.host.submit(gpu, stream, lambda _: allocations.copied_rows(gpu, *rows), "copy"):
-        for row in range(height):
+        if not width or not (gpu.outstanding.pending or gpu.host_races):
+            return
+        for row in range(min(height, _MOST_ROWS)):
             ends = target + row * target_step, source + row * source_step
             allocations.copy_queued(gpu, stream, *ends, width, kind)
 

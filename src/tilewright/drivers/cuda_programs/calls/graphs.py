@@ -5,9 +5,10 @@ Source: CUDA Runtime API, "Graph Management"; structures by the vendor's `driver
 
 from __future__ import annotations
 
+import functools
 import itertools
 
-from tilewright.drivers.allocations import copied, filled
+from tilewright.drivers.allocations import copied, filled_rows
 from tilewright.drivers.cuda_programs.calls.memory import memory_left, moved_3d
 from tilewright.drivers.cuda_programs.graph import Graph, Node, Work
 from tilewright.drivers.cuda_programs.protocol import Caller
@@ -129,13 +130,11 @@ def cudaGraphAddMemcpyNode(call: Caller, node: int, graph: int, before: int, cou
 def cudaGraphAddMemsetNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
     """Add a fill of rows of elements."""
     target, step, value, element, width, height = call.unpacked(_MEMSET, parameters)
+    if element not in (1, 2, 4):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
     data = value.to_bytes(4, "little")[:element]
-
-    def work(now: Caller) -> None:
-        for row in range(height):
-            filled(now.gpu, target + row * step, data, width)
-
-    _added(call, node, graph, before, count, "set", work)
+    work = functools.partial(filled_rows, target=target, step=step, word=data, width=width, height=height)
+    _added(call, node, graph, before, count, "set", lambda now: work(now.gpu))
 
 
 def cudaGraphAddHostNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:

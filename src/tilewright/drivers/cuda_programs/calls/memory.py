@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.drivers.allocations import copied, copied_rows, filled
+from tilewright.drivers.allocations import copied, copied_rows, filled_rows
 from tilewright.drivers.cuda_programs.arrays import array_of
 from tilewright.drivers.cuda_programs.graph import Work
 from tilewright.drivers.cuda_programs.protocol import Caller
@@ -96,7 +96,7 @@ def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
     source, source_size, at = _side(call, parameters[0], parameters[4:8], parameters[1:4])
     target, target_size, to = _side(call, parameters[8], parameters[12:16], parameters[9:12])
     width *= max(source_size, target_size)
-    for plane in range(depth):
+    for plane in _planes((width, height, depth), target[3], source[3]):
         sides = [
             side[0] + ((offset[2] + plane) * side[3] + offset[1]) * side[1] + offset[0]
             for side, offset in ((target, to), (source, at))
@@ -122,16 +122,27 @@ def _side(
 
 def cudaMemset2D(call: Caller, pointer: int, step: int, value: int, width: int, height: int) -> None:
     """Set bytes of rows."""
-    for row in range(height):
-        filled(call.gpu, pointer + row * step, bytes([value & 0xFF]), width)
+    filled_rows(call.gpu, pointer, step, bytes([value & 0xFF]), width, height)
 
 
 def cudaMemset3D(call: Caller, pitched: tuple[int, ...], value: int, extent: tuple[int, int, int]) -> None:
     """Set bytes of planes."""
     address, step, _, rows = pitched
-    width, height, depth = extent
-    for plane in range(depth):
+    width, height, _ = extent
+    for plane in _planes(extent, rows):
         cudaMemset2D(call, address + plane * step * rows, step, value, width, height)
+
+
+def _planes(extent: Sequence[int], *rows: int) -> range:
+    """The planes of an extent, none if it is empty; `rows` are those from one plane to the next, of each side.
+
+    Raises DriverError: planes overlap.
+    """
+    if not all(extent):
+        return range(0)
+    if extent[2] > 1 and extent[1] > min(rows):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE", "planes have more rows than there are between them")
+    return range(extent[2])
 
 
 # -- symbols ----------------------------------------------------------------------------------------------------
