@@ -82,6 +82,11 @@ def variable(finding: Finding, values: Values | None, language: str) -> dict[str
     if len(symbols) == 1 and (language == "cuda" or not finding.source):
         name = mangling.variable(symbols.pop())
         return {"variable": name} if name else {}
+    if len(symbols) == 1 and language == "numba" and values is not None:  # Numba numbers a kernel's arrays
+        known = [name for name, one in values.module.variables.items() if one.space == "shared"]
+        names = statements.shared_arrays(finding.source, finding.line)
+        if len(names) == len(known):
+            return {"variable": names[sorted(known, key=lambda name: (len(name), name)).index(symbols.pop())]}
     places = [(finding.source, finding.line), *map(split, details.get("others", ()))]
     common = set.intersection(*(statements.indexed(file, line, space) for file, line in places))
     return {"variable": common.pop()} if len(common) == 1 else {}

@@ -45,6 +45,7 @@ def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> li
     details: dict[str, Any] = {"error": error.summary}
     details |= {"how": "fault"} if "fault" in codes()[code].says else {}
     details |= {} if error.address is None else {"address": error.address}
+    details |= {"space": "local"} if code == "TW104" else {}
     rows = []
     for place, opcode, ptx_line in ((error.line, error.opcode, error.ptx_line), *error.others):
         source, line = split(place)

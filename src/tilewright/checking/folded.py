@@ -1,13 +1,33 @@
 """Local arrays that the compiler keeps in registers.
 
-Without a word it removes an access at a wrong index, and the code that depends on it: the PTX has no trace of them.
+Without a word it removes an access at a wrong index, and the code that depends on it: the PTX has no trace of them. So
+the first warp of such a kernel runs once more before its launch, in a build that has these arrays in memory: nothing
+that it writes or prints remains, and only its accesses of local memory are judged. One warp is enough, because arrays
+are in registers only where no index depends on the thread.
 """
 
 from __future__ import annotations
 
-from tilewright.checking import statements
+from dataclasses import replace
+
+from tilewright.checking import faults, statements
 from tilewright.checking.launches import definition
+from tilewright.errors import KernelError, TilewrightError
+from tilewright.instruments.findings import Finding
+from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.programs.program import Program
+from tilewright.ptx.tokens import with_start
+from tilewright.simt.observer import Launch, Part
+from tilewright.simt.run.launch import Alone
+
+#: What the run of the first warp may take: warp instructions, and seconds.
+_INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
+#: Code at the start of a kernel with which all warps of a block but the first exit.
+_EXIT = (
+    " .reg .pred %of_others; .reg .b32 %its<4>; mov.u32 %its1, %tid.z; mov.u32 %its2, %ntid.y; mov.u32 %its3, %tid.y; "
+    "mad.lo.u32 %its1, %its1, %its2, %its3; mov.u32 %its2, %ntid.x; mov.u32 %its3, %tid.x; "
+    "mad.lo.u32 %its1, %its1, %its2, %its3; setp.gt.u32 %of_others, %its1, 31; @%of_others exit; "
+)
 
 
 def holds_arrays(program: Program) -> bool:
@@ -17,6 +37,35 @@ def holds_arrays(program: Program) -> bool:
         return False
     places = [place.rpartition(":") for place in program.source_lines.values()]
     last = max((int(number) for other, _, number in places if other == file), default=line)
+    cpp = statements.language(file, last) == "cuda"
     text = statements.text_of(file)
-    code = statements.code_of(text) if file.endswith(statements.CPP) else text
-    return bool(statements.made("\n".join(code.splitlines()[line - 1 : last]), "local"))
+    lines = (statements.code_of(text) if cpp else text).splitlines()[line - 1 : last]
+    return bool(statements.made("\n".join(lines), "local", cpp=cpp))
+
+
+def findings(launch: Launch, alone: Alone) -> tuple[list[Finding], bool]:
+    """What is wrong with a kernel's accesses of its local arrays; and whether its first warp ran to its end.
+
+    Copies of structures may have unset parts, so a read of what was never set counts where a local array is indexed.
+    """
+    build = launch.program.with_arrays
+    try:
+        program = build() if build and not launch.cooperative else None
+        if program is None or [p.bytes for p in program.parameters] != [p.bytes for p in launch.program.parameters]:
+            return [], False
+        program = replace(program, ptx=with_start(program.ptx, program.entry, _EXIT))
+        limits = replace(launch.limits, instructions=_INSTRUCTIONS, seconds=_SECONDS)
+        run = alone.run(Part(0), [MemoryCheck(program.module, launch.name)], program, limits)
+        return [one for one in run.results["memory"].findings if _is_of_array(one)], True
+    except KernelError as error:
+        found = error.results["memory"].findings if "memory" in error.results else ()
+        found = [*found, *faults.findings(error, launch, found)]
+        return [one for one in found if _is_of_array(one)], False
+    except TilewrightError:
+        return [], False
+
+
+def _is_of_array(finding: Finding) -> bool:
+    """Whether a finding is of local memory; an unset read only at a line that indexes a local array."""
+    unset = finding.code == "TW203" and statements.indexed(finding.source, finding.line, "local")
+    return finding.code == "TW104" or bool(unset)

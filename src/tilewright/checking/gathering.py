@@ -32,7 +32,7 @@ from tilewright.programs.clusters import cluster_of
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.isa import Role
 from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
-from tilewright.simt.run.launch import Run
+from tilewright.simt.run.launch import Alone, Run
 from tilewright.simt.run.memory import red_zone_bytes
 
 #: Groups of findings that can cause non-finite or unset values.
@@ -79,7 +79,8 @@ class Checks(Observer):
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
         self.unchecked: Counter[str] = Counter()
-        self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, where no index is checked.
+        self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, and could not be checked.
+        self._waiting: dict[str, None] = {}  # kernels whose local arrays are to be checked at this launch
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._found: list[Finding] = []
@@ -240,12 +241,21 @@ class Checks(Observer):
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             if folded.holds_arrays(launch.program):
-                self.folded[launch.name] = None
+                self._waiting[launch.name] = None
             file = launches.definition(launch.program)[0]
             found = precision.findings(read, launch.name, dtypes, file)
             found += [one for check in _OF_TEXT for one in check(read, launch.name)]
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
+
+    def beforehand(self, launch: Launch, alone: Alone) -> None:
+        """Check the local arrays that the kernel's PTX does not have any more."""
+        if launch.name in self._waiting:
+            del self._waiting[launch.name]
+            found, whole = folded.findings(launch, alone)
+            self._found += self._of_launch(found, launch, None)
+            if not whole and not found:
+                self.folded[launch.name] = None
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """New instruments for the launch."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.checking import arrays, mending
+from tilewright.checking import arrays, mending, statements
 from tilewright.checking.text import dimensions
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding, split
@@ -28,7 +28,7 @@ from tilewright.simt.observer import Launch
 def at(launch: Launch, code: str, **details: Any) -> Finding:
     """A finding of a launch: at the launching line, or at the kernel's definition if that line is unknown."""
     source, line, ptx_line = definition(launch.program)
-    details |= {"defined_at": f"{source}:{line}"} if source else {}
+    details = _named(details, launch.program) | ({"defined_at": f"{source}:{line}"} if source else {})
     file, _, number = launch.source_line.rpartition(":")
     if file:
         source, line, ptx_line = file, int(number), 0
@@ -132,8 +132,18 @@ def of_launch(
     the user's line, and for a race the place of its barrier. `freed` says whether the memory at an address was freed.
     """
     named = [arrays.named(finding, launch, values, freed) for finding in found]
-    known = [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
+    known = [
+        replace(one, launch=launch.index, details=_named(one.details, launch.program) | _inner(one, launch.program))
+        for one in named
+    ]
     return mending.mended([_at_users_line(one, launch) for one in known], values)
+
+
+def _named(details: dict[str, Any], program: Program) -> dict[str, Any]:
+    """The details with an array's name in the source of C++, where a pointer is only known by its number."""
+    number = re.fullmatch(r"argument (\d+)", details.get("array", ""))
+    names = statements.parameters(*definition(program)[:2]) if number else []
+    return details | ({"array": names[int(number[1])]} if number and int(number[1]) < len(names) else {})
 
 
 def _at_users_line(finding: Finding, launch: Launch) -> Finding:

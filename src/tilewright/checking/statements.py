@@ -28,12 +28,14 @@ _DECORATORS = {
     "cute": ("cute.", "cutlass."),
     "cupy": ("jit.rawkernel", "cupyx.jit", "cupyx."),
 }
-#: Declarations of arrays in shared memory, and of local ones: in Python their names, in C++ the text that has them.
+#: Arrays in shared and in local memory: how Python makes one with a name, and the text of C++ that declares some.
 _ARRAYS = {
-    "shared": r"(\w+)\s*=\s*[\w.]*\bshared\.array\b|__shared__([^;]*)",
-    "local": r"(\w+)\s*=\s*[\w.]*\blocal\.array\b"
-    r"|(?:^|[;{}])\s*(?!(?:return|delete|extern|else|new|typedef|using)\b|__)"
-    r"(?:(?:const|unsigned|signed|long|short)\s+)*[A-Za-z_][\w:]*\s+(\w+\s*\[[^;={]*)",
+    "shared": (r"(\w+)\s*=\s*[\w.]*\bshared\.array\b", r"__shared__([^;]*)"),
+    "local": (
+        r"(\w+)\s*=\s*[\w.]*\blocal\.array\b",
+        r"(?:^|[;{}])\s*(?!(?:return|delete|extern|else|new|typedef|using)\b|__)"
+        r"(?:(?:const|unsigned|signed|long|short)\s+)*[A-Za-z_][\w:]*\s+(\w+\s*\[[^;={]*)",
+    ),
 }
 _INDEXED = re.compile(r"(?<![\w.])(\w+)\s*\[")
 
@@ -104,26 +106,53 @@ def language(file: str, line: int) -> str:
     return next(known, "numba")
 
 
+def of_axes(file: str, line: int) -> tuple[str, str]:
+    """What the function at a line calls its indices in x and in y; "" where that is not known."""
+    lines = "".join(text_of(file).splitlines(keepends=True)[line:])
+    lines = re.split(r"^(?:\s*(?:@|def\b|__global__)|\})", lines, maxsplit=1, flags=re.MULTILINE)[0]
+    if both := re.search(r"(\w+)\s*,\s*(\w+)\s*=\s*(?:cuda\.)?grid\(2\)", lines):
+        return both[1], both[2]
+    found = (re.search(rf"(\w+)\s*=[^=;,\n]*\b(?:thread|block)Idx\.{axis}\b", lines) for axis in "xy")
+    x, y = (one[1] if one else "" for one in found)
+    return x, y
+
+
+def parameters(file: str, line: int) -> list[str]:
+    """The names of the parameters of the function of C++ whose definition is at a line; empty if that is not known."""
+    code = code_of(text_of(file)) if file.endswith(CPP) else ""
+    head = re.search(r"\(([^()]*)\)\s*\{", "\n".join(code.splitlines()[max(line - 1, 0) :]))
+    names = [re.search(r"(\w+)\s*(?:\[\w*\]\s*)*$", one) for one in head[1].split(",")] if head else []
+    return [name[1] for name in names if name]
+
+
+def shared_arrays(file: str, line: int) -> list[str]:
+    """The arrays in shared memory that the function of Python around a line makes, in order."""
+    text = text_of(file)
+    function = _function(_parsed(text), line)
+    lines = text.splitlines()[function.lineno - 1 : function.end_lineno] if function else []
+    return re.findall(_ARRAYS["shared"][False], "\n".join(lines))
+
+
 def indexed(file: str, line: int, space: str) -> set[str]:
     """Names that a line indexes: arrays of a file in `shared` or `local` memory, or in `global` memory all others."""
     text = text_of(file)
-    code = code_of(text) if file.endswith(CPP) else re.sub(r"#[^\n]*", "", text)
+    cpp = file.endswith(CPP) or _literal(text, line)
+    code = code_of(text) if cpp else re.sub(r"#[^\n]*", "", text)
     here = set(_INDEXED.findall("".join(code.splitlines()[line - 1 : line])))
-    if space in _ARRAYS:
-        return here & made(code, space)
-    return here - made(code, "shared") - made(code, "local")
+    shared, local = (made(code, one, cpp=bool(cpp)) for one in _ARRAYS)
+    return here & {"shared": shared, "local": local}[space] if space in _ARRAYS else here - shared - local
 
 
-def made(code: str, space: str) -> set[str]:
+def made(code: str, space: str, *, cpp: bool) -> set[str]:
     """Names of the arrays that code declares in `shared` or `local` memory.
 
-    >>> sorted(made("__shared__ float s[8], t[4][4]; float sum[2]; x = a[3];", "shared"))
+    >>> sorted(made("__shared__ float s[8], t[4][4]; float sum[2]; x = a[3];", "shared", cpp=True))
     ['s', 't']
-    >>> sorted(made("__shared__ float s[8]; float sum[2] = {}; x = a[3]; return b[2];", "local"))
+    >>> sorted(made("__shared__ float s[8]; float sum[2] = {}; x = a[3]; return b[2];", "local", cpp=True))
     ['sum']
     """
-    found = [(python, *_INDEXED.findall(cpp)) for python, cpp in re.findall(_ARRAYS[space], code, re.MULTILINE)]
-    return {name for names in found for name in names if name}
+    found = re.findall(_ARRAYS[space][cpp], code, re.MULTILINE)
+    return {name for text in found for name in (_INDEXED.findall(text) if cpp else [text])}
 
 
 # -- Python --------------------------------------------------------------------------------------------------------

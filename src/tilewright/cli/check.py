@@ -100,8 +100,8 @@ def _show(
     formats.write(forms, checks, sifted, ended, verbose=verbose)
     if checks.folded and not formats.alone(forms):
         console.note(
-            f"local arrays of {', '.join(checks.folded)} are in registers, where an index outside them (TW104) or an "
-            "element never set (TW203) is not seen; `--debug` checks them"
+            f"local arrays of {', '.join(checks.folded)} are in registers, and were not checked to a warp's end: "
+            "an index outside them (TW104) or an element never set (TW203) may be missed; `--debug` checks all of a .cu"
         )
     ended.report()  # after the findings, which may explain it
     status = _status(sifted, ended, failing, unchecked=bool(checks.unchecked))

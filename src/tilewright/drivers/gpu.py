@@ -153,10 +153,11 @@ class SimulatedGpu:
         self.started_by: object = None
         self.seed = seed
         self.limits = limits
+        self.with_arrays: Any = None  # compiles a kernel by its name in PTX, with its local arrays in memory
         self.memory = self.addresses.memory(self.record.memory_bytes)
         self._observed_by(tuple(observers))
         self.lock = threading.RLock()
-        self.launches = 0
+        self.launches = self.primary_retained = 0
         self.closed = False
         self.process: int | None = None
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
@@ -177,7 +178,6 @@ class SimulatedGpu:
         self.user_objects: dict[int, Any] = {}  # what graphs keep for a program
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
-        self.primary_retained = 0
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to free

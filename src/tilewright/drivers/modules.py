@@ -5,6 +5,7 @@ Source: CUDA Driver API, "Library Management", "Execution Control" and "Occupanc
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -74,9 +75,10 @@ class Library:
 
                 raise CUDAError(f"CUDA_ERROR_NOT_FOUND: the module has no kernel {name!r}")
             found = read_entry(self.module, name)
+            build = self.gpu.with_arrays
             self._programs[name] = Program(
-                spoken_name(name), self.code.ptx, name, target(self.module), found.parameters,
-                found.shared_bytes, c_arguments(found.parameters), "c",
+                spoken_name(name), self.code.ptx, name, target(self.module), found.parameters, found.shared_bytes,
+                c_arguments(found.parameters), "c", functools.partial(build, name) if build else None,
             )  # fmt: skip
         return self._programs[name]
 

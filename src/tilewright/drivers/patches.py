@@ -30,8 +30,9 @@ from tilewright.drivers.modules import KernelAttributes
 from tilewright.drivers.spacing import spacing_call
 from tilewright.drivers.views import ArrayView
 from tilewright.drivers.watched import WatchedNumPy, classes
+from tilewright.errors import CompileError
 from tilewright.native.interrupts import HeldBack, Postponed
-from tilewright.programs import numba_lines
+from tilewright.programs import numba_lines, program
 from tilewright.programs.numba_names import Row, compiler_rows, put, put_back, replaced
 from tilewright.programs.optional import require
 from tilewright.simt.observer import Observer
@@ -78,7 +79,8 @@ class Finalizers:
 
 def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
     """The table for one simulated GPU."""
-    launcher, lines = Launcher(gpu), Lines()
+    launcher, lines = Launcher(gpu), Lines(gpu.record.compute_capability)
+    gpu.with_arrays = lines.with_arrays
     driver = Binding(gpu)
     return (
         *(_watching_rows() if gpu.host_races else ()),
@@ -152,10 +154,21 @@ def _typing() -> Callable[[Any, Any], Any]:
 class Lines:
     """Makes numba-cuda's compiler emit source lines if the code links with them; errors and instruments use them."""
 
-    def __init__(self) -> None:
+    def __init__(self, cc: tuple[int, int]) -> None:
         dispatcher = importlib.import_module(_DISPATCHER)
         self._compile, self._init = dispatcher.compile_cuda, dispatcher._Kernel.__init__
         self._thread = threading.local()
+        self._cc = cc
+        self._made: dict[str, Callable[[], program.Program]] = {}  # kernels by their names in PTX
+
+    def with_arrays(self, entry: str) -> program.Program:
+        """A kernel with its local arrays in memory.
+
+        Raises CompileError: it is not one of Numba's.
+        """
+        if entry not in self._made:
+            raise CompileError(f"{entry} must be a kernel that numba-cuda compiled here (got another)")
+        return self._made[entry]()
 
     def compiler(self) -> Callable[..., Any]:
         """Replaces `compile_cuda`."""
@@ -191,6 +204,9 @@ class Lines:
         @functools.wraps(self._init)
         def init(kernel: Any, *arguments: Any, **named: Any) -> None:
             self._init(kernel, *arguments, **named)
+            options = {"lineinfo": True, "fastmath": named.get("fastmath", False)}
+            given = kernel.py_func, kernel.argtypes, self._cc, options
+            self._made[kernel.entry_name] = functools.partial(program.compiled_python, *given, opaque=True)
             if named.get("debug") or named.get("lineinfo"):
                 return
             try:

@@ -37,6 +37,7 @@ class Code:
     found_by: str  #: The module that reports it, below `src/tilewright`.
     #: What happened, one sentence for each `Finding.details["how"]` ("" where that is missing), filled with the data.
     says: Mapping[str, str]
+    remedies: Mapping[str, str]  #: What to do where that follows from `Finding.details["how"]`.
     clauses: Mapping[str, str]  #: Text after the sentence, by the key of `Finding.details` that must be present.
     faults: tuple[str, ...] = ()  #: Values of `KernelError.fault` that are this finding.
     refines: str = ""  #: The code whose finding at the same line this one makes more precise; "" for none.
@@ -101,7 +102,8 @@ def _read(code: str, row: dict[str, Any], clauses: dict[str, dict[str, str]]) ->
     follow = clauses.get(row.pop("also", ""), {}) | clauses["every"]
     faults, follows = tuple(row.pop("faults", ())), tuple(row.pop("follows", ()))
     sentences = says if isinstance(says, dict) else {"": says}
-    return Code(code, says=sentences, clauses=follow, faults=faults, follows=follows, **row)
+    remedies = row.pop("remedies", {})
+    return Code(code, says=sentences, remedies=remedies, clauses=follow, faults=faults, follows=follows, **row)
 
 
 def code(name: str) -> Code:
@@ -204,7 +206,10 @@ class Finding:
     def remedy(self) -> str:
         """What to do: where the barrier of this race goes, or else what the code says, in the kernel's language."""
         own: str = self.details.get("remedy", "")
-        return own or codes()[self.code].remedy_in(self.details.get("language", "numba"))
+        text = codes()[self.code].remedies.get(self.details.get("how", ""), "")
+        return (
+            own or text.format_map(self.details) or codes()[self.code].remedy_in(self.details.get("language", "numba"))
+        )
 
     @property
     def where(self) -> str:

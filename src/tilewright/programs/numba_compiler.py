@@ -23,7 +23,7 @@ import numpy as np
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.programs.arguments import Argument, ArrayShape, array_shape
 from tilewright.programs.mangling import nested_name
-from tilewright.programs.numba_names import compiler_rows, replaced
+from tilewright.programs.numba_names import Row, compiler_rows, replaced
 from tilewright.programs.optional import require
 from tilewright.ptx import parse
 from tilewright.ptx.tokens import with_words
@@ -136,15 +136,21 @@ def _array_type(shape: ArrayShape) -> Any:
 
 
 def compile_python(
-    function: Callable[..., Any], argtypes: tuple[Any, ...], cc: tuple[int, int], options: Mapping[str, Any]
-) -> tuple[str, str]:
-    """Compile a kernel; return its PTX and the name of its entry.
+    function: Callable[..., Any], argtypes: tuple[Any, ...], cc: tuple[int, int], options: Mapping[str, Any],
+    rows: Sequence[Row] = (),
+) -> tuple[str, str]:  # fmt: skip
+    """Compile a kernel, with further replacements; return its PTX and the name of its entry.
 
     Raises CompileError: Numba or libNVVM failed; the message has their text, which marks the source line.
     """
     cuda = require("numba.cuda", _PURPOSE)
     try:
-        with announced("compiling", function.__name__), _device_functions_for(cc), warnings.catch_warnings():
+        with (
+            announced("compiling", function.__name__),
+            _device_functions_for(cc),
+            replaced(rows),
+            warnings.catch_warnings(),
+        ):
             # Numba warns of small grids and of optimised debug code; neither matters for compilation alone.
             warnings.simplefilter("ignore")
             text, result = cuda.compile_ptx(function, argtypes, cc=(*cc, _suffix(cc)), **options)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError, MissingFileError
 from tilewright.native.once import bounded
-from tilewright.programs import arguments as marshalling, assembler, listing, mangling, numba_compiler, nvrtc
+from tilewright.programs import (
+    arguments as marshalling,
+    assembler,
+    listing,
+    mangling,
+    numba_compiler,
+    nvrtc,
+    opaque_arrays,
+)
 from tilewright.programs.arguments import AddressOf, Argument
 from tilewright.programs.assembler import Resources
 from tilewright.programs.listing import Parameter
@@ -49,6 +57,8 @@ class Program:
             What a caller must pass.
     abi : str
         `numba` (an array is flattened to Numba's fields) or `c` (an array is a pointer).
+    with_arrays : callable or None
+        Compiles the kernel again with all its local arrays in local memory; None if that is not known.
 
     Examples
     --------
@@ -71,6 +81,7 @@ class Program:
     shared_bytes: int
     arguments: tuple[Argument, ...] = field(repr=False)
     abi: str
+    with_arrays: Callable[[], Program] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_python(
@@ -109,16 +120,13 @@ class Program:
         MissingExtraError
             numba-cuda is not installed.
         """
-        python = numba_compiler.python_function(function)
-        types = numba_compiler.types_of(argtypes)
         options = numba_compiler.options_of(function) | {"lineinfo": lineinfo}
         if fastmath is not None:
             options["fastmath"] = fastmath
         if not opt:
             options["opt"] = False
-        ptx, entry = numba_compiler.compile_python(python, types, _checked_cc(cc), options)
-        arguments = numba_compiler.arguments_of(python, types)
-        return _program(python.__name__, ptx, entry, arguments, "numba")
+        compiled = functools.partial(compiled_python, function, argtypes, _checked_cc(cc), options)
+        return replace(compiled(), with_arrays=functools.partial(compiled, opaque=True))
 
     @classmethod
     def from_cuda(
@@ -159,8 +167,9 @@ class Program:
             raise ArgumentTypeError(f"`options` must be a sequence of strings (got {options!r}); write [{options!r}]")
         text = _read(source) if isinstance(source, Path) else source
         file = str(source) if isinstance(source, Path) else path or "kernel.cu"
-        ptx, lowered = nvrtc.compile_cuda(text, entry, _checked_cc(cc), tuple(options), file, lineinfo=lineinfo)
-        return _program(entry, ptx, lowered, None, "c")
+        compiled = functools.partial(_of_cuda, text, entry, _checked_cc(cc), file)
+        debug = functools.partial(compiled, (*options, "-G"), lineinfo=False)
+        return replace(compiled(tuple(options), lineinfo=lineinfo), with_arrays=debug)
 
     @classmethod
     def from_ptx(cls, text_or_path: str | Path, entry: str | None = None) -> Program:
@@ -271,6 +280,26 @@ class Program:
     def pack(self, values: Sequence[bytes]) -> bytes:
         """Place the values from :meth:`marshal` in the layout of the parameter space, each aligned."""
         return marshalling.pack(self.parameters, values)
+
+
+def compiled_python(
+    function: Any, argtypes: Any, cc: tuple[int, int], options: Mapping[str, Any], *, opaque: bool = False
+) -> Program:
+    """A Python kernel, compiled with options; with `opaque` all its local arrays are in local memory.
+
+    Raises CompileError, ArgumentTypeError, MissingExtraError: as `Program.from_python`.
+    """
+    python = numba_compiler.python_function(function)
+    types = numba_compiler.types_of(argtypes)
+    ptx, entry = numba_compiler.compile_python(python, types, cc, options, opaque_arrays.rows() if opaque else ())
+    return _program(python.__name__, ptx, entry, numba_compiler.arguments_of(python, types), "numba")
+
+
+def _of_cuda(
+    text: str, entry: str, cc: tuple[int, int], file: str, options: tuple[str, ...], *, lineinfo: bool
+) -> Program:
+    ptx, lowered = nvrtc.compile_cuda(text, entry, cc, options, file, lineinfo=lineinfo)
+    return _program(entry, ptx, lowered, None, "c")
 
 
 def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | None, abi: str) -> Program:

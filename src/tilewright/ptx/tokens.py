@@ -45,6 +45,16 @@ def with_words(text: str, prefix: str, rename: Callable[[str], str]) -> str:
     return re.sub(rf"(?<![\w$%]){prefix}[\w$]+", lambda match: rename(match[0]), text)
 
 
+def with_start(text: str, entry: str, code: str) -> str:
+    """A text with more code, without a new line, at the start of a kernel.
+
+    >>> with_start(".entry k(.param .u32 n) { ret; }", "k", " trap;")
+    '.entry k(.param .u32 n) { trap; ret; }'
+    """
+    head = re.compile(rf"\.entry\s+{re.escape(entry)}(?![\w$])[^{{]*{{")
+    return head.sub(lambda found: found[0] + code, text, count=1)
+
+
 class Tokens:
     """The tokens of a text with a position, `at`; the list ends with empty tokens."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from numba import cuda
 import tilewright as tw
 from tilewright.checking import Checks
 from tilewright.drivers.session import simulated_gpu
+from tilewright.programs import Program
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 
@@ -473,3 +476,53 @@ def test_an_array_that_the_program_has_freed_has_no_further_launch() -> None:
         assert checks.fresh().findings == ()
         del whole
         assert [one.code for one in checks.fresh().findings] == ["TW501"]
+
+
+SWAPPED = """
+__global__ void scaled(const float *a, float *out, int rows, int columns) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    int col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < columns)
+        out[row * columns + col] = 2 * a[row * columns + col];
+}
+"""
+MENDED = SWAPPED.replace("Idx.x", "Idx.z").replace("Idx.y", "Idx.x").replace("Idx.z", "Idx.y")
+MENDED = (
+    MENDED.replace("blockDim.x +", "blockDim.z +").replace("blockDim.y +", "blockDim.x +").replace("Dim.z", "Dim.y")
+)
+
+
+@cuda.jit
+def scaled(a, out):
+    row = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    col = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+    if row < out.shape[0] and col < out.shape[1]:
+        out[row, col] = 2 * a[row, col]
+
+
+@cuda.jit
+def scaled_mended(a, out):
+    col, row = cuda.grid(2)
+    if row < out.shape[0] and col < out.shape[1]:
+        out[row, col] = 2 * a[row, col]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(96, 64), (40, 100)])
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_row_that_follows_x_of_a_grid_made_for_columns(rows: int, columns: int, flat: bool, tmp_path: Path) -> None:
+    a, out = np.ones((rows, columns), np.float32), np.zeros((rows, columns), np.float32)
+    grid, block = (-(-columns // 16), -(-rows // 8)), (16, 8)
+    kernels = [scaled, scaled_mended]
+    given: tuple[Any, ...] = (a, out)
+    if flat:
+        files = [tmp_path / "swapped.cu", tmp_path / "mended.cu"]
+        for file, text in zip(files, (SWAPPED, MENDED), strict=True):
+            file.write_text(text)
+        kernels = [Program.from_cuda(file, "scaled") for file in files]
+        given = (a.ravel(), out.ravel(), np.int32(rows), np.int32(columns))
+    (found,) = tw.check(kernels[0], grid, block, given)
+    assert (found.code, found.details["how"], found.details["shape"]) == ("TW501", "swapped", [rows, columns])
+    assert found.remedy.startswith(
+        "Let `col` follow the indices in x (`threadIdx.x`, `blockIdx.x`), and `row` those in y"
+    )
+    assert tw.check(kernels[1], grid, block, given) == ()

@@ -78,7 +78,9 @@ class Bounds:
 
     def by_data(self, argument: ArgumentFact) -> bool:
         """Whether every write to an array takes its index from memory: then the data decides how far it goes."""
-        address = {name for name, each in self._parameters.items() if each[0] is argument and each[1] == DATA}
+        address = {
+            name for name, each in self._parameters.items() if each[0].address == argument.address and each[1] == DATA
+        }
         by_data = [self._loaded(ops) for ops in self._writes() if address & {self._parameter(op) for op in ops}]
         return bool(by_data) and all(by_data)
 

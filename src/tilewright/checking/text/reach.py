@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.checking import launches
+from tilewright.checking import launches, statements
 from tilewright.checking.text.bounds import Bounds
 from tilewright.checking.text.dimensions import own_axes
 from tilewright.checking.text.values import Values
@@ -47,13 +48,34 @@ def _leaves_something(op: Op) -> bool:
 def left_out(
     launch: Launch, argument: ArgumentFact, part: _Mask, access: str, values: Values | None, alike: bool
 ) -> Iterator[Finding]:
-    """A finding, if something explains what is left out of an array.
+    """A finding, if something explains what is left out of an array, or of the matrix that C++ passes as a pointer.
 
     `part` marks the touched elements: those written, or those read if `access` is "read". `alike` says whether the
     launch touched exactly the same part of the other arrays of this shape.
     """
-    address = argument.given[0] if argument.given else argument.address
     bounds = None if values is None else Bounds(launch, values)
+    shapes = _matrices(launch, argument, bounds) if access == "written" and bounds is not None else ()
+    for shape in (argument.shape, *shapes):
+        found = list(_left_out(launch, replace(argument, shape=shape), part.reshape(shape), access, bounds, alike))
+        if found:
+            yield from found
+            return
+
+
+def _matrices(launch: Launch, argument: ArgumentFact, bounds: Bounds) -> Iterator[tuple[int, int]]:
+    """The shapes of a flat array as a matrix: its extents are arguments that the kernel compares its indices with."""
+    if len(argument.shape) == 1 and min(launch.grid[1] * launch.block[1], launch.grid[0] * launch.block[0]) > 1:
+        extents = {fact.value for fact in launch.arguments if fact.value and fact.value in bounds.compared}
+        yield from (
+            (rows, argument.shape[0] // rows) for rows in sorted(extents)
+            if not argument.shape[0] % rows and argument.shape[0] // rows in extents
+        )  # fmt: skip
+
+
+def _left_out(
+    launch: Launch, argument: ArgumentFact, part: _Mask, access: str, bounds: Bounds | None, alike: bool
+) -> Iterator[Finding]:
+    address = argument.given[0] if argument.given else argument.address
     unread = {} if bounds is None or access != "written" or bounds.shares_work else _unread(launch, bounds.values)
     about = {"array": argument.name, "shape": list(argument.shape), "address": address}
     if unread and part.sum() > 1:
@@ -71,15 +93,31 @@ def left_out(
     if access == "written" and bounds is not None and bounds.by_data(argument):
         return
     about |= {"reached": reached, "ends": [[reached[axis], axis] for axis in short]}
+    if access == "written" and _is_swapped(launch, reached, argument.shape):
+        yield launches.at(launch, "TW501", how="swapped", **_of_indices(launch), **about)
+        return
     extents = [(reached[axis], argument.shape[axis] - edges[axis]) for axis in short]
     other = any(_made_for_another(launch, argument, reached[axis], bounds) for axis in short)
     if not other and all(_by_floor(launch, *each) or _too_small(launch, *each, bounds, alike) for each in extents):
         yield launches.at(launch, "TW501" if access == "written" else "TW506", how="grid", **about)
     elif access == "written" and bounds is not None and _lacks_dimension(launch, reached, argument, short, bounds):
         yield launches.at(launch, "TW503", how="grid", grid=list(launch.grid), block=list(launch.block), **about)
-    elif access == "read" and values is not None and all(_by_blocks(launch, reached[axis]) for axis in short):
-        if _blocks_bound_a_loop(values):
+    elif access == "read" and bounds is not None and all(_by_blocks(launch, reached[axis]) for axis in short):
+        if _blocks_bound_a_loop(bounds.values):
             yield launches.at(launch, "TW506", how="loop", **about)
+
+
+def _is_swapped(launch: Launch, reached: list[int], shape: tuple[int, ...]) -> bool:
+    """Whether the grid has a thread in x for each column and in y for each row, but rows end where x ends."""
+    x, y = (launch.grid[axis] * launch.block[axis] for axis in (0, 1))
+    made = len(shape) == 2 and shape[1] <= x < shape[1] + launch.block[0] and shape[0] <= y < shape[0] + launch.block[1]
+    return made and reached == [min(x, shape[0]), min(y, shape[1])]
+
+
+def _of_indices(launch: Launch) -> dict[str, str]:
+    """What a kernel calls the row and the column that it takes from the indices in x and in y."""
+    row, column = statements.of_axes(*launches.definition(launch.program)[:2])
+    return {"row": f"`{row}`" if row else "the row", "column": f"`{column}`" if column else "the column"}
 
 
 def _made_for_another(launch: Launch, array: ArgumentFact, reached: int, bounds: Bounds | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def run_followed(
         with private.working_folder() as folder:
             if path.suffix == ".cu":
                 made, name = source.compiled(path, device.record, library, folder), str(path.with_suffix(""))
+                device.with_arrays = functools.partial(source.with_arrays, path, device.record, folder)
             else:
                 for reason in binary.check(path):
                     process.report(f"{path} uses {reason}: its calls will fail")

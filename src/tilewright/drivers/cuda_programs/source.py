@@ -13,7 +13,7 @@ from tilewright.drivers.cuda_programs.library import Library, compiler
 from tilewright.errors import CompileError
 from tilewright.machine.gpu import Gpu
 from tilewright.programs import removed_names, toolkits
-from tilewright.programs.program import OLDEST_CC
+from tilewright.programs.program import OLDEST_CC, Program
 from tilewright.programs.toolkits import Toolkit
 from tilewright.waiting import announced
 
@@ -33,19 +33,36 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
 
     """
-    toolkit = toolkits.compiler(_PURPOSE)
     library.placed(folder)
-    made = folder / "program"
+    toolkit, made = toolkits.compiler(_PURPOSE), folder / "program"
+    linked = [
+        "-lineinfo", "-cudart", "shared", f"-L{folder}", "-lcuda", "--compress-mode=none",
+        *(f"-L{place}" for place in toolkit.libraries), *options,
+    ]  # fmt: skip
+    _compile(toolkit, source, gpu, made, linked)
+    return made
+
+
+def with_arrays(source: Path, gpu: Gpu, folder: Path, entry: str) -> Program:
+    """One kernel of a program, compiled so that its local arrays stay in memory: for the debugger.
+
+    Raises MissingExtraError, CompileError: as :func:`compiled`.
+    """
+    made = folder / "debug.ptx"
+    if not made.exists():
+        _compile(toolkits.compiler(_PURPOSE), source, gpu, made, ["-ptx", "-G"])
+    return Program.from_ptx(made, entry)
+
+
+def _compile(toolkit: Toolkit, source: Path, gpu: Gpu, made: Path, options: Sequence[str]) -> None:
     command = [
         str(toolkit.program("nvcc")), "-o", str(made), str(source.absolute()), f"-arch={architecture(gpu)}",
-        "-lineinfo", "-cudart", "shared", "-ccbin", compiler(), f"-L{folder}", "-lcuda", "--compress-mode=none",
-        *(f"-L{place}" for place in toolkit.libraries), *toolkit.defines, *HEADERS, *options,
+        "-ccbin", compiler(), *toolkit.defines, *HEADERS, *options,
     ]  # fmt: skip
     with announced("compiling", source.name):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     if done.returncode:
         raise CompileError(_why(source, done.stderr + done.stdout, toolkit))
-    return made
 
 
 def architecture(gpu: Gpu) -> str:

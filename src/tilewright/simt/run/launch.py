@@ -27,6 +27,7 @@ from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.nested import Device, device_of, room_bytes, run_with_launches
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory, needed_bytes
+from tilewright.simt.run.variables import placed_again
 from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
@@ -339,15 +340,22 @@ class Alone:
         clustered = math.prod(job.launch.cluster or ()) > 1
         return not (clustered or self.waits(instruments) or job.ready.translation.prints)
 
-    def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
-        """Run blocks.
+    def run(
+        self, part: Part, instruments: Sequence[Instrument], build: Program | None = None, limits: Limits | None = None
+    ) -> Run:
+        """Run blocks, of another build of the kernel or within other limits if such are given.
 
-        Raises KernelError: the kernel failed.
+        Raises KernelError: the kernel failed; PtxError, LaunchError: another build cannot run.
         """
+        placed = self._placed
         if self._changed is None:
-            self._changed = self._restored.enter_context(self._placed.memory.restored())
-        job = made_ready(replace(self.launch, part=part, seed=None), self._values, instruments, _VECTOR_BYTES)
-        return _run(job, self._values, self._placed)
+            self._changed = self._restored.enter_context(placed.memory.restored())
+        about = replace(self.launch, part=part, seed=None, limits=limits or self.launch.limits)
+        if build is not None:
+            about = replace(about, program=build)
+            base = placed_again(about.program, self.launch.program, placed.memory, placed.module_base, self._restored)
+            placed = replace(placed, module_base=base)
+        return _run(made_ready(about, self._values, instruments, _VECTOR_BYTES), self._values, placed)
 
 
 @contextlib.contextmanager

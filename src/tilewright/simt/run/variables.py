@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,19 @@ def loaded(ptx: str, memory: Memory) -> int:
         if ptx not in memory.modules:
             memory.modules[ptx] = place_all(parsed(ptx), memory, lambda size: memory.allocate(size, red_zone=True))
         return memory.modules[ptx]
+
+
+def placed_again(build: Program, program: Program, memory: Memory, base: int, freed: ExitStack) -> int:
+    """The address of the variables of another build of a program, with the values that the program's own have now."""
+    address = place_all(build.module, memory, memory.allocate)
+    if address:
+        freed.callback(memory.free, address)
+    kept = lay_out(program.module, tree.Function("", is_entry=True)).places
+    for name, (space, offset) in lay_out(build.module, tree.Function("", is_entry=True)).places.items():
+        old, new = program.module.variables.get(name), build.module.variables[name]
+        if space == "module" and old is not None and old.size == new.size and kept[name][0] == space:
+            memory.view(address + offset, new.size)[:] = memory.view(base + kept[name][1], new.size)
+    return address
 
 
 def keeps_variables(program: Program) -> bool:
