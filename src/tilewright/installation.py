@@ -30,7 +30,11 @@ def extra(name: str) -> str:
     >>> extra("gpu")  # doctest: +SKIP
     "pip install -e '.[gpu]'"
     """
-    return _pip(*from_origin(_origin(), name))
+    try:
+        wanted = from_origin(_origin(), name)
+    except (ValueError, KeyError, TypeError, AttributeError):  # a damaged file says nothing
+        wanted = from_origin({}, name)
+    return _pip(*wanted)
 
 
 def packages(*requirements: str) -> str:

@@ -32,6 +32,19 @@ def test_an_extra_comes_from_where_the_installation_came(origin: dict[str, objec
     assert installation.from_origin(origin, "gpu") == given
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    ["{", "[]", "null", '{"url": "a", "dir_info": 1}', '{"url": "a", "vcs_info": {"vcs": 1}}'],
+)
+def test_a_damaged_record_of_the_origin_says_nothing(damaged: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Damaged:
+        def read_text(self, name: str) -> str:
+            return damaged
+
+    monkeypatch.setattr(metadata, "distribution", lambda name: Damaged())
+    assert shlex.split(installation.extra("gpu"))[-1] == "tilewright[gpu]"
+
+
 def test_paths_are_typed_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert [installation.shown(path) for path in (tmp_path, tmp_path / "in", tmp_path.parent)] == [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -66,10 +67,21 @@ def check(
     checks = Checks(gpu=what.gpu, ignore=unwanted)
     quiet = formats.alone(forms)
     limits = what.limits or Limits.default()
-    if debug:
-        os.environ["NVCC_APPEND_FLAGS"] = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -G".strip()
-    ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=limits, quiet=quiet)
+    with _with_debug_code() if debug else contextlib.nullcontext():
+        ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=limits, quiet=quiet)
     _show(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
+
+
+@contextlib.contextmanager
+def _with_debug_code() -> Iterator[None]:
+    """Let nvcc compile for debugging."""
+    name, before = "NVCC_APPEND_FLAGS", os.environ.get("NVCC_APPEND_FLAGS")
+    os.environ[name] = f"{before or ''} -G".strip()
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        os.environ |= {} if before is None else {name: before}
 
 
 def _list_codes(*, json: bool) -> NoReturn:

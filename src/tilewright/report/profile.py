@@ -247,9 +247,10 @@ _WOULD_DO = "in brackets what would do"
 def _sectors(space: str, name: str, *, served: bool) -> Iterator[Group]:
     """Further columns of one memory."""
     if served:
-        yield group(_of_counts("L1\nhits", lambda counts: _hits(getattr(counts, f"{space}_loads")), PERCENT))
+        of = "" if space == "global" else f"{space} "
+        yield group(_of_counts(f"{of}L1\nhits", lambda counts: _hits(getattr(counts, f"{space}_loads")), PERCENT))
         dram = _of(name, lambda s: s.served.dram_sectors or None)
-        yield group(_of_counts("from\nDRAM", dram, COUNT, "sectors"))
+        yield group(_of_counts(f"{of}from\nDRAM", dram, COUNT, "sectors"))
     yield group(_of_counts(f"{space}\nreq.", _of(name, lambda s: s.requests or None), COUNT, "requests of warps"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,14 @@ def test_a_program_of_cuda_is_checked_with_its_local_arrays(tmp_path: Path, monk
         screen, status = printed(["tilewright", "check", str(program)], program_command())
         assert (status, "in registers" in screen) == (wanted, False), screen
         assert (f"{program}:5" in screen, "TW104" in screen, "`sum`" in screen) == (bool(wanted),) * 3, screen
+
+
+def test_debug_leaves_the_environment_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program.cu"
+    program.write_text(KERNEL % ("float sum[4];", "400") + MAIN)
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DMINE")
+    screen, status = printed(["tilewright", "check", "--debug", str(program)], program_command())
+    assert (status, "TW104" in screen, os.environ["NVCC_APPEND_FLAGS"]) == (1, True, "-DMINE")
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,13 +72,17 @@ def of_program(name: str, launches: Sequence[tuple[Kept, Prediction | None]], gp
 
     The longest launches come first into a page that has no room for all.
     """
-    made: dict[int, str] = {}
-    for at in sorted(range(len(launches)), key=lambda at: -launches[at][0].profile.least_seconds):
-        made[at] = of_launch(launches[at][0], gpu, launches[at][1])
-        if len(made) > 1 and len(_together(name, launches, made).encode()) > page.MOST_BYTES:
-            del made[at]
-            break
-    return _together(name, launches, made), len(made)
+    longest = sorted(range(len(launches)), key=lambda at: -launches[at][0].profile.least_seconds)
+    made = {at: of_launch(launches[at][0], gpu, launches[at][1]) for at in longest}
+
+    def first(shown: int) -> str:
+        return _together(name, launches, {at: made[at] for at in longest[:shown]})
+
+    whole, every = first(len(made)), len(made)
+    if every == 1 or len(whole.encode()) <= page.MOST_BYTES:
+        return whole, every
+    shown = 1 + bisect.bisect_right(range(2, every), page.MOST_BYTES, key=lambda shown: len(first(shown).encode()))
+    return first(shown), shown
 
 
 def _together(name: str, launches: Sequence[tuple[Kept, Prediction | None]], made: Mapping[int, str]) -> str:
