@@ -93,6 +93,7 @@ publish(
         "settings": "Settings",
         "version": "__version__",
     },
+    {"matmul": "bmm dot einsum gemm mm multiply product", "devices": "device", "simulated_gpu": "gpu simulate"},
     catalogue="kernels.catalogue",
     cuda="backends.cuda.device",
     errors="errors",

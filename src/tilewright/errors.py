@@ -1,4 +1,4 @@
-"""Every exception Tilewright raises, and its warning.
+"""Every exception Tilewright raises, its warning, and what they say of a wrong name.
 
 All derive from :class:`TilewrightError`. An error that a user's argument caused also derives from `ValueError`
 or `TypeError`, so ordinary handlers keep working. A message names its subject, the rule, what came, and what to do.
@@ -6,12 +6,14 @@ or `TypeError`, so ordinary handlers keep working. A message names its subject, 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 class TilewrightError(Exception):
@@ -33,9 +35,50 @@ def warn(text: str) -> None:
 class ArgumentValueError(TilewrightError, ValueError):
     """An argument has a value that the rule named in the message does not allow."""
 
+    @classmethod
+    def of_name(cls, subject: str, got: object, allowed: Iterable[str], remedy: str = "choose one") -> Self:
+        """The error for a name that is none of those allowed: it lists them all, and asks for the nearest.
+
+        >>> ArgumentValueError.of_name("`order`", "canonicl", ["canonical", "fast"]).args[0]
+        "`order` must be one of canonical, fast (got 'canonicl'); did you mean canonical?"
+        """
+        every = list(allowed)
+        return cls(f"{subject} must be one of {', '.join(every)} (got {got!r}); {near(str(got), every, remedy)}")
+
+
+def near(got: str, allowed: Iterable[str], otherwise: str = "") -> str:
+    """The question whether a similar name is meant; without one, another remedy.
+
+    >>> near("--size", ["--sizes", "--seed"]), near("MinPlus", ["min-plus", "max-plus"])
+    ('did you mean --sizes?', 'did you mean min-plus?')
+    """
+    found = nearest(got, allowed)
+    return f"did you mean {' or '.join(found)}?" if found else otherwise
+
+
+def nearest(got: str, allowed: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The names that are most similar, whatever their case and punctuation."""
+    import difflib
+
+    plain = {"".join(filter(str.isalnum, name.lower())): name for name in allowed}
+    wanted = "".join(filter(str.isalnum, got.lower()))
+    return [plain[one] for one in difflib.get_close_matches(wanted, plain, n=most, cutoff=cutoff)]
+
 
 class MissingFileError(ArgumentValueError, FileNotFoundError):
     """An argument names a file that is not there."""
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], subject: str = "") -> Self:
+        """The error for a path, or for what it is called: it asks for a file beside it with a similar name."""
+        where = Path(path)
+        got, meant = f"{where}: no such file" if subject else "no such file", f"there is no folder {where.parent}"
+        with contextlib.suppress(OSError):
+            there = sorted(where.parent.iterdir(), key=lambda one: (one.suffix == where.suffix, one.name))
+            stems = {one.stem: one.name for one in there}
+            close = nearest(where.stem, stems)
+            meant = f"did you mean {where.with_name(stems[close[0]])}?" if close else "check its name"
+        return cls(f"{subject or where} must be a file that is there (got {got}); {meant}")
 
 
 class ArgumentTypeError(TilewrightError, TypeError):
@@ -152,3 +195,7 @@ class StorageError(TilewrightError, OSError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.errno)
+
+
+class MissingArrayError(StorageError, MissingFileError):
+    """An array's file is not there."""

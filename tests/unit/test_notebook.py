@@ -237,7 +237,7 @@ def test_a_gpu_describes_itself_and_stops() -> None:
     assert placed_gpu() is None and repr(device) == "<NVIDIA T4, simulated, ended>"
     with tw.simulated_gpu("t4") as inner, pytest.raises(DeviceError, match=r"from `start\(\)`"):
         inner.stop()
-    with pytest.raises(tw.TilewrightError, match="there is a record of"):
+    with pytest.raises(tw.TilewrightError, match="a GPU must be one of v100"):
         tw.simulated_gpu("t5")
 
 

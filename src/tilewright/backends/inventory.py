@@ -8,7 +8,6 @@ True
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import platform
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 
 from tilewright import machine
 from tilewright.backends.protocol import Backend, Device, DeviceArrays
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, nearest
 
 #: DLPack's numbers of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
 CUDA_DEVICES = (2, 13)
@@ -190,7 +189,7 @@ def _meant(device: str) -> str:
         **{name: name for name in (*spellings(), *simulated)},
         **dict(zip(machine.names(), simulated, strict=True)),
     }
-    close = difflib.get_close_matches(asked, known, n=1, cutoff=0.7)
+    close = nearest(asked, known, cutoff=0.7)
     return f"did you mean {known[close[0]]}?" if close else "`tilewright devices` lists what is found"
 
 

@@ -224,8 +224,8 @@ def connected(address: str) -> Iterator[Any]:
     except (OSError, ValueError, TypeError, MemoryError) as error:
         client.close()
         raise DeviceError(
-            f"{address}: must be the address of a Dask scheduler, such as tcp://host:8786 (got: {error}); start one "
-            "with `dask scheduler`"
+            f"`dask` must be the address of a Dask scheduler, such as tcp://host:8786 (got {address}: {error}); start "
+            "one with `dask scheduler`"
         ) from None
     try:
         yield client

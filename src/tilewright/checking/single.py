@@ -16,6 +16,7 @@ from tilewright.instruments.findings import Finding
 from tilewright.programs import extent, residency
 from tilewright.programs.host_arrays import flat
 from tilewright.programs.staging import Staged, StagedArguments, stage
+from tilewright.public import public
 from tilewright.simt.following import Asked, Extents, LaunchOptions
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.job import Placed
@@ -30,6 +31,7 @@ from tilewright.simt.run.variables import keeps_variables, loaded
 _ROOM_BYTES = 1 << 20
 
 
+@public
 def check(
     kernel: Any,
     grid: Extents,

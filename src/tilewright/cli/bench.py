@@ -91,7 +91,7 @@ def _asked(
         sizes=values.sizes(grid["--sizes"]),
         blocks=values.numbers("--blocks", grid["--blocks"], "8,16,32"),
         results=values.numbers("--results", grid["--results"], "8,16,32"),
-        dtypes=values.words("--dtypes", grid["--dtypes"]),
+        dtypes=values.dtypes(grid["--dtypes"]),
         devices=devices,
         against=() if peers == ("none",) else peers,
         caches=tuple(values.one_of("--caches", name, CACHES) for name in found),

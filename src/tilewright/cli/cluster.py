@@ -49,7 +49,7 @@ def cluster(
     if failures is not None:
         more["failure_s"] = 3600 * values.decimal("--failures", failures, "1000")
     shape = values.only_size(sizes, (1_000_000,) * 3)
-    dtype = values.one("--dtypes", dtypes) or "float32"
+    dtype = values.only_dtype(dtypes) or "float32"
     counts = values.numbers("--workers", workers, "1,10,100", 100_000) or _WORKERS
     parts = values.numbers("--layers", layers, "1,4,16", 100_000) or (1,)
     if (wanted := len(counts) * len(parts)) > _MOST:

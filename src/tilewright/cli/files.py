@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingFileError
 from tilewright.native.interrupts import HeldBack
 
 #: Errors that another name would not avoid: a full disk, an exceeded quota, a broken disk.
@@ -27,8 +27,8 @@ _ZIP = b"PK"
 def read(path: Path) -> npt.NDArray[Any]:
     """Read one array; pickled objects are never loaded.
 
-    Raises ArgumentValueError: the file is missing, cannot be read, is no .npy file, or is shorter than its header says;
-    ArgumentTypeError: the file holds something other than one array.
+    Raises MissingFileError: the file is missing; ArgumentValueError: it cannot be read, is no .npy file, or is shorter
+    than its header says; ArgumentTypeError: it holds something other than one array.
     """
     try:
         if not path.is_file() and path.exists():  # reading a pipe would block
@@ -48,9 +48,7 @@ def read(path: Path) -> npt.NDArray[Any]:
                     f"; save it again with numpy.save"
                 ) from None
     except FileNotFoundError:
-        raise ArgumentValueError(
-            f"{path}: must be a readable .npy file (got no such file); save a matrix there with numpy.save"
-        ) from None
+        raise MissingFileError.of(path) from None
     except OSError as error:
         raise ArgumentValueError(
             f"{path}: must be a readable .npy file (got: {error.strerror}); name one that can be read"

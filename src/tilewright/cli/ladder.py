@@ -115,7 +115,7 @@ def _dtypes(given: Names, records: Sequence[Record]) -> tuple[str, ...]:
 
     more = [name for record in records for name in record.dtypes]
     allowed = tuple(dict.fromkeys((*DTYPES, *more)))
-    return tuple(values.one_of("--dtypes", word, allowed) for word in values.words("--dtypes", given))
+    return tuple(values.one_of("--dtypes", word, allowed) for word in values.dtypes(given))
 
 
 def _pairs(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.blocks.stores import Place
 from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import INTERRUPTED
+from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from tilewright.blocks.planning import BlockPlan
@@ -65,8 +67,6 @@ def matmul(
 
 def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
     """Refuse options that do not apply to a kernel of the catalogue."""
-    from tilewright.errors import ArgumentValueError
-
     for name, given in options.items():
         if given is not None:
             raise ArgumentValueError(
@@ -76,7 +76,6 @@ def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
 
 def _fit(paths: Sequence[Path]) -> bool:
     """Whether all are .npy files and the operands take less than a quarter of the free memory."""
-    from tilewright.blocks.stores import Place
     from tilewright.machine import host_memory
 
     if any(Place.has_other_format(path) for path in paths):
@@ -106,6 +105,8 @@ def _in_memory(
     from tilewright.report import console, on_disk
 
     files.check_output(output, force=force)
+    if not Place.of(output, "output").is_numpy:
+        raise ArgumentValueError(f"--output must be an .npy file with --kernels (got {output}); leave --kernels out")
     left, right = files.read(a), files.read(b)
     began = time.perf_counter()
     if kernel is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
-@program.takes_a_program("seed")
+@program.takes_a_program("seed", on_each_gpu=True)
 def occupancy(
     ctx: typer.Context,
     given: program.Given,

@@ -40,11 +40,12 @@ OPTIONS = (
     # -- the product
     _row(
         "--kernels", "NAMES", "Kernels of the program, or of the catalogue by name or source row; `*` matches: s9*,S5.",
-        completion.kernels, was=("--kernel",),
+        completion.kernels, was=("--kernel",), argument="`kernel`",
     ),
     _row("--sizes", "SIZES", "Extents, N or MxNxK: C is M by N, A is M by K, B is K by N.",
          was=("--size", "--shape", "--extents")),
-    _row("--dtypes", "NAMES", "Dtypes of the operands: float32,int8.", completion.dtypes, was=("--dtype",)),
+    _row("--dtypes", "NAMES", "Dtypes of the operands: float32,int8.", completion.dtypes, was=("--dtype",),
+         argument="`dtype`"),
     _row("--dtype", "NAME", "Dtype of the product: int32 sums int8 exactly; int8 wraps.", completion.dtypes),
     _row("--acc-dtype", "NAME", "Dtype of the accumulator: float64 sums float32 more exactly.", completion.dtypes),
     _row("--order", "NAME", "Order of sums: canonical, tf32x3 or fast.", completion.orders),
@@ -62,11 +63,11 @@ OPTIONS = (
          "and resumes after an interruption."),
     _row("--dask", "ADDRESS", "Multiply on the workers of the Dask cluster whose scheduler has this address, such as "
          "tcp://host:8786. All workers must see A, B and C at the same paths."),
-    _row("--clock", "MHZ", "Sustained clock of the GPU."),
+    _row("--clock", "MHZ", "Sustained clock of the GPU.", argument="`clock_mhz`"),
     # -- the program
     _row("-m", "MODULE", "Run a module instead, as python -m does."),
     _row("-c", "CODE", "Run code instead, as python -c does."),
-    _row("--limit", "SECONDS", "Abandon launches that run longer."),
+    _row("--limit", "SECONDS", "Abandon launches that run longer.", argument="`limits.seconds`"),
     _row("--launch", "NUMBER", "Only the launch of this number, from 0."),
     _row("--all-blocks", "", "Count all blocks of large launches, not a sample."),
     # -- the report
@@ -100,19 +101,20 @@ OPTIONS = (
     # -- a cluster that is simulated
     _row("--workers", "NUMBERS", "Numbers of workers, a row each."),
     _row("--layers", "NUMBERS", "Parts into which k is split among workers (2.5-D), a row each."),
-    _row("--gflops", "NUMBER", "Rate of a worker."),
-    _row("--storage", "RATE", "Storage bandwidth of all workers together."),
-    _row("--link", "RATE", "Network bandwidth of a worker, each way."),
-    _row("--task", "MS", "Milliseconds per tile in client and scheduler."),
-    _row("--failures", "HOURS", "Mean life of a worker."),
+    _row("--gflops", "NUMBER", "Rate of a worker.", argument="`flops_per_s`"),
+    _row("--storage", "RATE", "Storage bandwidth of all workers together.", argument="`storage_bytes_per_s`"),
+    _row("--link", "RATE", "Network bandwidth of a worker, each way.", argument="`link_bytes_per_s`"),
+    _row("--task", "MS", "Milliseconds per tile in client and scheduler.", argument="`task_s`"),
+    _row("--failures", "HOURS", "Mean life of a worker.", argument="`failure_s`"),
     _row("--spread", "PERCENT", "Standard deviation of the workers' rates."),
     # -- occupancy
-    _row("--registers", "NUMBER", "Registers per thread, as the assembler reports them."),
-    _row("--block", "NUMBER", "Threads per block."),
-    _row("--shared", "SIZE", "Shared memory per block, static and dynamic: 8192 or 8KiB."),
+    _row("--registers", "NUMBER", "Registers per thread, as the assembler reports them.",
+         argument="`registers_per_thread`"),
+    _row("--block", "NUMBER", "Threads per block.", argument="`block_threads`"),
+    _row("--shared", "SIZE", "Shared memory per block, static and dynamic: 8192 or 8KiB.", argument="`shared_bytes`"),
     _row("--barriers", "NUMBER", "Named barriers per block; 0 ignores them."),
     _row("--carveout", "PERCENT", "Preferred carveout of shared memory, or l1, equal, shared."),
-    _row("--columns", "NUMBER", "Columns of tensor memory per block; 0 ignores them."),
+    _row("--columns", "NUMBER", "Columns of tensor memory per block; 0 ignores them.", argument="`tensor_columns`"),
 )  # fmt: skip
 
 

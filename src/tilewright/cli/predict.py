@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SIZE = 1024
 
 
-@program.takes_a_program("seed")
+@program.takes_a_program("seed", on_each_gpu=True)
 def predict(
     ctx: typer.Context,
     given: program.Given,
@@ -47,7 +47,7 @@ def predict(
         _check_left_out((("--sizes", sizes), ("--dtypes", dtypes)), "a product of the catalogue", "a program is given")
         raise typer.Exit(_of_program(ctx, given.chosen(), names, clock, all_blocks=all_blocks, json=json))
     _check_left_out((("--limit", given.limit), ("--all-blocks", all_blocks)), "a program", "none is given")
-    products = itertools.product(values.sizes(sizes, (_SIZE,) * 3), values.words("--dtypes", dtypes) or ("",))
+    products = itertools.product(values.sizes(sizes, (_SIZE,) * 3), values.dtypes(dtypes) or ("",))
     _of_catalogue(names, tuple(products), values.gpus(given.gpu), clock, json=json)
 
 
@@ -102,8 +102,10 @@ def _of_catalogue(
     """Show the times of kernels on each GPU, of each product."""
     from tilewright import machine
     from tilewright.report import console, prediction as report, terminal
+    from tilewright.report.blocks import Gap
 
-    chosen, rows = _records(names), []
+    chosen = _records(names)
+    rows: list[Predicted] = []
     for target in map(machine.chosen, gpus or (None,)):
         for extents, dtype in wanted:
             alone = len(chosen) == 1
@@ -113,10 +115,10 @@ def _of_catalogue(
                     f"a product must be one that a kernel takes (got {'x'.join(map(str, extents))} in "
                     f"{dtype or 'their dtypes'}); see `tilewright kernels`"
                 )
-            rows += found
             if not json:
                 shown = report.blocks(found[0].time) if len(found) == 1 else report.products(found, target)
-                terminal.show(shown, console.output())
+                terminal.show((*[Gap()] * bool(rows), *shown), console.output())
+            rows += found
     if json:
         console.document("catalogue_predictions", {"predictions": [report.product_document(one) for one in rows]})
 

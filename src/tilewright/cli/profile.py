@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.profiling import Profiles
 
 
-@program.takes_a_program("seed")
+@program.takes_a_program("seed", on_each_gpu=True)
 def profile(
     ctx: typer.Context,
     given: program.Given,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from tilewright.cli.options import Names, Text, option
-from tilewright.cli.usage import Command, near
-from tilewright.errors import ArgumentValueError
+from tilewright.cli.statuses import INTERRUPTED
+from tilewright.cli.usage import Command
+from tilewright.errors import ArgumentValueError, MissingFileError, near
 
 if TYPE_CHECKING:
     from tilewright.configuration import Project
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Arguments after the program belong to it; an unknown option before it is an error.
 PASS_ON = {"allow_interspersed_args": False}
-_MODULE, _CODE = "-m", "-c"
+_MODULE, _CODE, _GPU = "-m", "-c", "--gpu"
 
 Script = Annotated[
     str | None,
@@ -44,9 +49,11 @@ class ProgramCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as any command does, but leave the arguments after the program alone."""
-        at = self._program(args)
-        if at is not None:
-            given = args[at]
+        at = max((option.stop for option in self._options(args)), default=0)
+        others = [args[one] for one in self._options(args) if args[one][0].partition("=")[0] != _GPU]
+        ctx.meta[_GPU] = [*itertools.chain(*others), *args[at:]]
+        given = args[at] if at < len(args) else ""
+        if given[:2] in (_MODULE, _CODE):
             value = [given[2:]] if given[2:] else args[at + 1 : at + 2]
             args = [*args[:at], given[:2], *value, *(["--", *args[at + 2 - bool(given[2:]) :]] if value else [])]
         return super().parse_args(ctx, args)
@@ -57,18 +64,15 @@ class ProgramCommand(Command):
             return super().hint(values)
         return "Ctrl-C shows where it is" + ", --limit 60 stops it" * (values["limit"] is None)
 
-    def _program(self, args: Sequence[str]) -> int | None:
-        """The position of `-m` or `-c`, if it precedes any program."""
+    def _options(self, args: Sequence[str]) -> Iterator[slice]:
+        """The places of the options before the program, each with its value."""
         valued = {name for p in self.params for name in p.opts if not getattr(p, "is_flag", False)}
-        position = 0
-        while position < len(args):
-            arg = args[position]
-            if arg[:2] in (_MODULE, _CODE):
-                return position
-            if arg in ("-", "--") or not arg.startswith("-"):
-                return None
-            position += 2 if arg in valued else 1
-        return None
+        at = 0
+        while at < len(args) and args[at][:1] == "-" and args[at] not in ("-", "--"):
+            if args[at][:2] in (_MODULE, _CODE):
+                return
+            here, at = at, min(at + 1 + (args[at] in valued), len(args))
+            yield slice(here, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Given:
     arguments: Arguments = None
     module: Annotated[Text, option(_MODULE)] = None
     code: Annotated[Text, option(_CODE)] = None
-    gpu: Annotated[Names, option("--gpu", "h100")] = None
+    gpu: Annotated[Names, option(_GPU, "h100")] = None
     seed: Annotated[Text, option("--seed")] = None
     limit: Annotated[Text, option("--limit", "never")] = None
 
@@ -99,6 +103,13 @@ class Given:
     def named(self) -> bool:
         """Whether a program is given."""
         return (self.script, self.module, self.code) != (None, None, None)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs of `--gpu`."""
+        from tilewright.cli import values
+
+        return values.gpus(self.gpu)
 
     def chosen(self) -> Chosen:
         """The program; options that are left out come from the environment or the project.
@@ -156,6 +167,8 @@ def _check_there(path: str) -> None:
     try:
         Path(path).stat()
         reason = "" if os.access(path, os.R_OK) else "Permission denied"
+    except FileNotFoundError:
+        raise MissingFileError.of(path, "SCRIPT") from None
     except OSError as error:
         reason = error.strerror or str(error)
     except ValueError as error:  # a zero byte
@@ -168,8 +181,11 @@ def _check_there(path: str) -> None:
         )
 
 
-def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of :class:`Given` as parameters, except `left_out`; its second argument has them."""
+def takes_a_program(*left_out: str, on_each_gpu: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of :class:`Given` as parameters, except `left_out`; its second argument has them.
+
+    With `on_each_gpu`, the program runs on every GPU of a list, one after the other.
+    """
 
     def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         context, _, *own = inspect.signature(command, eval_str=True).parameters.values()
@@ -183,6 +199,8 @@ def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[
         @functools.wraps(command)
         def called(ctx: typer.Context, **values: Any) -> None:
             given = Given(**{one.name: values.pop(one.name) for one in shared})
+            if on_each_gpu and given.named and len(gpus := given.gpus) > 1:
+                raise typer.Exit(_on_each(ctx, gpus, given.script, values))
             command(ctx, given, **values)
 
         parameters = [context, *shared, *own]
@@ -191,6 +209,38 @@ def takes_a_program(*left_out: str) -> Callable[[Callable[..., None]], Callable[
         return called
 
     return with_parameters
+
+
+def _on_each(ctx: typer.Context, gpus: Sequence[str], script: str | None, values: Mapping[str, Any]) -> int:
+    """Run the command for each GPU in a process of its own, whose modules and kernels know one GPU; return the status.
+
+    Documents become one, with the rows of all.
+    """
+    from tilewright.report import console
+
+    for name, given in (("SCRIPT -", script == "-"), ("--html", values.get("html"))):
+        if given:
+            raise ArgumentValueError(f"{name} must come with one GPU (got {', '.join(gpus)}); run it for each")
+    made: dict[str, Any] = {}
+    status = 0
+    for number, key in enumerate(gpus):
+        if number and not values["json"]:
+            console.plain("")
+        words = [sys.executable, "-m", "tilewright", str(ctx.info_name), _GPU, key, *ctx.meta[_GPU]]
+        sys.stdout.flush()
+        with subprocess.Popen(words, stdout=subprocess.PIPE if values["json"] else None, text=True) as child:
+            try:
+                text = child.communicate()[0]
+            except KeyboardInterrupt:  # the child got it too, and shows what it has
+                text = child.communicate()[0]
+        status = status or child.returncode
+        for name, value in (json.loads(text) if text else {}).items():
+            made[name] = made[name] + value if name in made and isinstance(value, list) else made.get(name, value)
+        if child.returncode == INTERRUPTED:
+            break
+    if made:
+        console.plain(json.dumps(made, indent=2))
+    return status
 
 
 def check_kernels(wanted: Sequence[str], launched: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ def report(
     if kernel == _NONE:
         text, drawn = _of_sweep(rates)
     else:
-        material = _gathered(kernel, sizes, values.one("--dtypes", dtypes), values.gpu(gpu), rungs, rates)
+        material = _gathered(kernel, sizes, values.only_dtype(dtypes), values.gpu(gpu), rungs, rates)
         text, drawn = page.text(material), page.charts(material)
     if output is not None:
         write_page(text, output, force=force)
@@ -136,7 +136,7 @@ def _gathered(
 
     record = catalogue.find(kernel)
     target = machine.chosen(gpu)
-    rungs = [] if ladder == (_NONE,) else select(catalogue.records(), ladder)
+    rungs = [] if ladder == (_NONE,) else select(catalogue.records(), ladder, "ladder")
     m, n, k = values.only_size(sizes, watching.usual_extents(record))
     with announced("running", record.name):
         seen = watching.watch(record, m, n, k, dtype or record.dtypes[0], target)

@@ -39,7 +39,7 @@ def tune(
     where = values.words("--device", device) or ("simulated",)
     few = tuner.FEW if candidates is None else values.whole("--candidates", candidates, 1, str(tuner.FEW), 1000)
     order = values.one_of("--order", order, ORDERS)
-    names = [as_dtype(name, "--dtypes") for name in values.words("--dtypes", dtypes) or ("float32",)]
+    names = [as_dtype(name, "dtype") for name in values.dtypes(dtypes) or ("float32",)]
     wanted = list(itertools.product(where, values.sizes(sizes, (_SIZE,) * 3), names))
     found = []
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from tilewright.cli.options import OPTIONS, renamed
-from tilewright.errors import ArgumentValueError, TilewrightError
+from tilewright.errors import ArgumentValueError, TilewrightError, near
 
 _HELP = "--help says what each does"
 
@@ -111,15 +110,6 @@ def in_flags(message: str, options: Sequence[str]) -> str:
     for row in OPTIONS:
         flag = row.flags[0]
         if flag in options:
-            message = message.replace(row.argument or f"`{flag[2:].replace('-', '_')}`", flag)
+            message = message.replace(f"`{flag[2:].replace('-', '_')}`", flag)
+            message = message.replace(row.argument, flag) if row.argument else message
     return message
-
-
-def near(got: str, allowed: Sequence[str], otherwise: str = "") -> str:
-    """The question whether a similar name is meant; without one, another remedy.
-
-    >>> near("--size", ["--sizes", "--seed"])
-    'did you mean --sizes?'
-    """
-    found = difflib.get_close_matches(got, allowed, n=1)
-    return f"did you mean {found[0]}?" if found else otherwise

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from tilewright.cli.usage import near
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, near
 from tilewright.machine.sizes import size_bytes, size_text
 
 if TYPE_CHECKING:
@@ -149,6 +148,24 @@ def _extents(text: str) -> Extents:
         )
     m, n, k = found if len(found) == 3 else found * 3
     return m, n, k
+
+
+def dtypes(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the full names of the dtypes of `--dtypes`.
+
+    Raises ArgumentTypeError: one is no dtype.
+
+    >>> dtypes(["half,int8"])
+    ('float16', 'int8')
+    """
+    from tilewright.problem.dtypes import full_name
+
+    return tuple(full_name(text, "--dtypes") for text in words("--dtypes", given))
+
+
+def only_dtype(given: Sequence[str] | None) -> str | None:
+    """Return the name of the one dtype of `--dtypes`; None without the option."""
+    return None if one("--dtypes", given) is None else dtypes(given)[0]
 
 
 def numbers(option: str, given: Sequence[str] | None, example: str, most: int = _MOST) -> tuple[int, ...]:

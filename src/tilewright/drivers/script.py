@@ -18,6 +18,7 @@ from tilewright.drivers import target
 from tilewright.drivers.internal_code import OURS, internal_folders
 from tilewright.drivers.target import NoProgramError, Target
 from tilewright.native.interrupts import hidden
+from tilewright.public import up_to_others
 from tilewright.settings import debugging
 
 #: Exit status after an exception, and after Ctrl-C: 128 + SIGINT, the shell's convention.
@@ -151,17 +152,7 @@ def _end_at_the_user_s(error: BaseException) -> None:
     """Remove frames of launching and compiling from the end of tracebacks: errors of kernels have their own place."""
     internal = internal_folders()
     for one in _chain(error):
-        frames, last = [], 0
-        at = one.__traceback__
-        while at is not None:
-            frames.append(at)
-            if not at.tb_frame.f_code.co_filename.startswith(internal):
-                last = len(frames)
-            at = at.tb_next
-        kept = None
-        for frame in reversed(frames[:last]):
-            kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-        if last:
+        if kept := up_to_others(one.__traceback__, internal):
             one.with_traceback(kept)
 
 

@@ -14,6 +14,7 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.own_launches import OwnLaunches
 from tilewright.errors import DeviceError
 from tilewright.native.interrupts import none_lost
+from tilewright.public import public
 from tilewright.simt.following import followed_by
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
@@ -66,6 +67,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
     [0.0, 2.0, 4.0, 6.0]
     """
 
+    @public
     def __init__(
         self,
         gpu: str = "h100",

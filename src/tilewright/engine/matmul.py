@@ -19,8 +19,9 @@ from tilewright.engine.planning import Plan, planned
 from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
 from tilewright.engine.request import NAMES, Request, multiply
 from tilewright.engine.shapes import Axes, Shape, checked_shape, matrices_at, matrices_last, placed, result_shape
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, TilewrightError
 from tilewright.problem.algebra import Algebra, checked
+from tilewright.public import at_the_call, public
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T", bound=np.generic)
@@ -219,25 +220,32 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    of_numpy = type(a) is type(b) is _ndarray
-    if of_numpy and acc_dtype is memory is client is None and epilogue is None and device is None and axes is None:
-        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
-        plain = plain and epilogue_args is _NONE and casting == "same_kind" and algebra == "plus-times"
-        if plain and (dtype is None or isinstance(dtype, NAMES)):
-            found = known_product(a, b, out, dtype, threads, order)
+    try:
+        of_numpy = type(a) is type(b) is _ndarray
+        if of_numpy and acc_dtype is memory is client is None and epilogue is None and device is None and axes is None:
+            plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
+            plain = plain and epilogue_args is _NONE and casting == "same_kind" and algebra == "plus-times"
+            if plain and (dtype is None or isinstance(dtype, NAMES)):
+                found = known_product(a, b, out, dtype, threads, order)
+                if found is not None:
+                    return found
+        row = None if of_numpy else owner(a, b)
+        given = Request(
+            dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting
+        )
+        if row is not None and memory is client is None and axes is None:
+            found = device_arrays.known_product(a, b, out, given, row)
             if found is not None:
                 return found
-    row = None if of_numpy else owner(a, b)
-    given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
-    if row is not None and memory is client is None and axes is None:
-        found = device_arrays.known_product(a, b, out, given, row)
-        if found is not None:
-            return found
-    if memory is not None or client is not None or outside.is_outside(a, b, out):
-        if axes is not None:
-            raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")
-        return outside.matmul(a, b, out, given, memory, client, overwrite=overwrite)
-    return _matmul(a, b, out, given, axes, row)
+        if memory is not None or client is not None or outside.is_outside(a, b, out):
+            if axes is not None:
+                raise ArgumentValueError(
+                    "`axes` must be left out for arrays outside memory; store them with matrices last"
+                )
+            return outside.matmul(a, b, out, given, memory, client, overwrite=overwrite)
+        return _matmul(a, b, out, given, axes, row)
+    except TilewrightError as error:
+        raise at_the_call(error) from error.__cause__
 
 
 def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, row: Row | None) -> Any:
@@ -280,6 +288,7 @@ def plan(
 ) -> Plan: ...
 @overload
 def plan(a_shape: Any, b_shape: Any, **rest: Unpack[PlanOptions]) -> Any: ...
+@public
 def plan(
     a_shape: Any,
     b_shape: Any,

@@ -94,8 +94,8 @@ def as_dtype(like: Any, name: str) -> np.dtype[Any]:
         like = getattr(ml_dtypes, like, like)
     try:
         found: np.dtype[Any] = np.dtype(like).newbyteorder("=")
-    except TypeError as error:
-        raise ArgumentTypeError(f"`{name}` must name a dtype (got {like!r})") from error
+    except TypeError:
+        raise dtypes.unknown(f"`{name}`", like, "or another dtype of NumPy") from None
     return found
 
 
@@ -107,7 +107,7 @@ def check_casting(casting: Any) -> None:
     if not isinstance(casting, str):
         raise ArgumentTypeError(f"`casting` must be the name of a rule (got {type(casting).__name__})")
     if casting not in _RULES:
-        raise ArgumentValueError(f"`casting` must be one of {', '.join(_RULES)} (got {casting!r})")
+        raise ArgumentValueError.of_name("`casting`", casting, _RULES)
 
 
 def check_order(order: Any) -> None:
@@ -116,7 +116,7 @@ def check_order(order: Any) -> None:
     Raises ArgumentValueError.
     """
     if not isinstance(order, str) or order not in ORDERS:
-        raise ArgumentValueError(f"`order` must be one of {', '.join(ORDERS)} (got {order!r})")
+        raise ArgumentValueError.of_name("`order`", order, ORDERS)
 
 
 def types(

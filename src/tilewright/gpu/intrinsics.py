@@ -61,10 +61,7 @@ def find(name: str) -> Record:
     for record in records():
         if record.name == name:
             return record
-    raise ArgumentValueError(
-        f"an intrinsic must be one of those of docs/intrinsics.md (got {name!r}); "
-        f"there are {', '.join(record.name for record in records())}"
-    )
+    raise ArgumentValueError.of_name("an intrinsic", name, [record.name for record in records()])
 
 
 def __getattr__(name: str) -> Any:

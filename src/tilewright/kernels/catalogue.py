@@ -23,6 +23,7 @@ from tilewright.kernels.planes import Planes
 from tilewright.kernels.record import CANONICAL, OLDEST, LaunchShape, Record
 from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
+from tilewright.public import public
 
 _INTEGERS_FIRST = ("int32", "float32", "float64")
 #: Compute capability of the first GPUs with asynchronous copies.
@@ -68,6 +69,7 @@ def records() -> tuple[Record, ...]:
     return _RECORDS
 
 
+@public
 def find(name: str) -> Record:
     """The record of a name.
 
@@ -79,7 +81,7 @@ def find(name: str) -> Record:
     for record in records():
         if record.name == name:
             return record
-    raise ArgumentValueError(f"a kernel must be one of {', '.join(record.name for record in records())} (got {name!r})")
+    raise ArgumentValueError.of_name("`kernel`", name, [record.name for record in records()])
 
 
 #: Dtypes of the host's engine and OpenCL's kernels: every number of NumPy itself.

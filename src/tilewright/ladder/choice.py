@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Iterable, Sequence
 
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, nearest
 from tilewright.kernels.catalogue import Record
 
 
-def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, ...]:
+def select(records: Sequence[Record], patterns: Iterable[str], argument: str = "kernels") -> tuple[Record, ...]:
     """Return the records that any pattern names: a kernel's name, a source row (`S9`), or either with `*` and `?`.
 
     Raises ArgumentValueError: a pattern names nothing.
@@ -23,9 +22,9 @@ def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, 
             if fnmatch.fnmatchcase(r.name, pattern) or fnmatch.fnmatchcase(r.source.lower(), pattern.lower())
         }
         if not names:
-            near = difflib.get_close_matches(pattern, [r.name for r in records], n=3, cutoff=0.4)
-            hint = f"did you mean {' or '.join(near)}?" if near else "see `tilewright kernels`"
-            raise ArgumentValueError(f"kernels must name records of the catalogue (got {pattern!r}); {hint}")
+            close = nearest(pattern, [r.name for r in records], most=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see `tilewright kernels`"
+            raise ArgumentValueError(f"`{argument}` must name records of the catalogue (got {pattern!r}); {hint}")
         chosen |= names
     return tuple(r for r in records if r.name in chosen)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from dataclasses import dataclass, field
 from importlib import resources
@@ -12,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentValueError
 from tilewright.native.once import once
+from tilewright.public import public
 from tilewright.settings import Settings
 
 #: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
@@ -201,11 +201,12 @@ class Gpu:
         if level == "dram":
             return self.memory_gb_per_s
         if level not in each:
-            raise ArgumentValueError(f"a level of memory must be one of {', '.join(each)}, dram (got {level!r})")
+            raise ArgumentValueError.of_name("a level of memory", level, (*each, "dram"))
         a_clock = each[level]
         return None if a_clock is None else a_clock * self.boost_mhz / 1000
 
 
+@public
 def gpu(name: str) -> Gpu:
     """The record of a GPU.
 
@@ -236,9 +237,7 @@ def _named(name: str) -> Gpu:
     for record in gpus().values():
         if wanted in (_plain(record.key), _plain(record.name)):
             return record
-    close = difflib.get_close_matches(wanted, [_plain(key) for key in names()], n=3, cutoff=0.4)
-    chosen = [key for key in names() if _plain(key) in close] or names()
-    raise ArgumentValueError(f"a GPU must be one there is a record of (got {name!r}); known names: {', '.join(chosen)}")
+    raise ArgumentValueError.of_name("a GPU", name, names(), "or a file FILE.json")
 
 
 def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int) -> Gpu:

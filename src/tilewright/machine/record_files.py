@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, MissingFileError, near
 from tilewright.machine.gpu import Gpu, gpu, gpus, launch_limits
 
 #: The suffix by which a file is distinguished from the name of a GPU.
@@ -50,6 +49,8 @@ def read(path: Path) -> Gpu:
         return _read(path.resolve(), path.stat().st_mtime_ns)
     except ArgumentValueError:
         raise
+    except FileNotFoundError:
+        raise MissingFileError.of(path) from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise ArgumentValueError(f"{path} must be a file that can be read ({said}); mend its name") from None
@@ -89,9 +90,8 @@ def _refuse_names(path: Path, given: Mapping[str, Any]) -> None:
     optional = {one.name for one in fields(Gpu) if "None" in str(one.type)} | {"tensor_float32_share"}
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f"; did you mean {close[0]!r}?" if close else "; leave it out"
-            raise ArgumentValueError(f"{path}: a record has no field {name!r}{meant}")
+            meant = near(name, known, "leave it out")
+            raise ArgumentValueError(f"{path}: a record has no field {name!r}; {meant}")
     missing = sorted(known - optional - set(given))
     if missing:
         raise ArgumentValueError(

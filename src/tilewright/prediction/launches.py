@@ -21,6 +21,7 @@ from tilewright.profiling import instruments
 from tilewright.profiling.record import Profile, Unit, Verdict
 from tilewright.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.programs.program import Program
+from tilewright.public import public
 from tilewright.simt.following import Asked, Extents, LaunchOptions, bounded
 from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
@@ -32,6 +33,7 @@ REFUSED = (CompileError, LimitError, MissingExtraError)
 BAND = (0.75, 1.35)
 
 
+@public
 def predict(
     kernel: Any,
     grid: Extents,
@@ -106,6 +108,7 @@ def predict(
     return of_profile(seen, program, target, clock_mhz, asked.limits, roles)
 
 
+@public
 def profile(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
 ) -> Profile:

@@ -203,7 +203,5 @@ def checked(algebra: str | Algebra) -> str | Algebra:
     if not isinstance(algebra, str):
         raise ArgumentTypeError(f"`algebra` must be a name or a tw.Algebra (got {type(algebra).__name__})")
     if algebra != "plus-times" and algebra not in ALGEBRAS:
-        raise ArgumentValueError(
-            f"`algebra` must be one of plus-times, {', '.join(ALGEBRAS)} or a tw.Algebra (got {algebra!r})"
-        )
+        raise ArgumentValueError.of_name("`algebra`", algebra, ("plus-times", *ALGEBRAS), "or make a tw.Algebra")
     return algebra

@@ -9,7 +9,10 @@ Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is bin
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import installation
-from tilewright.errors import ArgumentTypeError, MissingExtraError
+from tilewright.errors import ArgumentTypeError, MissingExtraError, near
 from tilewright.problem.carried import FLOAT8_E4M3, FLOAT8_E5M2, HALF, UPPER_HALF, Carried
 
 
@@ -185,6 +188,8 @@ COMPOSED: tuple[Dtype, ...] = (
     Dtype("complex128", 16, "complex", "complex128", 53, memory="i128", c="double2"),
 )
 NAMES = frozenset(record.name for record in DTYPES)
+#: What begins short names of dtypes, in full.
+_PREFIXES = {"bf": "bfloat", "fp": "float", "f": "float", "i": "int", "s": "int", "u": "uint"}
 _BY_NAME = {record.name: record for record in DTYPES + COMPOSED}
 #: Other floats of 8 bits are converted before they are multiplied.
 _FLOAT8 = "float8"
@@ -248,8 +253,39 @@ def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
         name = str(like)
     if name in NAMES:
         return _BY_NAME[name]
-    known = ", ".join(record.name for record in DTYPES)
-    raise ArgumentTypeError(f"a matrix element must be one of {known} (got {name}); convert with `.astype(...)`")
+    raise unknown("a matrix element", name, "convert with `.astype(...)`", DTYPES)
+
+
+def full_name(text: str, subject: str) -> str:
+    """A dtype's name, from any that NumPy takes; `ml_dtypes` need not be installed.
+
+    Raises ArgumentTypeError: it has no record.
+
+    >>> full_name("half", "`dtype`"), full_name("bfloat16", "`dtype`")
+    ('float16', 'bfloat16')
+    """
+    name = text
+    if text not in _BY_NAME:
+        with contextlib.suppress(TypeError, ValueError, SyntaxError):
+            name = np.dtype(text).name
+    if name not in _BY_NAME:
+        raise unknown(subject, text, "choose one")
+    return name
+
+
+def unknown(
+    subject: str, got: object, remedy: str, records: Sequence[Dtype] = (*DTYPES, *COMPOSED)
+) -> ArgumentTypeError:
+    """The error for a dtype that has no record: it lists them all, and asks for the one that is meant.
+
+    >>> unknown("`dtype`", "fp16", "choose one").args[0].rpartition("; ")[2]
+    'did you mean float16?'
+    """
+    whole = re.sub(r"^(bf|fp?|i|s|u)(?=\d)", lambda short: _PREFIXES[short[0]], str(got).lower())
+    known = [record.name for record in records]
+    held = [name for name in known if whole in name and whole[-1:].isdigit()]  # float8_e4m3fn has e4m3
+    hint = f"did you mean {held[0]}?" if held else near(whole, known, remedy)
+    return ArgumentTypeError(f"{subject} must be one of {', '.join(known)} (got {got!r}); {hint}")
 
 
 def common(a: Dtype, b: Dtype) -> Dtype:

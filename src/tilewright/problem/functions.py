@@ -28,6 +28,7 @@ from tilewright.problem.expression import Expression, as_numpy, trace
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 from tilewright.problem.primitives import letter
 from tilewright.problem.tracing import Value, apply, on_arrays, promoted
+from tilewright.public import public
 
 #: By float dtype: the integer of its width, the exponent's position, its bias, and the factor that makes subnormals
 #: normal.
@@ -47,6 +48,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
         return trace(functools.partial(function, **dict(options)), {"x": dtype})
 
     @functools.wraps(function)
+    @public
     def call(*args: Any, **options: Any) -> Any:
         if count == len(args) == 1 and isinstance(args[0], Value):
             x = args[0]

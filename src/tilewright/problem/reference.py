@@ -104,7 +104,7 @@ def _checked(
 ) -> Problem:
     problem = Problem.of(a, b, acc_dtype=acc_dtype, out_dtype=out_dtype)
     if order not in ORDERS:
-        raise ArgumentValueError(f"`order` must be one of {', '.join(ORDERS)} (got {order!r})")
+        raise ArgumentValueError.of_name("`order`", order, ORDERS)
     for name, other in (("acc_dtype", problem.acc_dtype), ("out_dtype", problem.out_dtype)):
         if other.is_float != problem.a_dtype.is_float:
             raise ArgumentTypeError(

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, near
 from tilewright.programs import device_runtime
 from tilewright.ptx.frames import frames, users_line
 from tilewright.ptx.parser import parse
@@ -115,7 +115,8 @@ def read_entry(module: Module, name: str | None = None) -> Entry:
         raise CompileError(f"`entry` must name one of the kernels {', '.join(found)}; the text has {len(found)}")
     chosen = next(iter(found)) if name is None else name
     if chosen not in found:
-        raise CompileError(f"`entry` must be one of {', '.join(found)} (got {chosen!r})")
+        meant = near(chosen, found, "choose one")
+        raise CompileError(f"`entry` must be one of {', '.join(found)} (got {chosen!r}); {meant}")
     parameters = tuple(_parameter(p) for p in found[chosen].params if isinstance(p, Variable))
     return Entry(chosen, parameters, _static_shared(module, found[chosen]))
 

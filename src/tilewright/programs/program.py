@@ -24,6 +24,7 @@ from tilewright.programs.assembler import Resources
 from tilewright.programs.listing import Parameter
 from tilewright.ptx.frames import users_calls, users_line
 from tilewright.ptx.tree import Module
+from tilewright.public import public
 from tilewright.waiting import announced
 
 #: The default compute capability: that of the H100 (Hopper).
@@ -84,6 +85,7 @@ class Program:
     with_arrays: Callable[[], Program] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
+    @public
     def from_python(
         cls,
         function: Any,
@@ -129,6 +131,7 @@ class Program:
         return replace(compiled(), with_arrays=functools.partial(compiled, opaque=True))
 
     @classmethod
+    @public
     def from_cuda(
         cls,
         source: str | Path,
@@ -172,6 +175,7 @@ class Program:
         return replace(compiled(tuple(options), lineinfo=lineinfo), with_arrays=debug)
 
     @classmethod
+    @public
     def from_ptx(cls, text_or_path: str | Path, entry: str | None = None) -> Program:
         """Use PTX unchanged.
 
@@ -314,7 +318,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text()
     except FileNotFoundError as error:
-        raise MissingFileError(f"{path} must be a file that is there (got no such file); check its name") from error
+        raise MissingFileError.of(path) from error
     except (OSError, ValueError) as error:  # not text, or an impossible file name
         raise ArgumentValueError(f"{path} must be a readable text file ({error})") from error
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any
 
-from tilewright.errors import ArgumentValueError, TilewrightWarning
+from tilewright.errors import ArgumentValueError, MissingFileError, TilewrightWarning
 from tilewright.rates.record import CACHES, KINDS, MOST_TEXT, Point, Rate, Sweep
 
 FORMAT, VERSION = "tilewright-rates", 1
@@ -124,6 +124,8 @@ def _text(path: Path) -> tuple[str, int]:
         text = data.decode()
     except UnicodeDecodeError:
         raise _foreign(path, 1, "bytes that are no text") from None
+    except FileNotFoundError:
+        raise MissingFileError.of(path) from None
     except OSError as error:
         raise ArgumentValueError(
             f"{path}: must be a file of rates (got: {error.strerror}); make one with `tilewright bench --output`"

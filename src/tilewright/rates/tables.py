@@ -88,7 +88,7 @@ def table(name: str) -> SourceTable:
     """
     found = tables().get(name.upper())
     if found is None:
-        raise ArgumentValueError(f"`table` must be one of {', '.join(tables())} (got {name!r})")
+        raise ArgumentValueError.of_name("`table`", name, tables())
     return found
 
 

@@ -7,9 +7,11 @@ import numpy.typing as npt
 from tilewright.engine.promotion import Order, as_dtype
 from tilewright.errors import ArgumentValueError
 from tilewright.problem.algebra import Algebra
+from tilewright.public import public
 from tilewright.rates import tuner
 
 
+@public
 def tune(
     a: tuple[int, int], b: tuple[int, int], /, dtype: npt.DTypeLike = "float64", *, device: str = "cpu",
     order: Order = "canonical", algebra: str | Algebra = "plus-times", few: int = tuner.FEW, again: bool = False,

@@ -258,7 +258,7 @@ def test_without_a_name_settings_choose(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(("name", "words"), [
-    ("simulated:h10", r"a GPU must be one there is a record of \(got 'h10'\).*h100"),
+    ("simulated:h10", r"a GPU must be one of .*\(got 'h10'\); did you mean h100"),
     ("simulated:v100", r"compute capability 7.5 or more \(got NVIDIA V100.*, 7.0\)"),
     ("cuda:1", r"`device` must be cpu, cuda, .* simulated or simulated:NAME \(got 'cuda:1'\)"),
 ])  # fmt: skip

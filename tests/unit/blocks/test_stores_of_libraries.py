@@ -189,8 +189,9 @@ class TestPaths:
 
     @pytest.mark.parametrize("path", ["x.zarr", "x.h5", "x.zarr/a"])
     def test_nothing(self, tmp_path: Path, path: str) -> None:
-        with pytest.raises(StorageError, match=r"must be readable \(got: .*[Nn]o such file"):
+        with pytest.raises(StorageError, match="no such file") as wrong:
             opened(tmp_path / path, "a")
+        assert isinstance(wrong.value, FileNotFoundError)
 
     def test_a_folder_and_a_file_of_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "x.zarr").mkdir()

@@ -119,7 +119,7 @@ def test_an_archive_and_objects_are_no_arrays_of_numbers(tmp_path: Path) -> None
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"none\.npy: must be readable \(got: No such file") as caught:
+    with pytest.raises(StorageError, match=r"none\.npy must be a file that is there \(got no such file") as caught:
         opened(tmp_path / "none.npy", "a")
     assert caught.value.errno == errno.ENOENT
     (tmp_path / "d.npy").mkdir()

@@ -306,7 +306,7 @@ def test_a_table_that_is_wrong_is_wrong_use(tilewright: Run, here: Path, text: s
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('gpu = "voodoo"', "pyproject.toml: gpu: a GPU must be one there is a record of"),
+        ('gpu = "voodoo"', "pyproject.toml: gpu: a GPU must be one of v100"),
         ('ignore = ["TW31"]', "pyproject.toml: ignore: 'TW31' must be the code of a finding"),
         ('format = "xml"', "pyproject.toml: format must be one of text, brief"),
     ],

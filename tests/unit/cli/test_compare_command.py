@@ -72,7 +72,7 @@ def test_a_threshold_is_a_percentage(tilewright: Run, files: Run, text: str) -> 
 def test_files_that_are_no_sweeps(tilewright: Run, files: Run, tmp_path: Path) -> None:
     (path,) = files([rate()])
     done = tilewright("compare", path, tmp_path / "no.jsonl")
-    assert (done.status, "No such file" in done.err) == (2, True)
+    assert (done.status, "no such file" in done.err) == (2, True)
     (tmp_path / "a.csv").write_text("1,2\n")
     done = tilewright("compare", path, tmp_path / "a.csv")
     assert (done.status, "must be a line of a file by" in done.err) == (2, True)

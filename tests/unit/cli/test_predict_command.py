@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,3 +188,48 @@ def test_a_program_on_a_gpu_older_than_the_compilers_know(tilewright: Run, tmp_p
         assert done.status == 0
         assert "256 (7, 5) 7" in done.out
     assert "on NVIDIA V100" in tilewright("predict", "--gpu", "v100", tmp_path / "old.py").out
+
+
+@pytest.mark.parametrize("command", ["predict", "profile", "occupancy"])
+def test_a_program_on_several_gpus(tmp_path: Path, command: str) -> None:
+    """Each GPU gets a run of its own, whose rows are in one document; texts have a line between them."""
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(4)", ""))
+
+    def said(*options: str) -> str:
+        words = [sys.executable, "-m", "tilewright", command, "--gpu=t4", "--gpu", "a100", *options]
+        return subprocess.run(
+            [*words, "program.py", "--gpu", "7"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    made = json.loads(said("--json"))
+    rows = next(made[name] for name in ("predictions", "profiles", "rows") if name in made)
+    gpus = [one["gpu"] if isinstance(one["gpu"], str) else one["gpu"]["name"] for one in rows]
+    half = len(gpus) // 2
+    assert gpus == ["NVIDIA T4"] * half + ["NVIDIA A100 SXM4 80GB"] * half
+    begin = "ended with 12.0 ['--gpu', '7']\n"
+    empty, first, second = said().split(begin)
+    assert (empty, first[-2:]) == ("", "\n\n")
+    assert "NVIDIA T4" in " ".join(first.split()) and "NVIDIA A100 SXM4 80GB" in " ".join(second.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("predict --gpu t4,h100 -", "SCRIPT - must come with one GPU (got t4, h100)"),
+        ("profile --html p.html --gpu t4,h100 program.py", "--html must come with one GPU (got t4, h100)"),
+        ("check --gpu t4,h100 program.py", "--gpu must name one here (got 't4,h100')"),
+        ("run --gpu t4,h100 program.py", "--gpu must name one here (got 't4,h100')"),
+    ],
+)
+def test_where_several_gpus_make_no_sense(tilewright: Run, tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "program.py").write_text("print('ran')")
+    with contextlib.chdir(tmp_path):
+        done = tilewright(*line.split())
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_gpus_have_a_line_between_them(tilewright: Run) -> None:
+    lines = tilewright("predict", "--kernels", "coalesced", "--sizes", 64, "--gpu", "t4,h100").out.splitlines()
+    second = next(at for at, text in enumerate(lines) if "NVIDIA H100" in text)
+    assert "NVIDIA T4" in lines[0] and lines[second - 1] == ""

@@ -117,7 +117,7 @@ def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
         ),
         (("--launch", "9"), "must be the number of a launch of SCRIPT (got 9); there are 2, from 0"),
         (("--launch", "0", "--kernels", "transpose"), "must be the number of a launch of SCRIPT of transpose (got 0)"),
-        (("--gpu", "nothing"), "a GPU must be one there is a record of"),
+        (("--gpu", "nothing"), "a GPU must be one of v100"),
         (("--launch", "x"), "--launch must be a whole number"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_program_sees_what_it_sees_under_python(
         ("-m xml", "(got 'xml', a package without __main__)"),
         ("-m .relative", "(got '.relative', which is not there)"),
         ("sub", "(got sub: Is a directory without __main__.py)"),
-        ("missing.zip", "(got missing.zip: No such file"),
+        ("missing.zip", "(got missing.zip: no such file"),
         ("-m", "-m must come with a value (got none)"),
         ("", "SCRIPT must name a Python program (got none); name a file, or -m MODULE, or -c CODE"),
     ],

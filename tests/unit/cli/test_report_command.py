@@ -163,3 +163,10 @@ def test_a_sweep_without_square_matrices_has_no_charts(tilewright: Run, tmp_path
         file.add([Rate(Point("matmul", "cpu", "int32", 8, 9, 8), "measured", 1e-6, 1e-6, 1e-6, (1e-6,))])
     done = tilewright("report", path)
     assert done.status == 2 and "must have rates of square matrices to be drawn" in done.err
+
+
+@pytest.mark.parametrize("option", ["--kernels", "--ladder"])
+def test_a_wrong_kernel_names_the_option(tilewright: Run, tmp_path: Path, option: str) -> None:
+    done = tilewright("report", "-o", tmp_path / "r.html", option, "tiledd")
+    assert (done.status, [*tmp_path.iterdir()]) == (2, [])
+    assert done.err.startswith(f"error: {option} must ") and "(got 'tiledd'); did you mean tiled" in done.err

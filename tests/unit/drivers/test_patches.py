@@ -172,7 +172,7 @@ def test_ctrl_c_while_registries_are_read_leaves_the_compiler_intact(compiled_by
 
 def test_an_unknown_gpu_is_refused_before_anything_is_replaced() -> None:
     before = state()
-    with pytest.raises(tw.errors.ArgumentValueError, match="known names"), tw.simulated_gpu("voodoo"):
+    with pytest.raises(tw.errors.ArgumentValueError, match="a GPU must be one of"), tw.simulated_gpu("voodoo"):
         pass
     assert state() == before
 

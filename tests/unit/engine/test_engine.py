@@ -173,7 +173,7 @@ ONE = np.ones((2, 2))
         ((ONE, ONE), {"out": (ONE, ONE)}, ArgumentValueError, "a tuple of one"),
         ((ONE, ONE), {"out": np.zeros((2, 2), int)}, ArgumentTypeError, "same_kind"),
         ((ONE, ONE), {"dtype": "int32"}, ArgumentTypeError, "`a` must be castable .*same_kind"),
-        ((ONE, ONE), {"dtype": "no such"}, ArgumentTypeError, "`dtype` must name a dtype"),
+        ((ONE, ONE), {"dtype": "no such"}, ArgumentTypeError, "`dtype` must be one of"),
         ((ONE, ONE), {"dtype": "datetime64[s]"}, ArgumentTypeError, "a product must be of"),
         ((ONE, ONE), {"acc_dtype": "float32"}, ArgumentTypeError, "`acc_dtype` must hold"),
         ((ONE, ONE), {"threads": 0}, ArgumentValueError, "`threads` must be at least 1"),

@@ -63,5 +63,5 @@ def test_names_are_imported_on_first_use():
     )
     subprocess.run([sys.executable, "-c", check], check=True)
     assert set(instruments.__all__) <= set(dir(instruments))
-    with pytest.raises(AttributeError, match="public names: Banks"):
+    with pytest.raises(AttributeError, match=r"\(public names: Banks"):
         instruments.Nothing  # noqa: B018

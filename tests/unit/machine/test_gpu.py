@@ -107,7 +107,7 @@ def test_package_names():
 
 
 def test_unknown_name():
-    with pytest.raises(ArgumentValueError, match=r"one there is a record of \(got 'H10'\); known names: .*h100"):
+    with pytest.raises(ArgumentValueError, match=r"must be one of .*h100.* \(got 'H10'\); did you mean h100\?"):
         gpu("H10")
     with pytest.raises(ArgumentValueError, match=r"v100, .*rtx5090"):
         gpu("??")

@@ -59,7 +59,7 @@ def test_a_launch_that_fails_is_reported() -> None:
 
 
 def test_an_unknown_gpu_is_refused() -> None:
-    with pytest.raises(ArgumentValueError, match="known names"):
+    with pytest.raises(ArgumentValueError, match="a GPU must be one of"):
         Profiles(gpu="h1000")
 
 

@@ -15,8 +15,10 @@ from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProd
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine.sizes import size_bytes
 from tilewright.problem.dtypes import dtype as record, element
+from tilewright.public import public
 
 
+@public
 def simulated_cluster(
     extents: Sequence[int],
     workers: int = 1,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import StorageError, TilewrightError
+from tilewright.errors import MissingArrayError, MissingFileError, StorageError, TilewrightError
 from tilewright.machine.sizes import size_text
 
 #: No room: on the disk, in the user's share of it, or within the process's limit.
@@ -135,6 +135,8 @@ def reading(name: str, title: str = "") -> Iterator[None]:
     except TilewrightError:
         raise
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(name):
+            raise MissingArrayError(str(MissingFileError.of(name)), errno.ENOENT) from None
         if isinstance(error, OSError) and (error.errno or not title):
             raise StorageError(
                 f"{name}: must be readable (got: {_said(error)}); check the file and its disk, and run again",

@@ -70,18 +70,24 @@ class Place:
             if any(part.removesuffix(UNFINISHED).endswith(found.suffixes) for part in parts):
                 return cls(Path(path), inside and f"/{inside}", found)
         known = ", ".join(suffix for found in FORMATS for suffix in found.suffixes)
+        remedy = "name another" if name.startswith("out") else "read another with NumPy, and pass the array"
         raise ArgumentValueError(
-            f"`{name}` must name a file of a known format, by its suffix: {known} (got {text!r}); a dataset in HDF5 is "
-            "written x.h5:/name"
+            f"`{name}` must name a file of a known format, by its suffix: {known} (got {text!r}); {remedy}; a dataset "
+            "in HDF5 is written x.h5:/name"
         )
 
     @classmethod
     def has_other_format(cls, given: str | os.PathLike[str]) -> bool:
         """Whether a path's suffix is that of a known format other than NumPy's."""
         try:
-            return cls.of(given, "path").format is not FORMATS[0]
+            return not cls.of(given, "path").is_numpy
         except ArgumentValueError:
             return False
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether it is NumPy's own format."""
+        return self.format is FORMATS[0]
 
     @property
     def text(self) -> str:

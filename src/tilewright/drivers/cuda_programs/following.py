@@ -40,10 +40,7 @@ def run_followed(
     """
     path = Path(text)
     if not path.is_file():
-        kind = "Is a directory" if path.is_dir() else "No such file or directory"
-        raise NoProgramError(
-            f"SCRIPT must be a CUDA program that can be read (got {path}: {kind}); name a file that is there"
-        )
+        raise NoProgramError(f"SCRIPT must be a CUDA program (got {path}, which is no file); name a file")
     library = process.library()
     device = SimulatedGpu(gpu, observers, seed, limits, process.shared_addresses())
     try:

@@ -18,6 +18,7 @@ from tilewright.programs.clusters import cluster_of
 from tilewright.programs.launch_rules import broken
 from tilewright.programs.program import Program
 from tilewright.programs.staging import StagedArguments, stage
+from tilewright.public import public
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions, followed
 from tilewright.simt.observer import Launch, Observer, Part
@@ -78,6 +79,7 @@ class Run:
     written: frozenset[int] = frozenset()
 
 
+@public
 def launch(
     kernel: Any,
     grid: Extents,

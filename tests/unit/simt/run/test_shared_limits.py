@@ -42,7 +42,7 @@ def test_shared_memory_is_the_chosen_gpus(gpu: str, most: int, monkeypatch: pyte
 
 
 def test_an_unknown_gpu_is_refused() -> None:
-    with pytest.raises(TilewrightError, match=r"got 'v101'\); known names: .*v100"):
+    with pytest.raises(TilewrightError, match=r"one of v100.*got 'v101'\); did you mean v100"):
         launch(storing(), 1, 32, (OUT,), gpu="v101")
 
 
