@@ -265,8 +265,8 @@ def full_name(text: str, subject: str) -> str:
     ('float16', 'bfloat16')
     """
     name = text
-    if text not in _BY_NAME:
-        with contextlib.suppress(TypeError, ValueError, SyntaxError):
+    if text not in _BY_NAME and text.isidentifier():  # NumPy takes a zero byte for booleans
+        with contextlib.suppress(TypeError, ValueError):
             name = np.dtype(text).name
     if name not in _BY_NAME:
         raise unknown(subject, text, "choose one")

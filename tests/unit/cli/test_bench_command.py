@@ -316,7 +316,7 @@ def test_a_pipe_is_not_waited_for(tilewright: Run, tmp_path: Path) -> None:
         (("--sizes", ","), "--sizes must name at least one"),
         (("--blocks", "a"), "--blocks must be"),
         (("--results", "-1"), "--results must be"),
-        (("--dtypes", "float31"), "--dtypes must be of"),
+        (("--dtypes", "float31"), "--dtypes must be one of"),
         (("--device", "gpu"), "--device must be of"),
         (("--device", "cuda"), "cuda"),
         (("--caches", "hot"), "--caches must be one of"),

@@ -295,7 +295,7 @@ def test_two_parallel_programs_of_which_one_is_killed_leave_nothing(program: Any
     ("name", "said"),
     [
         ("missing.py", "SCRIPT must be a file that is there (got missing.py: no such file); check its name"),
-        ("progam.py", "(got progam.py: no such file); did you mean program.py?"),
+        ("progam.py", "(got progam.py: no such file); did you mean program0.py?"),
         ("no/progam.cu", "(got no/progam.cu: no such file); there is no folder no"),
         (".", "SCRIPT must be a Python program that can be read (got .: Is a directory without __main__.py); name a"),
     ],
