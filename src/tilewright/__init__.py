@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tilewright.forking import wait_for_imports
 from tilewright.public import publish
 
 if sys.platform == "win32":
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
 
     cuda = _cuda
 
+wait_for_imports()
 publish(
     __name__,
     {

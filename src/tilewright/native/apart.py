@@ -18,6 +18,7 @@ import threading
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from tilewright.forking import wait_for
 from tilewright.native.compiler import Compiler, Effort, Source
 from tilewright.native.once import once
 
@@ -124,9 +125,7 @@ class _Running:
         self._starting, self._ended = threading.Lock(), False
         atexit.register(self.end_all)
         # A child that is forked while one starts would hold its pipes open, and nobody would see their end.
-        os.register_at_fork(
-            before=self._starting.acquire, after_in_parent=self._starting.release, after_in_child=self._starting.release
-        )
+        wait_for(self._starting)
 
     def begin(self, words: list[str]) -> subprocess.Popen[bytes]:
         """Start one."""

@@ -12,13 +12,13 @@ process ends while a thread is in LLVM, LLVM's tables are destroyed under that t
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 import threading
 import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
+from tilewright.forking import wait_for
 from tilewright.native.interrupts import HeldBack, on_main_thread
 from tilewright.native.once import once
 
@@ -37,9 +37,7 @@ class Calls:
         self._ended = False
         atexit.register(self.end)
         # A forked child has no thread that would release the lock, and LLVM's state may be inconsistent in it.
-        os.register_at_fork(
-            before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
-        )
+        wait_for(self._lock)
 
     def run(self, work: Callable[[Callable[[], None]], _T]) -> _T:
         """Do a piece of work and wait for it.

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tilewright.forking import wait_for
+
 #: The library of the wheel pocl-binary-distribution 3.0, whose name has a hash of its content, and the place of
 #: `llvm_cpu` in its `struct _cl_device_id`, as its debug information has it.
 _WHEEL, _NAME_BYTE = "libpocl-21062cec.so", 640
@@ -33,6 +35,7 @@ _PROCESSORS = (
 #: Processors of x86 without AVX-512, as LLVM 14 has them.
 _NARROW = re.compile(r"znver[123]|haswell|sandybridge|x86-64")
 _LOCK = threading.Lock()
+wait_for(_LOCK)
 
 
 def is_pocl(platform: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from tilewright.forking import wait_for
 from tilewright.simt.translate import state
 
 _STACK_SIZE_LOCK = threading.Lock()
+wait_for(_STACK_SIZE_LOCK)
 
 
 def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:
