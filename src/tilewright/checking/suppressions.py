@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.errors import ArgumentValueError
-from tilewright.instruments.findings import Finding, code, codes, nearest
+from tilewright.errors import ArgumentValueError, nearest
+from tilewright.instruments.findings import Finding, code, codes
 from tilewright.ptx.frames import package
 
 _COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
@@ -90,7 +90,7 @@ def comments(files: Iterable[str]) -> tuple[list[Suppression], list[str]]:
 
 
 def _complaint(name: str) -> str:
-    got, near = repr(name) if name else "none", nearest(name) or "TW601"
+    got, near = repr(name) if name else "none", (nearest(name, codes()) or ["TW601"])[0]
     return (
         f"the comment `tilewright: ignore[...]` must name codes of findings, or it suppresses nothing (got {got}); "
         f"name one, such as ignore[{near}], of those that `tilewright check --codes` lists"

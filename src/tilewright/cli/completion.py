@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-
-def gpus() -> list[str]:
-    """Names of GPUs."""
-    from tilewright import machine
-
-    return list(machine.names())
+import importlib
+from collections.abc import Callable
 
 
-def kernels() -> list[str]:
-    """Names of the catalogue's kernels."""
-    from tilewright.kernels import catalogue
+def _names(module: str, table: str) -> Callable[[], list[str]]:
+    """Gives the names in a module's table, which is imported when a shell asks."""
 
-    return [record.name for record in catalogue.records()]
+    def listed() -> list[str]:
+        found = getattr(importlib.import_module(module), table)
+        return [getattr(one, "name", one) for one in (found() if callable(found) else found)]
 
-
-def algebras() -> list[str]:
-    """Names of the algebras."""
-    from tilewright.problem.algebra import ALGEBRAS
-
-    return list(ALGEBRAS)
+    return listed
 
 
-def orders() -> list[str]:
-    """Orders of sums."""
-    from tilewright.engine.promotion import ORDERS
-
-    return list(ORDERS)
-
-
-def formats() -> list[str]:
-    """Formats of a report."""
-    from tilewright.cli.formats import FORMATS
-
-    return list(FORMATS)
-
-
-def fail_on() -> list[str]:
-    """Values of `--fail-on`."""
-    from tilewright.configuration import FAIL_ON
-
-    return list(FAIL_ON)
-
-
-def devices() -> list[str]:
-    """Devices of this machine."""
-    from tilewright.backends.inventory import BACKENDS
-
-    return [row.name for row in BACKENDS]
-
-
-def dtypes() -> list[str]:
-    """Names of dtypes."""
-    from tilewright.problem.dtypes import NAMES
-
-    return sorted(NAMES)
+algebras = _names("tilewright.problem.algebra", "ALGEBRAS")
+devices = _names("tilewright.backends.inventory", "BACKENDS")
+dtypes = _names("tilewright.problem.dtypes", "DTYPES")
+fail_on = _names("tilewright.configuration", "FAIL_ON")
+formats = _names("tilewright.cli.formats", "FORMATS")
+gpus = _names("tilewright.machine", "names")
+kernels = _names("tilewright.kernels.catalogue", "records")
+orders = _names("tilewright.engine.promotion", "ORDERS")

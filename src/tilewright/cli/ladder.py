@@ -66,34 +66,24 @@ def ladder(
     chosen = any(given is not None for given in (sizes, a, dtypes, kernels)) or where != with_kernels()[0]
     with _full_collections_rare():
         if chosen or (full and not json):
-            _show(climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, keep=True), json=json)
+            climb = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, keep=True)
+            _show(climb, None, began, json=json)
         else:
-            _tell(tell(pairs, records, limits, order, counted=json), began, json=json)
+            story = tell(pairs, records, limits, order, counted=json)
+            _show(story.climb, story, began, json=json)
 
 
-def _show(climb: Climb, *, json: bool) -> None:
-    """Print every kernel; leaves with the exit status."""
-    from tilewright.report import climb as report, console, document, terminal
+def _show(climb: Climb, story: Story | None, began: float, *, json: bool) -> None:
+    """Print the first screen of a story, or every kernel; leaves with the exit status."""
+    from tilewright.report import climb as report, console, document, screen, terminal
 
     if json:
-        console.document("ladder", document.climb(climb))
-    else:
+        console.document("ladder", document.climb(climb, story))
+    elif story is None:
         terminal.show(report.blocks(climb), console.screen())
-    _leave(climb, interrupted=climb.interrupted)
-
-
-def _tell(story: Story, began: float, *, json: bool) -> None:
-    """Print the first screen; leaves with the exit status."""
-    from tilewright.report import console, document, screen, terminal
-
-    if json:
-        console.document("ladder", document.climb(story.climb, story))
     else:
         terminal.show(screen.blocks(story, time.perf_counter() - began), console.screen())
-    _leave(story.climb, interrupted=story.interrupted)
-
-
-def _leave(climb: Climb, *, interrupted: bool) -> None:
+    interrupted = climb.interrupted if story is None else story.interrupted
     if interrupted or not climb.trusted:
         raise typer.Exit(INTERRUPTED if interrupted else FOUND)
 

@@ -59,15 +59,12 @@ def _of_program(
 ) -> tuple[list[tuple[str, Alternatives]], int]:
     """The kernels of a program, each with its occupancy, and the program's status."""
     from tilewright.cli import values
-    from tilewright.drivers.following import follow
     from tilewright.profiling import Footprints
     from tilewright.report import console
 
     names = values.words("--kernels", kernels)
     seen = Footprints(gpu=what.gpu, kernel=names or None)
-    ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
-    ended.report()
-    program.point_out_options(ctx, what, ended)
+    ended = program.followed(ctx, what, seen, quiet=json)
     for kernel, error in dict(seen.failed).items():
         console.error(f"{kernel}: its occupancy is unknown: {error}")
     if not seen.found and not seen.failed and ended.error is None:

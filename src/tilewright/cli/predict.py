@@ -64,7 +64,6 @@ def _of_program(
     """Run a program, show the time of each launch, and return its status."""
     from tilewright import machine
     from tilewright.cli import values
-    from tilewright.drivers.following import follow
     from tilewright.prediction.launches import REFUSED
     from tilewright.prediction.programs import Predictions
     from tilewright.prediction.sampling import CAREFUL
@@ -73,9 +72,7 @@ def _of_program(
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
     sample = None if all_blocks else CAREFUL
     seen = Predictions(gpu=what.gpu, kernel=kernels or None, clock_mhz=mhz, once=True, sample=sample)
-    ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
-    ended.report()
-    program.point_out_options(ctx, what, ended)
+    ended = program.followed(ctx, what, seen, quiet=json)
     found, failed = [], list(seen.failed)
     for one in seen.counted:
         try:

@@ -40,7 +40,6 @@ def profile(
     from tilewright import machine
     from tilewright.cli import files, values
     from tilewright.cli.report import write_page
-    from tilewright.drivers.following import follow
     from tilewright.prediction.programs import Predictions
     from tilewright.report import console
     from tilewright.report.html import report as html_report
@@ -51,9 +50,7 @@ def profile(
     if page is not None:
         files.check_output(page, force=force)
     seen = Predictions(gpu=what.gpu, kernel=names or None, launch=number, keep=page is not None)
-    ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
-    ended.report()
-    program.point_out_options(ctx, what, ended)
+    ended = program.followed(ctx, what, seen, quiet=json)
     try:
         if page is not None and seen.kept:
             judged = [(kept, *seen.judged(kept.profile)) for kept in seen.kept]

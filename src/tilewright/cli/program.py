@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tilewright.drivers.script import Ended
     from tilewright.drivers.target import Target
     from tilewright.simt import Limits
+    from tilewright.simt.observer import Observer
 
 #: Arguments after the program belong to it; an unknown option before it is an error.
 PASS_ON = {"allow_interspersed_args": False}
@@ -241,6 +242,18 @@ def _on_each(ctx: typer.Context, gpus: Sequence[str], script: str | None, values
     if made:
         console.plain(json.dumps(made, indent=2))
     return status
+
+
+def followed(
+    ctx: typer.Context, what: Chosen, observer: Observer | None, *, seed: int | None = None, quiet: bool = False
+) -> Ended:
+    """Run a program with an observer, and report how it ended."""
+    from tilewright.drivers.following import follow
+
+    ended = follow(what.program, what.argv, observer, what.gpu, seed=seed, limits=what.limits, quiet=quiet)
+    ended.report()
+    point_out_options(ctx, what, ended)
+    return ended
 
 
 def check_kernels(wanted: Sequence[str], launched: Sequence[str]) -> None:

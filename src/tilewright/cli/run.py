@@ -14,10 +14,4 @@ def run(ctx: typer.Context, given: program.Given) -> None:
     The exit status, output and tracebacks are the program's own.
     """
     what = given.chosen()
-
-    from tilewright.drivers.following import follow
-
-    ended = follow(what.program, what.argv, None, what.gpu, seed=what.seed, limits=what.limits)
-    ended.report()
-    program.point_out_options(ctx, what, ended)
-    raise typer.Exit(ended.status)
+    raise typer.Exit(program.followed(ctx, what, None, seed=what.seed).status)

@@ -5,7 +5,6 @@ A finding is data: what was found, where, how often, and where first. Its text c
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Literal
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, near
 from tilewright.instruments.sentences import sentence
 from tilewright.native.once import once
 
@@ -116,20 +115,9 @@ def code(name: str) -> Code:
     """
     found = codes().get(name)
     if found is None:
-        near = nearest(name)
-        hint = f"did you mean {near}? " if near else ""
-        raise ArgumentValueError(f"{name!r} must be the code of a finding; {hint}the codes are {', '.join(codes())}")
+        meant = near(name, codes(), "choose one;")
+        raise ArgumentValueError(f"{name!r} must be the code of a finding; {meant} the codes are {', '.join(codes())}")
     return found
-
-
-def nearest(name: str) -> str:
-    """The code that was probably meant; "" if none is similar.
-
-    >>> nearest("tw5O2"), nearest("all")
-    ('TW502', '')
-    """
-    near = difflib.get_close_matches(name.upper(), codes(), n=1, cutoff=0.7)
-    return near[0] if near else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ def size_text(count: int) -> str:
     Examples
     --------
     >>> size_text(2048), size_text(512), size_text(2560), size_text(3 << 30), size_text(0)
-    ('2 KiB', '512 B', '2.5 KiB', '3 GiB', '0')
+    ('2 KiB', '512 B', '2.5 KiB', '3 GiB', '0 B')
     """
     power = min(max(count.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    return f"{count / 1024**power:,.1f}".removesuffix(".0") + f" {_UNITS[power]}" * bool(count)
+    return f"{count / 1024**power:,.1f}".removesuffix(".0") + f" {_UNITS[power]}"
 
 
 def size_bytes(name: str, size: int | str) -> int:

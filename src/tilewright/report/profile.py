@@ -138,7 +138,7 @@ def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -
         yield Table(
             group(Column(level, lambda u: phrase(u.name)), Column("unit", lambda u: u.name)),
             (group(
-                Column(work, lambda u: f"{figures.short(u.amount)} {u.of}", RIGHT),
+                Column(work, lambda u: f"{figures.short(u.amount)} {u.of.removesuffix('s' * (u.amount == 1))}", RIGHT),
                 Column("at least", lambda u: u.seconds, SECONDS),
                 Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
             ),),

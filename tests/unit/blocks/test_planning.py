@@ -109,7 +109,7 @@ def test_the_plan_reports_its_steps() -> None:
     text = str(found)
     assert text.startswith("product  3 of 4,096 x 4,096 by 4,096 x 4,096\ntiles    ")
     assert all(len(line) <= 80 for line in text.splitlines()), text
-    assert dataclasses.replace(found, read_bytes=0).facts["reads"] == "0"
+    assert dataclasses.replace(found, read_bytes=0).facts["reads"] == "0 B"
 
 
 def read_by_parts(found: BlockPlan, workers: int) -> list[int]:

@@ -32,7 +32,7 @@ def test_seconds(value: float | None, text: str) -> None:
 
 def test_zero_is_a_count_and_none_is_not() -> None:
     assert (figures.count(0), figures.count(None)) == ("0", "-")
-    assert (figures.size(0), figures.size(None), figures.size(48 * 1024)) == ("0", "-", "48 KiB")
+    assert (figures.size(0), figures.size(None), figures.size(48 * 1024)) == ("0 B", "-", "48 KiB")
     assert (figures.percent(0.0), figures.percent(None)) == ("0 %", "-")
 
 

@@ -439,10 +439,8 @@ def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run 
         return None
     part = Part(0, min(_LOOKED_AT, math.prod(about.grid) // blocks.cluster_blocks))
     instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
-    if instruments:
-        run = blocks.run(part, instruments)
-    else:
-        run = Run(0.0, 0.0, True, 0, "", {}, about.program, about.grid, about.block, part)
+    nothing = Run(0.0, 0.0, True, 0, "", {}, about.program, about.grid, about.block, part)
+    run = blocks.run(part, instruments) if instruments else nothing
     return replace(run, part=part, written=blocks.written)
 
 
