@@ -109,3 +109,19 @@ def test_what_exists_once_is_made_once() -> None:
 def test_the_rule_sees_a_cache_of_one_thing() -> None:
     text = "@functools.cache\ndef a(): ...\n@functools.lru_cache(8)\ndef b(*names): ...\n@lru_cache\ndef c(): ...\n"
     assert cached_without_arguments(Module("m", ROOT, text)) == ["a", "c"]
+
+
+def deep_descriptions(module: Module) -> list[str]:
+    """Docstrings whose description of a parameter is further in than by four blanks."""
+    documented = (n for n in ast.walk(module.tree) if isinstance(n, ast.FunctionDef | ast.ClassDef))
+    texts = ((node.name, ast.get_docstring(node) or "") for node in documented)
+    return [name for name, text in texts if re.search(r"^[*\w, ]+( : .*)?\n {8,}\S", text, re.MULTILINE)]
+
+
+def test_descriptions_of_parameters_are_indented_by_four() -> None:
+    assert offenders(deep_descriptions) == {}
+
+
+def test_the_rule_sees_a_deep_description() -> None:
+    text = 'def {}():\n    """Sum.\n\n    Parameters\n    ----------\n    a : int\n        {}One.\n    """\n'
+    assert deep_descriptions(Module("m", ROOT, text.format("f", "    ") + text.format("g", ""))) == ["f"]

@@ -16,7 +16,7 @@ class Findings(Shown, tuple[Finding, ...]):
     ----------
     findings : iterable of Finding
     launches, kernels : int
-            How many launches, and of how many kernels, were checked.
+        How many launches, and of how many kernels, were checked.
 
     Examples
     --------

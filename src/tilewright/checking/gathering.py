@@ -49,16 +49,16 @@ class Checks(Observer):
     Parameters
     ----------
     gpu : str, optional
-            GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
+        GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
     ignore : sequence of str
-            Codes to suppress.
+        Codes to suppress.
 
     Attributes
     ----------
     launches : int
-            Launches so far, with the rejected ones.
+        Launches so far, with the rejected ones.
     unchecked : dict of str to int
-            For each kernel, how many of its launches did not run to their end for a reason that is no finding.
+        For each kernel, how many of its launches did not run to their end for a reason that is no finding.
 
     Raises
     ------

@@ -48,11 +48,11 @@ def check(
     kernel, grid, block
         As for :func:`tilewright.simt.launch`.
     args : sequence
-            NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back if the kernel ran to its end, so that
-            there is unused memory around each. A `DeviceArray` stays in place if its memory has no room for a copy. One
-            from `Memory.empty` counts as never written until something is stored in it.
+        NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back if the kernel ran to its end, so that
+        there is unused memory around each. A `DeviceArray` stays in place if its memory has no room for a copy. One
+        from `Memory.empty` counts as never written until something is stored in it.
     ignore : sequence of str
-            Codes to suppress.
+        Codes to suppress.
     **options
         `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
         :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
@@ -60,15 +60,15 @@ def check(
     Returns
     -------
     Findings
-            A tuple of :class:`Finding`, in source order; empty if nothing was found. `str()` and notebooks show it as
-            `tilewright check` does. Comments `tilewright: ignore[CODE]` apply.
+        A tuple of :class:`Finding`, in source order; empty if nothing was found. `str()` and notebooks show it as
+        `tilewright check` does. Comments `tilewright: ignore[CODE]` apply.
 
     Raises
     ------
     ArgumentValueError
         There is no such code or GPU.
     TilewrightError
-            As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `trap`, arguments that do not fit.
+        As :func:`tilewright.simt.launch`, if the error is no finding: a limit, `trap`, arguments that do not fit.
 
     Examples
     --------

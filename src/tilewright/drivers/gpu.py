@@ -118,9 +118,9 @@ class SimulatedGpu:
     Parameters
     ----------
     name, observers, seed, limits
-            As for :func:`tilewright.simulated_gpu`.
+        As for :func:`tilewright.simulated_gpu`.
     addresses : DeviceAddresses, optional
-            Where its memory is; by default the addresses of all simulated GPUs of this process.
+        Where its memory is; by default the addresses of all simulated GPUs of this process.
 
     Attributes
     ----------
@@ -129,13 +129,13 @@ class SimulatedGpu:
     lock : threading.RLock
         Held during every driver call: one at a time.
     launches : int
-            Number of launches so far.
+        Number of launches so far.
     process : int or None
-            The process that initialised the driver.
+        The process that initialised the driver.
     closed : bool
-            Whether its program has ended.
+        Whether its program has ended.
     started_by : object
-            The session that installed it until `stop()`; None for a `with` block.
+        The session that installed it until `stop()`; None for a `with` block.
     """
 
     def __init__(

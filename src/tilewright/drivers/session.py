@@ -31,21 +31,21 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
     Parameters
     ----------
     gpu : str
-            Its name, as `tilewright gpus` lists it.
+        Its name, as `tilewright gpus` lists it.
     observers : sequence of Observer
-            Observers of its memory and of every launch.
+        Observers of its memory and of every launch.
     seed : int, optional
-            Seed that shuffles the order of blocks, and of warps in a block, in every launch.
+        Seed that shuffles the order of blocks, and of warps in a block, in every launch.
     limits : Limits, optional
-            Limits after which a launch is abandoned.
+        Limits after which a launch is abandoned.
     check : bool
-            Whether to check the kernels; the GPU's `findings` has the result. A launch that fails raises its error as
-            without checks, and is a finding too.
+        Whether to check the kernels; the GPU's `findings` has the result. A launch that fails raises its error as
+        without checks, and is a finding too.
 
     Raises
     ------
     MissingExtraError
-            numba-cuda is not installed; raised by `with` and `start()`.
+        numba-cuda is not installed; raised by `with` and `start()`.
     ArgumentValueError
         There is no such GPU.
 
@@ -127,7 +127,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         Raises
         ------
         DeviceError
-                A `with` block has been entered after an earlier `start()`.
+            A `with` block has been entered after an earlier `start()`.
 
         Examples
         --------

@@ -51,7 +51,7 @@ def find(name: str) -> Record:
     Raises
     ------
     ArgumentValueError
-            There is no such intrinsic.
+        There is no such intrinsic.
 
     Examples
     --------

@@ -34,22 +34,22 @@ class TensorMap(ArrayParameter):
     Parameters
     ----------
     array : array of 1 to 5 dimensions
-            The last (innermost) axis is contiguous; other strides are multiples of 16 bytes. The launch treats it as an
-            array argument: the kernel's writes are copied back to it.
+        The last (innermost) axis is contiguous; other strides are multiples of 16 bytes. The launch treats it as an
+        array argument: the kernel's writes are copied back to it.
     box : sequence of int
-            Extents of one copy, in the order of the array's axes: 1 to 256 each; the last one spans 16 bytes or a
-            multiple of that.
+        Extents of one copy, in the order of the array's axes: 1 to 256 each; the last one spans 16 bytes or a
+        multiple of that.
     swizzle : {0, 32, 64, 128}, optional
-            Bytes of shared memory within which units of 16 bytes are permuted. A row of the box is at most that long.
+        Bytes of shared memory within which units of 16 bytes are permuted. A row of the box is at most that long.
     steps : sequence of int, optional
-            Element strides: on each axis, one of so many elements of the box is copied, 1 to 8; on the last axis 1.
+        Element strides: on each axis, one of so many elements of the box is copied, 1 to 8; on the last axis 1.
     fill : {"zeros", "nan"}, optional
-            The value of elements outside the array.
+        The value of elements outside the array.
 
     Raises
     ------
     ArgumentValueError, ArgumentTypeError
-            A rule is violated.
+        A rule is violated.
 
     Examples
     --------
@@ -124,14 +124,14 @@ class ImageMap(ArrayParameter):
     Parameters
     ----------
     array : array of 3 to 5 dimensions
-            Images, then one to three spatial axes, then channels; the rules of `TensorMap` apply.
+        Images, then one to three spatial axes, then channels; the rules of `TensorMap` apply.
     channels, pixels : int
-            Extents of one copy: at most 256 channels of at most 1,024 pixels.
+        Extents of one copy: at most 256 channels of at most 1,024 pixels.
     low, high : sequence of int
-            Corners of the spatial box from which pixels are copied, relative to an image's first and last pixel: -1 and
-            1 extend it by one pixel. One number for each spatial axis.
+        Corners of the spatial box from which pixels are copied, relative to an image's first and last pixel: -1 and
+        1 extend it by one pixel. One number for each spatial axis.
     swizzle, steps, fill
-            As for `TensorMap`; `steps` has one number for each axis of the array.
+        As for `TensorMap`; `steps` has one number for each axis of the array.
 
     Raises ArgumentValueError, ArgumentTypeError: a rule is violated.
 

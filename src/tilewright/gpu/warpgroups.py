@@ -104,14 +104,14 @@ def matrix_layout(swizzle: int, leading: int, stride: int) -> int:
     Parameters
     ----------
     swizzle : {0, 32, 64, 128}
-            Bytes of a line of the matrix's atoms, within which units of 16 bytes are permuted; 0 for lines of 16 bytes.
+        Bytes of a line of the matrix's atoms, within which units of 16 bytes are permuted; 0 for lines of 16 bytes.
     leading, stride : int
         Bytes, multiples of 16: the leading and the stride byte offset of the PTX manual.
 
     Raises
     ------
     ArgumentValueError
-            A number is not allowed.
+        A number is not allowed.
 
     Examples
     --------

@@ -127,9 +127,9 @@ def watched(alone: Alone) -> Watched | None:
     Raises
     ------
     KernelError
-            A block failed.
+        A block failed.
     LimitError
-            The block does more than can be recorded.
+        The block does more than can be recorded.
     """
     if not has_roles(alone.launch.program.ptx) or alone.waits((Roles(),)):
         return None

@@ -129,8 +129,8 @@ def frequencies(
     executed : mapping of int to float
         How often a warp executes the PTX instruction of each line.
     ptx : mapping of int to str
-            The opcode on each line, without modifiers. It decides which machine instructions correspond to one PTX
-            instruction, and which are part of a division, for example.
+        The opcode on each line, without modifiers. It decides which machine instructions correspond to one PTX
+        instruction, and which are part of a division, for example.
     deadline : Deadline
     """
     wanted = list(_wanted(code, ways, executed, ptx))

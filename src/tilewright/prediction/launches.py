@@ -54,15 +54,15 @@ def predict(
     kernel, grid, block, args
         As for :func:`tilewright.simt.launch`.
     clock_mhz : int, optional
-            The clock that the multiprocessors sustain; by default the vendor's boost clock.
+        The clock that the multiprocessors sustain; by default the vendor's boost clock.
     all_blocks : bool
-            Whether all blocks run; then their results are in the arguments. All run in any case if the grid is small,
-            if blocks wait for others, print or change global memory atomically, or if the sampled blocks differ.
+        Whether all blocks run; then their results are in the arguments. All run in any case if the grid is small,
+        if blocks wait for others, print or change global memory atomically, or if the sampled blocks differ.
     **options
-            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
-            :func:`tilewright.simt.launch`. A GPU older than compute capability 7.5, for which the assembler makes no
-            code, gets that of 7.5. The model itself may also take `limits.seconds`. Clusters given only at the launch
-            count if warps wait for mbarriers; otherwise each block is predicted alone.
+        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as for
+        :func:`tilewright.simt.launch`. A GPU older than compute capability 7.5, for which the assembler makes no
+        code, gets that of 7.5. The model itself may also take `limits.seconds`. Clusters given only at the launch
+        count if warps wait for mbarriers; otherwise each block is predicted alone.
 
     Returns
     -------
@@ -73,8 +73,8 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-            The model does not support the machine code: textures, bulk reductions, jump tables. Or the
-            PTX targets a newer compute capability than the GPU's.
+        The model does not support the machine code: textures, bulk reductions, jump tables. Or the
+        PTX targets a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -119,8 +119,8 @@ def profile(
     kernel, grid, block, args
         As for :func:`tilewright.simt.launch`.
     **options
-            `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there. The model uses the
-            rates, caches and limits of `gpu`. Counts do not depend on `seed`.
+        `shared_bytes`, `gpu`, `seed`, `limits`, `memory`, `cooperative` and `cluster`, as there. The model uses the
+        rates, caches and limits of `gpu`. Counts do not depend on `seed`.
 
     Returns
     -------

@@ -23,16 +23,16 @@ def least(costs: Sequence[float], equations: Sequence[Equation], deadline: Deadl
     Parameters
     ----------
     costs : sequence of float
-            Cost of each number.
+        Cost of each number.
     equations : sequence of (mapping of int to float, float)
     deadline : Deadline
 
     Raises
     ------
     CompileError
-            No x satisfies the equations.
+        No x satisfies the equations.
     LimitError
-            The solver did not finish before the deadline.
+        The solver did not finish before the deadline.
     MissingExtraError
         The solver is not installed.
 

@@ -70,14 +70,14 @@ def predict_product(
     Parameters
     ----------
     record : Record
-            A kernel for GPUs.
+        A kernel for GPUs.
     product : Product
     gpu : Gpu
-            Of compute capability 7.5 or newer, as the assembler needs.
+        Of compute capability 7.5 or newer, as the assembler needs.
     clock_mhz : int, optional
-            The clock that the multiprocessors sustain; by default the vendor's boost clock.
+        The clock that the multiprocessors sustain; by default the vendor's boost clock.
     changes : bool
-            Whether to predict the effect of single changes, which takes twice as long again.
+        Whether to predict the effect of single changes, which takes twice as long again.
 
     Raises
     ------

@@ -35,18 +35,18 @@ class Predictions(Profiles):
     gpu, kernel, launch, keep
         As for :class:`tilewright.profiling.Profiles`.
     once : bool
-            Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers,
-            are counted once. The others run as fast as without a profile, and their predictions say so.
+        Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers,
+        are counted once. The others run as fast as without a profile, and their predictions say so.
     sample : Care, optional
-            For large launches, count this many blocks before the whole launch, which then runs as fast as without a
-            profile. By default all blocks are counted.
+        For large launches, count this many blocks before the whole launch, which then runs as fast as without a
+        profile. By default all blocks are counted.
     clock_mhz : int, optional
-            The clock that the multiprocessors sustain; by default the vendor's boost clock.
+        The clock that the multiprocessors sustain; by default the vendor's boost clock.
 
     Attributes
     ----------
     counted : list of Counted
-            The launches that ended without an error, in order.
+        The launches that ended without an error, in order.
     profiles, failed, kernels
         As of :class:`tilewright.profiling.Profiles`.
 

@@ -33,45 +33,45 @@ class Prediction(Launched):
     Attributes
     ----------
     seconds : float
-            From the start of the launch to its end.
+        From the start of the launch to its end.
     least_seconds, most_seconds : float
-            The error band, which contains most published times of the compared kernels.
+        The error band, which contains most published times of the compared kernels.
     clocks : int
-            Clocks of the multiprocessor with most blocks.
+        Clocks of the multiprocessor with most blocks.
     clock_mhz : int
-            The clock for which `seconds` holds.
+        The clock for which `seconds` holds.
     launch_seconds : float
-            The part of `seconds` in which no multiprocessor works.
+        The part of `seconds` in which no multiprocessor works.
     registers : int
-            Registers of a thread.
+        Registers of a thread.
     resident_blocks : int
-            Blocks that a multiprocessor holds at once.
+        Blocks that a multiprocessor holds at once.
     counted_blocks : int
-            Blocks that ran to be counted: the whole grid, a sample, or those of a smaller product.
+        Blocks that ran to be counted: the whole grid, a sample, or those of a smaller product.
     waves : float
-            Blocks of the grid over the blocks that all multiprocessors hold at once.
+        Blocks of the grid over the blocks that all multiprocessors hold at once.
     instructions_per_clock : float
-            Machine instructions per clock of one multiprocessor, which issues at most four.
+        Machine instructions per clock of one multiprocessor, which issues at most four.
     verdict : Verdict
-            What limits the speed, its cause, and the edit that mends it.
+        What limits the speed, its cause, and the edit that mends it.
     shares : tuple of Share
-            What the clocks of the partitions were spent on, the largest first: instructions, or what the next ready
-            warp had waited for.
+        What the clocks of the partitions were spent on, the largest first: instructions, or what the next ready
+        warp had waited for.
     limits : tuple of Unit
-            The least time of each unit of a multiprocessor for its part of the work, as the model does it, the slowest
-            first. None is longer than `seconds`.
+        The least time of each unit of a multiprocessor for its part of the work, as the model does it, the slowest
+        first. None is longer than `seconds`.
     copies_in_flight : float or None
-            Mean number of asynchronous copy groups, or mbarrier phases with missing bytes, when a warp starts to wait
-            for one. None if no warp waits for copies.
+        Mean number of asynchronous copy groups, or mbarrier phases with missing bytes, when a warp starts to wait
+        for one. None if no warp waits for copies.
     most_copies_in_flight : int
-            The largest number at one of these waits.
+        The largest number at one of these waits.
     changes : tuple of Change
-            The launch with single changes, as far as they apply.
+        The launch with single changes, as far as they apply.
     notes : tuple of str
-            What the prediction leaves out.
+        What the prediction leaves out.
     counted_in : int
-            Index of the launch whose counts were used: an earlier one with the same extents and arguments of the same
-            shapes, or this one.
+        Index of the launch whose counts were used: an earlier one with the same extents and arguments of the same
+        shapes, or this one.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class Caches:
         shared_bytes : int
             Shared memory of one block, static and dynamic.
         resident_blocks : int
-                Blocks that a multiprocessor holds, from the occupancy.
+            Blocks that a multiprocessor holds, from the occupancy.
         """
         taken = shared_memory(gpu, resident_blocks * allocated_shared(gpu, shared_bytes), carveout=0)
         return cls(gpu.multiprocessors, gpu.unified_bytes - taken, gpu.l2_bytes)
@@ -158,10 +158,10 @@ def simulate(
     Parameters
     ----------
     buffers : sequence of ndarray of uint64
-            Requests. Those of one warp must be in order, within a buffer and from one buffer to the next. A request is
-            a header `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line
-            (address divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp
-            of the block.
+        Requests. Those of one warp must be in order, within a buffer and from one buffer to the next. A request is
+        a header `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line
+        (address divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp
+        of the block.
     kinds : array_like of int, shape (sites,)
         `LOAD`, `LOAD_L2`, `STORE` or `ATOMIC` for each site.
     caches : Caches

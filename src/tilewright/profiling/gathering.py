@@ -70,9 +70,9 @@ def gathered(
     results : mapping
         The results of a run's instruments, by name.
     program : Program
-            The program that ran.
+        The program that ran.
     served : sequence of Served
-            Where the sectors of each row of `coalescing` were found; empty if unknown.
+        Where the sectors of each row of `coalescing` were found; empty if unknown.
     """
     layout = _layout(program, *(tuple(row.site for row in results[name].rows) for name in _INSTRUMENTS))
     parts = list(_parts(results, layout.kinds, served))

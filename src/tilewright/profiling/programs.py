@@ -27,26 +27,26 @@ class Profiles(Observer):
     Parameters
     ----------
     gpu : str, optional
-            The GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
-            `TILEWRIGHT_GPU`, or else the H100.
+        The GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
+        `TILEWRIGHT_GPU`, or else the H100.
     kernel : str or sequence of str, optional
-            Profile only launches of these kernels, in whose names `*` matches; the others run as fast as without a
-            profile.
+        Profile only launches of these kernels, in whose names `*` matches; the others run as fast as without a
+        profile.
     launch : int, optional
-            Profile only the launch with this index, from 0.
+        Profile only the launch with this index, from 0.
     keep : bool
-            Whether to keep the addresses of lanes.
+        Whether to keep the addresses of lanes.
 
     Attributes
     ----------
     profiles : list of Profile
-            In launch order.
+        In launch order.
     failed : list of (str, str)
-            Kernels whose launch ended with an error, with the error.
+        Kernels whose launch ended with an error, with the error.
     kept : list of Kept
-            The launches with kept addresses, the longest of them if they are many; empty if `keep` is false.
+        The launches with kept addresses, the longest of them if they are many; empty if `keep` is false.
     kernels : tuple of str
-            Names of all launched kernels, profiled or not.
+        Names of all launched kernels, profiled or not.
 
     Launches of child processes are included; each process numbers its own from 0, and none is in `kept`.
 

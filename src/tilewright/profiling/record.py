@@ -127,12 +127,12 @@ class Launched(Shown):
     ----------
     kernel : str
     gpu : str
-            Name of the modelled GPU.
+        Name of the modelled GPU.
     grid, block : (int, int, int)
     launch : int
-            Index of the launch in its program, from 0.
+        Index of the launch in its program, from 0.
     launched_at : str
-            `file:line` of the launch in a program; else "".
+        `file:line` of the launch in a program; else "".
     """
 
     kernel: str
@@ -150,7 +150,7 @@ class Profile(Launched):
     Attributes
     ----------
     shared_bytes : int
-            Dynamic shared memory of each block.
+        Dynamic shared memory of each block.
     totals : Counts
     lines : tuple of LineCounts
         By file and line.
@@ -160,21 +160,21 @@ class Profile(Launched):
     resources : Resources or None
         The assembler's report.
     occupancy : Alternatives or None
-            From the assembler's registers and shared memory, with the effect of changing them or the block.
+        From the assembler's registers and shared memory, with the effect of changing them or the block.
     units : tuple of Unit
         The slowest first.
     products : tuple of Products
-            What tensor cores multiplied, the longest time first.
+        What tensor cores multiplied, the longest time first.
     position : Position or None
-            None if nothing was computed.
+        None if nothing was computed.
     verdict : Verdict or None
-            None if nothing ran.
+        None if nothing ran.
     findings : tuple of Finding
         TW701 and TW702, by line.
     notes : tuple of str
-            What is unknown, and why.
+        What is unknown, and why.
     seconds : float
-            Host time of the simulation; no estimate of a GPU's time.
+        Host time of the simulation; no estimate of a GPU's time.
     """
 
     shared_bytes: int

@@ -43,19 +43,19 @@ class Program:
     Attributes
     ----------
     name : str
-            The kernel's name in the source: `tiled`, `MatrixMulCUDA<16>`.
+        The kernel's name in the source: `tiled`, `MatrixMulCUDA<16>`.
     ptx : str
         PTX text.
     entry : str
-            The kernel's name in the PTX.
+        The kernel's name in the PTX.
     cc : (int, int)
-            Compute capability of the PTX.
+        Compute capability of the PTX.
     parameters : tuple of Parameter
         Kernel parameters in PTX.
     shared_bytes : int
-            Static shared memory of a block, in bytes.
+        Static shared memory of a block, in bytes.
     arguments : tuple of Argument
-            What a caller must pass.
+        What a caller must pass.
     abi : str
         `numba` (an array is flattened to Numba's fields) or `c` (an array is a pointer).
     with_arrays : callable or None
@@ -101,13 +101,13 @@ class Program:
         Parameters
         ----------
         function : function or numba.cuda.jit object
-                The kernel. A jit object's own options apply unless given here.
+            The kernel. A jit object's own options apply unless given here.
         argtypes : str or sequence
             A signature (`"void(float32[:, ::1], int64)"`), or Numba types, dtypes and type strings.
         cc : (int, int)
             Compute capability.
         fastmath : bool, optional
-                Flush denormals, approximate divisions and roots; by default as in the jit object, else off.
+            Flush denormals, approximate divisions and roots; by default as in the jit object, else off.
         lineinfo : bool
             Whether the PTX has source lines.
         opt : bool
@@ -157,12 +157,12 @@ class Program:
         lineinfo : bool
             Whether the PTX has source lines.
         path : str, optional
-                File name for messages and the line table, if `source` is text.
+            File name for messages and the line table, if `source` is text.
 
         Raises
         ------
         CompileError
-                NVRTC rejected the source; the message marks the source line.
+            NVRTC rejected the source; the message marks the source line.
         MissingExtraError
             NVRTC is not installed.
         """
@@ -182,9 +182,9 @@ class Program:
         Parameters
         ----------
         text_or_path : str or pathlib.Path
-                PTX text, or a file with it. A `str` of one line is a path, unless it ends with a brace.
+            PTX text, or a file with it. A `str` of one line is a path, unless it ends with a brace.
         entry : str, optional
-                The kernel's name; needed only if there are several.
+            The kernel's name; needed only if there are several.
 
         Raises
         ------
@@ -214,14 +214,14 @@ class Program:
         Parameters
         ----------
         cc : (int, int), optional
-                Compute capability; by default the program's own.
+            Compute capability; by default the program's own.
 
         Raises
         ------
         MissingExtraError
             The assembler is not installed.
         CompileError
-                The assembler rejected the PTX.
+            The assembler rejected the PTX.
         """
         with announced("assembling", self.name):
             return assembler.resources(self.ptx, self.entry, _checked_cc(cc or self.cc))
@@ -268,9 +268,9 @@ class Program:
         Parameters
         ----------
         args : sequence
-                One for each of `arguments`.
+            One for each of `arguments`.
         address_of : callable
-                Gives the device address of an array argument's element [0, 0, ...].
+            Gives the device address of an array argument's element [0, 0, ...].
 
         Raises
         ------
@@ -335,9 +335,9 @@ def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_
     Parameters
     ----------
     kernel : Program, function or numba.cuda.jit object
-            A Program is returned unchanged.
+        A Program is returned unchanged.
     args : sequence
-            The launch's arguments; their types select the specialisation.
+        The launch's arguments; their types select the specialisation.
     cc : (int, int)
         Compute capability to compile for.
 
@@ -346,7 +346,7 @@ def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_
     ArgumentTypeError
         `kernel` cannot be launched, or Numba has no type for an argument.
     CompileError
-            Numba rejected the kernel for these types.
+        Numba rejected the kernel for these types.
     """
     if isinstance(kernel, Program):
         return kernel

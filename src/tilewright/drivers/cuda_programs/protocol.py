@@ -66,9 +66,9 @@ class Caller(Host):
     Attributes
     ----------
     runtime : Runtime
-            State of its process on the simulated GPU.
+        State of its process on the simulated GPU.
     last_error : int
-            The error that `cudaGetLastError` returns next; 0 for none.
+        The error that `cudaGetLastError` returns next; 0 for none.
     """
 
     def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:

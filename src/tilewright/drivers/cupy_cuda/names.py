@@ -119,9 +119,9 @@ class Placed:
     Parameters
     ----------
     modules : sequence of str
-            Modules that contain the vendor's runtime; its entries jump to ours.
+        Modules that contain the vendor's runtime; its entries jump to ours.
     *put_back : callable
-            What undoes the other changes.
+        What undoes the other changes.
     """
 
     def __init__(self, modules: Sequence[str], *put_back: Callable[[], None]) -> None:

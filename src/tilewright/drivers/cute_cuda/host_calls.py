@@ -36,9 +36,9 @@ class HostCalls:
     Attributes
     ----------
     error : BaseException or None
-            The error of the last call that failed.
+        The error of the last call that failed.
     names : dict
-            Kernel -> the names of its arguments with an address, in order.
+        Kernel -> the names of its arguments with an address, in order.
     """
 
     def __init__(self, arrays: Arrays) -> None:

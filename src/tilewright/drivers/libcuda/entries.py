@@ -51,14 +51,14 @@ class Redirected:
     Parameters
     ----------
     library : Path
-            The library's file, as loaded by the process.
+        The library's file, as loaded by the process.
     targets : mapping
-            Function -> address of its replacement; functions that the library lacks are ignored.
+        Function -> address of its replacement; functions that the library lacks are ignored.
 
     Raises
     ------
     DeviceError
-            The host does not allow changes of code.
+        The host does not allow changes of code.
     """
 
     def __init__(self, library: Path, targets: Mapping[str, int]) -> None:

@@ -49,9 +49,9 @@ class Server:
     Parameters
     ----------
     code_of : callable
-            Converts the name of an error to the number that the C function returns.
+        Converts the name of an error to the number that the C function returns.
     vendor : ctypes.CDLL, optional
-            The library that is called while no simulated GPU is installed.
+        The library that is called while no simulated GPU is installed.
     """
 
     def __init__(self, code_of: Callable[[str], int], vendor: ctypes.CDLL | None = None) -> None:
@@ -133,9 +133,9 @@ class Exported:
     Parameters
     ----------
     soname : str
-            The name by which other libraries find it.
+        The name by which other libraries find it.
     functions : mapping
-            Name -> address of the function.
+        Name -> address of the function.
     """
 
     def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
@@ -161,9 +161,9 @@ class DriverLibrary:
     Parameters
     ----------
     vendor : ctypes.CDLL, optional
-            The vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
+        The vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
     soname : str
-            The name by which other libraries find it.
+        The name by which other libraries find it.
     """
 
     def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:

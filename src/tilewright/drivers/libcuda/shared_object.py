@@ -33,16 +33,16 @@ def shared_object(soname: str, names: Sequence[str], machine: str) -> bytes:
     Parameters
     ----------
     soname : str
-            The name for the loader.
+        The name for the loader.
     names : sequence of str
-            Names of its functions, each once.
+        Names of its functions, each once.
     machine : str
-            The processor, as from `platform.machine`: `x86_64` or `aarch64`.
+        The processor, as from `platform.machine`: `x86_64` or `aarch64`.
 
     Raises
     ------
     KeyError
-            The processor is not supported.
+        The processor is not supported.
     """
     number = MACHINES[machine]
     strings = _Strings()

@@ -28,9 +28,9 @@ def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tupl
     Raises
     ------
     CudaAPIError
-            A rule of the driver is violated.
+        A rule of the driver is violated.
     NotImplementedError
-            The descriptor is of images, or of packed elements such as `.b4x16_p64`.
+        The descriptor is of images, or of packed elements such as `.b4x16_p64`.
     """
     extents, steps = list(value.shape), list(value.strides)
     if described is not None:
