@@ -438,6 +438,8 @@ def _print(text: str) -> None:
 
 def code_of(error: TilewrightError) -> str:
     """The driver's code for an error of the machine."""
+    if isinstance(error, KernelError) and error.fault == "misaligned":
+        return "CUDA_ERROR_MISALIGNED_ADDRESS"
     return next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
 
 

@@ -16,6 +16,15 @@ from tilewright.ptx.parser import parse
 from tilewright.ptx.substitution import parts
 from tilewright.ptx.tree import Function, Instruction, Module, Symbol, Variable
 
+#: Source: PTX ISA 9.5, 11.1.2 (`.target`), and what NVRTC 13.5 compiles for.
+_TARGETS = tuple(
+    f"sm_{number}"
+    for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
+                   107, 110, 120, 121)
+)  # fmt: skip
+#: The first with the suffix `a`, and with `f`.
+_FIRST_A, _FIRST_F = 90, 100
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -55,8 +64,16 @@ def target(module: Module) -> tuple[int, int]:
     (9, 0)
     """
     digits = _digits(module)
-    if not (module.target.startswith("sm_") and digits.isdigit() and 2 <= len(digits) <= 5):
-        raise CompileError(f"PTX must name its GPU in `.target sm_NN` (got {module.target[:20]!r})")
+    suffix = module.target.removeprefix(f"sm_{digits}")
+    if f"sm_{digits}" not in _TARGETS or suffix not in (
+        "",
+        *"a" * (int(digits) >= _FIRST_A),
+        *"f" * (int(digits) >= _FIRST_F),
+    ):
+        raise CompileError(
+            f"PTX must name a GPU that there is in `.target` (got {module.target[:20]!r}); known are "
+            f"{', '.join(_TARGETS)}, from sm_{_FIRST_A} on also with `a`, from sm_{_FIRST_F} on with `f`"
+        )
     return int(digits[:-1]), int(digits[-1])
 
 

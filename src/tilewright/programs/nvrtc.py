@@ -34,6 +34,8 @@ _HEADERS = MappingProxyType(
     )
 )
 _NO_HEADER = re.compile(r'cannot open source file "([^"\n]+)"')
+#: Lines after an error: more of its text, the source line as `#line` counts it, and a caret.
+_SHOWN = re.compile(r"\n(?:(?!.*\(\d+\): ).+\n)*?  (?P<line>.*)\n +[ \t]*\^")
 _ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
 
 
@@ -69,9 +71,10 @@ def _compiled(source: str, entry: str, flags: Sequence[str], folders: Sequence[s
         with announced("compiling", entry):
             (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+            _check_gpu(nvrtc, flags)
             raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {log(nvrtc, program)}")
         if error != ok:
-            raise CompileError(_explained(log(nvrtc, program), source, path, entry))
+            raise CompileError(_explained(log(nvrtc, program), path, entry))
         error, lowered = nvrtc.nvrtcGetLoweredName(program, entry.encode())
         _check(nvrtc, error)
         ptx = output(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
@@ -84,6 +87,20 @@ def _compiled(source: str, entry: str, flags: Sequence[str], folders: Sequence[s
 def _check(nvrtc: Any, error: Any) -> None:
     if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC reports {error.name}")
+
+
+def _check_gpu(nvrtc: Any, flags: Sequence[str]) -> None:
+    """Raise ArgumentValueError if it is the GPU that NVRTC refuses."""
+    known = [divmod(number, 10) for number in nvrtc.nvrtcGetSupportedArchs()[1]]
+    named = re.search(r"compute_(\d+)(\d)", " ".join(flags))
+    wanted = (int(named[1]), int(named[2])) if named else known[0]
+    if wanted in known:
+        return
+    release, *gpus = (".".join(map(str, one)) for one in (nvrtc.nvrtcVersion()[1:], wanted, *known))
+    raise ArgumentValueError(
+        f"`cc` must be of a GPU that NVRTC {release} compiles for: {', '.join(gpus[1:])} (got {gpus[0]}"
+        f"{', which is too old for it' if wanted < known[0] else ''}); name one of these, or pass PTX"
+    )
 
 
 def _headers() -> tuple[list[str], list[str]]:
@@ -145,17 +162,16 @@ def log(nvrtc: Any, program: Any) -> str:
     return text.rstrip(b"\0").decode(errors="replace").strip()
 
 
-def _explained(text: str, source: str, path: str, entry: str) -> str:
+def _explained(text: str, path: str, entry: str) -> str:
     """NVRTC's log after its first error, which shows the source line, and what to do where that is known."""
     advised = "".join(f"\n{one}." for one in _advice(text))
     first = _ERROR.search(text)
     if first is None:
         return f"{path}: NVRTC could not compile `{entry}`:\n{text}{advised}"
-    number, lines = int(first["line"]), source.splitlines()
-    marked = ""
-    if first["file"].endswith(path) and 0 < number <= len(lines):
-        marked = f"\n  {number} | {lines[number - 1]}"
-    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{text}{advised}"
+    shown = _SHOWN.match(text, first.end())
+    marked = f"\n  {first['line']} | {shown['line']}" if shown else ""
+    at = f"{first['file']}:{first['line']}"
+    return f"{at}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{text}{advised}"
 
 
 def _advice(text: str) -> list[str]:

@@ -86,7 +86,7 @@ def test_target(text: str, cc: tuple[int, int]) -> None:
 
 
 def test_no_target() -> None:
-    with pytest.raises(CompileError, match="must name its GPU"):
+    with pytest.raises(CompileError, match="must name a GPU that there is"):
         listing.target(parse(".version 8.0\n.target debug\n"))
     with pytest.raises(PtxError, match=r"expected '\.version' at the start of a module, got 'int'"):
         Program.from_ptx("int main() {}\n")
@@ -124,7 +124,7 @@ def test_lines_continue_after_a_block_of_the_function_and_end_with_it() -> None:
     ("text", "message"),
     [
         (TWO_KERNELS + "// \udcff", "PTX text must be text that UTF-8 can hold"),
-        (TWO_KERNELS.replace("sm_86", "sm_" + "9" * 9999), "must name its GPU"),
+        (TWO_KERNELS.replace("sm_86", "sm_" + "9" * 9999), "must name a GPU that there is"),
     ],
 )
 def test_text_that_is_neither_ptx_nor_a_file_is_refused(text: str, message: str) -> None:
@@ -148,3 +148,23 @@ def test_nonsense_is_read_or_refused_quickly(text: str) -> None:
 def test_a_path_that_no_file_can_have_is_refused() -> None:
     with pytest.raises(ArgumentValueError, match="must be a readable text file"):
         Program.from_ptx("no\0file")
+
+
+@pytest.mark.parametrize(
+    ("target", "cc"),
+    [
+        ("sm_20", (2, 0)), ("sm_75", (7, 5)), ("sm_90a", (9, 0)), ("sm_100f", (10, 0)), ("sm_107", (10, 7)),
+        ("sm_121a", (12, 1)),
+        *((one, None) for one in ("sm_999", "sm_91", "sm_80a", "sm_90f", "sm_90ab", "sm_100af", "sm_9", "sm_")),
+        *((one, None) for one in ("compute_90", "sm_090", "sm_90x", "SM_90", "sm_1000")),
+    ],
+)  # fmt: skip
+def test_targets_that_there_are(target: str, cc: tuple[int, int] | None) -> None:
+    text = f".version 8.0\n.target {target}\n.visible .entry k() {{ ret; }}\n"
+    if cc is None:
+        with pytest.raises(
+            CompileError, match=r"must name a GPU that there is in `\.target` \(got .*; known are sm_20, "
+        ):
+            Program.from_ptx(text)
+    else:
+        assert Program.from_ptx(text).cc == cc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.drivers.linking import _compiled
-from tilewright.errors import CompileError
+from tilewright.errors import ArgumentValueError, CompileError
 from tilewright.programs.nvrtc import compile_cuda
 
 _SOURCE = 'extern "C" __global__ void nothing() {}'
@@ -36,3 +36,41 @@ def test_headers_of_c_that_files_of_kernels_include() -> None:
     source += """__global__ void k(uint8_t *x, int64_t n) {
         assert(n < 9); printf("%d", x[0]); free(malloc(4)); x[1] = sqrtf(x[0]) + static_cast<uint64_t>(n); }"""
     assert "sqrt" in compile_cuda(source, "k", (9, 0), (), "k.cu", lineinfo=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (
+            "typedef int a;\ntypedef int b;\n#line 1\n__global__ void k(int *p) {\n  nonsense(p);\n}\n",
+            "2 |   nonsense(p);",
+        ),
+        ('#line 70 "other.cu"\n__global__ void k() { nonsense(); }', "70 | __global__ void k() { nonsense(); }"),
+        ("# 7\n__global__ void k() {\n\tnonsense();\n}", "8 | \tnonsense();"),
+        ("__device__ void f(int);\n__global__ void k() {\n  f(\n    1, 2);\n}", "4 |     1, 2);"),
+        ("#define M nonsense()\n__global__ void k() {\n  M;\n}", "3 |   M;"),
+        (
+            "__device__ void f(int); void __device__ f(int, int);\n__global__ void k() {\n  f(k, k, k);\n}",
+            "3 |   f(k, k, k);",
+        ),
+    ],
+)
+def test_an_error_shows_the_line_that_the_compiler_means(source: str, shown: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        compile_cuda(source, "k", (9, 0), [], "k.cu", lineinfo=True)
+    assert str(raised.value).splitlines()[1] == f"  {shown}"
+
+
+@pytest.mark.parametrize(
+    ("cc", "got"),
+    [((7, 0), "7.0, which is too old for it"), ((5, 2), "5.2, which is too old"), ((9, 9), "9.9)"), ((99, 9), "99.9)")],
+)
+def test_a_gpu_that_the_compiler_does_not_know(cc: tuple[int, int], got: str) -> None:
+    with pytest.raises(ArgumentValueError, match=r"`cc` must be of a GPU that NVRTC \d+\.\d+ compiles for: ") as raised:
+        compile_cuda(_SOURCE, "nothing", cc, [], "file.cu", lineinfo=True)
+    assert f"(got {got}" in str(raised.value)
+
+
+def test_an_option_that_is_none_is_not_blamed_on_the_gpu() -> None:
+    with pytest.raises(ArgumentValueError, match="`options` must be NVRTC options"):
+        compile_cuda(_SOURCE, "nothing", (9, 0), ["--nonsense"], "file.cu", lineinfo=True)
