@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -13,7 +13,7 @@ from tilewright.machine.timing import timing
 from tilewright.prediction import multiprocessor, opcodes, workload
 from tilewright.prediction.crew import Watched, has_roles, watched
 from tilewright.prediction.deadline import Deadline
-from tilewright.prediction.model import Model, machine_cc
+from tilewright.prediction.model import Model, Time, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
@@ -29,6 +29,8 @@ from tilewright.waiting import announced
 
 #: Errors that leave a finished launch without a prediction.
 REFUSED = (CompileError, LimitError, MissingExtraError)
+#: Least part of the time that a mended kernel must save for its rule to apply.
+WORTH = 0.1
 #: Most published times are within these multiples of the predicted ones. Source: `benchmarks/prediction.py`.
 BAND = (0.75, 1.35)
 
@@ -206,11 +208,9 @@ def of_work(
     with announced("predicting", seen.kernel):
         time = model.time(work, mhz)
         limits = multiprocessor.works(time.simulated, gpu, min(gpu.multiprocessors, work.blocks), mhz)
-        found = _verdict(seen, model, work, time.simulated, limits)
-        different = _others(work, gpu, found.change) if changes else ()
-        others = [Change(name, model.time(other, mhz).seconds) for name, other in different]
+        found, tried = _verdict(seen, model, work, time, limits, mhz)
+        others = tuple(_others(work, model, mhz, tried)) if changes else ()
     simulated = time.simulated
-    mended = next((other.seconds for other in others if other.name == found.change), None)
     shares = sorted((Share(*item) for item in simulated.shares.items()), key=lambda share: -share.fraction)
     return Prediction(
         kernel=seen.kernel,
@@ -231,25 +231,32 @@ def of_work(
         counted_blocks=math.prod(seen.grid),
         waves=work.blocks / (work.resident_blocks * gpu.multiprocessors),
         instructions_per_clock=simulated.instructions / simulated.clocks,
-        verdict=replace(found, mended_seconds=mended),
+        verdict=found,
         limits=limits,
         shares=tuple(share for share in shares if share.fraction >= 0.005),
         copies_in_flight=simulated.flying / simulated.waits if simulated.waits else None,
         most_copies_in_flight=simulated.most_flying,
-        changes=tuple(others),
+        changes=others,
         notes=(*_notes(model), *seen.notes),
     )
 
 
 def _verdict(
-    seen: Profile, model: Model, work: Workload, simulated: multiprocessor.Simulated, limits: Sequence[Unit]
-) -> Verdict:
-    """The verdict on a launch, from its predicted time and its counts."""
-    fit, shares = seen.occupancy.occupancy if seen.occupancy else None, simulated.shares | simulated.busy
+    seen: Profile, model: Model, work: Workload, time: Time, limits: Sequence[Unit], mhz: int
+) -> tuple[Verdict, dict[str, float]]:
+    """The verdict on a launch, from its predicted time and its counts; and the times of the changes that were tried."""
+    fit, shares = seen.occupancy.occupancy if seen.occupancy else None, time.simulated.shares | time.simulated.busy
     counted = (seen.totals, limits, seen.traffic, seen.lines, seen.sites)
-    found = verdict(Evidence(model.gpu, work.blocks, *counted, fit, shares, *model.local()))
-    assert found is not None, "a kernel issues at least its exit"
-    return found
+    evidence = Evidence(model.gpu, work.blocks, *counted, fit, shares, *model.local(), model.cap)
+    tried: dict[str, float] = {}
+    while True:
+        found = verdict(evidence, tried)
+        assert found is not None, "a kernel issues at least its exit"
+        if not found.change:
+            return found, tried
+        seconds = tried[found.change] = model.time(_MENDED[found.change](work), mhz).seconds
+        if seconds <= (1 - WORTH) * time.seconds:
+            return replace(found, mended_seconds=seconds), tried
 
 
 def judged(seen: Profile, time: Prediction | None) -> Profile:
@@ -259,22 +266,30 @@ def judged(seen: Profile, time: Prediction | None) -> Profile:
 
 def _notes(model: Model) -> tuple[str, ...]:
     unknown = opcodes.unknown(one.name for one in model.code)
-    return (f"treated as integer arithmetic, being unknown to the model: {', '.join(unknown)}",) * bool(unknown)
+    return (f"taken for ALU instructions, being unknown to the model: {', '.join(unknown)}",) * bool(unknown)
 
 
-def _others(work: Workload, gpu: machine.Gpu, mended: str) -> list[tuple[str, Workload]]:
-    """Workloads that each differ in one thing, and that which is `mended`."""
-    found = []
+#: Workloads of mended kernels, by change.
+_MENDED: dict[str, Callable[[Workload], Workload]] = {
+    WITHOUT_CONFLICTS: Workload.without_conflicts,
+    COALESCED: Workload.coalesced,
+    IN_REGISTERS: lambda work: replace(work, local=False),
+}
+
+
+def _others(work: Workload, model: Model, mhz: int, known: Mapping[str, float]) -> Iterator[Change]:
+    """The times with one thing different, of which some are known."""
+    gpu, names = model.gpu, set(known)
     most = min(gpu.warps_per_multiprocessor // work.block_warps, gpu.blocks_per_multiprocessor)
     filling = -(-work.blocks // gpu.multiprocessors)  # blocks of the grid for each multiprocessor
     for blocks in (work.resident_blocks - 1, work.resident_blocks + 1):
         if 1 <= blocks <= most and filling > min(blocks, work.resident_blocks):
-            s = "s" * (blocks > 1)
-            found.append((f"{blocks} block{s} on a multiprocessor", replace(work, resident_blocks=blocks)))
+            other = model.time(replace(work, resident_blocks=blocks), mhz)
+            yield Change(f"{blocks} block{'s' * (blocks > 1)} on a multiprocessor", other.seconds)
     if any(site.wavefronts > 1.02 * site.ideal_wavefronts for site in work.sites.values()):
-        found.append((WITHOUT_CONFLICTS, work.without_conflicts()))
+        names.add(WITHOUT_CONFLICTS)
     if any(site.sectors > 1.02 * site.ideal_sectors for site in work.sites.values()):
-        found.append((COALESCED, work.coalesced()))
-    if mended == IN_REGISTERS:
-        found.append((IN_REGISTERS, replace(work, local=False)))
-    return found
+        names.add(COALESCED)
+    for name, mend in _MENDED.items():
+        if name in names:
+            yield Change(name, known[name] if name in known else model.time(mend(work), mhz).seconds)

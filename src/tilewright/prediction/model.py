@@ -14,6 +14,7 @@ from tilewright.prediction import flow, multiprocessor, opcodes, walk
 from tilewright.prediction.crew import Crew, Watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Workload
+from tilewright.profiling.verdict import register_cap
 from tilewright.programs.disassembler import Instruction, disassembled
 from tilewright.programs.program import OLDEST_CC, Program
 
@@ -53,6 +54,7 @@ class Model:
     longer: tuple[tuple[float, Crew], ...]  #: With more iterations of a loop, and how many `crew` leaves out.
     gpu: Gpu
     deadline: Deadline
+    cap: str  #: What caps a thread's registers (:func:`tilewright.profiling.verdict.register_cap`).
 
     @classmethod
     def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline, roles: Watched | None = None) -> Model:
@@ -61,9 +63,10 @@ class Model:
         Raises CompileError: as :func:`machine_cc`, or the model does not support the code.
         """
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
-        ways = flow.graph(code)
+        ways, directives = flow.graph(code), program.module.functions[program.entry].directives
+        cap = register_cap(directives, gpu)
         if roles is not None:
-            return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline)
+            return cls(code, Crew.of(code, ways, roles, work.ptx, deadline), (), gpu, deadline, cap)
         if any(opcodes.row(one.name).operation for one in code):
             raise CompileError(
                 f"{program.name} waits for mbarriers, so a prediction must run one of its blocks alone (got only "
@@ -72,9 +75,9 @@ class Model:
             )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
         paths, warps = walk.paths(ways, found, deadline), max(1, round(work.block_warps * working))
-        blocks = math.prod(program.module.functions[program.entry].directives.get(".reqnctapercluster", ()))
+        blocks = math.prod(directives.get(".reqnctapercluster", ()))
         longer = tuple((times, Crew.alike(path, warps, blocks)) for times, path in paths.longer)
-        return cls(code, Crew.alike(paths.shortened, warps, blocks), longer, gpu, deadline)
+        return cls(code, Crew.alike(paths.shortened, warps, blocks), longer, gpu, deadline, cap)
 
     def local(self) -> tuple[dict[int, float], float]:
         """How often a warp executes local-memory instructions, by PTX line; and their share of memory instructions."""

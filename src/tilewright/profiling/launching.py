@@ -15,10 +15,11 @@ from tilewright.machine.alternatives import Alternatives, Demand, alternatives
 from tilewright.machine.occupancy import Occupancy
 from tilewright.profiling import caching, gathering
 from tilewright.profiling.counts import Served
+from tilewright.profiling.faults import findings
 from tilewright.profiling.products import products
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import position, traffic, units
-from tilewright.profiling.verdict import Evidence, findings, verdict
+from tilewright.profiling.verdict import Evidence, verdict
 from tilewright.programs.assembler import Resources
 from tilewright.programs.program import Program
 from tilewright.programs.residency import tensor_columns

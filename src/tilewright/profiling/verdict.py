@@ -1,39 +1,41 @@
 """One verdict a kernel: what limits it, the cause that its author can change, the line, and the edit.
 
 The limit is the unit or the stall (:mod:`tilewright.profiling.names`) with the largest share of the predicted time;
-without a prediction, the unit with the longest time for the PTX's counts. Of the rules whose evidence concerns this
-limit, the one that could save the largest part applies; a cause is the line with most of that evidence. Findings TW701
-and TW702 report every line with too much excess, whatever the limit.
+without a prediction, the unit with the longest time for the PTX's counts. Of the rules that concern this limit, the one
+that could save the largest part applies; a cause is the line with most of its evidence. Where the model can predict the
+mended kernel, a rule applies only if that is faster (:func:`tilewright.prediction.launches.of_work`).
+
+Sources: CUDA C++ Best Practices Guide, "Thread and Block Heuristics", "Local Memory", "Occupancy" and "Promotion to
+double"; CUDA C++ Programming Guide, "Warp Matrix Functions"; Nsight Compute, rules "Uncoalesced Shared Accesses",
+"Uncoalesced Global Accesses" and "Thread Divergence", and stall "Barrier". The thresholds are ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.instruments.findings import Finding, split
+from tilewright.instruments.findings import split
 from tilewright.machine import Gpu
 from tilewright.machine.occupancy import Occupancy
-from tilewright.profiling import names
+from tilewright.profiling import faults, names
 from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, LineCounts, SiteCounts, Traffic, Unit, Verdict
 from tilewright.profiling.units import work
 from tilewright.simt.isa import Role, role_of
 
-#: Least part that a rule could save.
+#: Least part that a rule could save, by its evidence.
 EXCESS = 0.25
-#: Least excess of an access for a finding. Bank conflicts: the smallest is one wavefront in two or three. Sectors: this
-#: is above the cost of unaligned rows of 16 or more words (one in three), and below that of a stride of two words (one
-#: in two).
-CONFLICTS, SPREAD = 0.25, 0.4
 #: Least share of the evidence for which a second line is named.
 _SECOND = 0.2
-#: Limits that concern a multiprocessor's own memory, memory beyond it, and the issue of instructions.
+#: Limits that concern a multiprocessor's own memory, memory beyond it, the issue of instructions, and float64.
 _NEAR = (names.L1, names.TAGS, names.LSU, names.MIO, names.SHORT, names.BARRIER)
 _FAR = (names.L2, names.DRAM, names.LONG)
 _ISSUED = (names.ISSUE, names.FMA, names.ALU, names.FP64, names.FP16, names.XU, names.UNIFORM, names.BRANCH, names.WAIT,
            names.PIPE, names.DISPATCH)  # fmt: skip
 _LATENCY = (names.LONG, names.SHORT, names.WAIT, names.NO_WARPS)
+_DOUBLE = (names.FP64, names.XU, names.PIPE, names.WAIT, names.SHORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Evidence:
     #: memory instructions.
     local: Mapping[int, float] = field(default_factory=dict)
     local_share: float = 0.0
+    cap: str = ""  #: What caps a thread's registers (:func:`register_cap`).
 
     @property
     def bound(self) -> str:
@@ -71,6 +74,18 @@ class Evidence:
             return self.shares.get(name, 0.0)
         return next((unit.seconds / self.units[0].seconds for unit in self.units if unit.name == name), 0.0)
 
+    @property
+    def first_level(self) -> float:
+        """Clocks of the first level: a wavefront's, an excess sector's, and those of four sectors side by side."""
+        moved = self.totals.in_global + self.totals.in_local
+        return max(1.0, self.totals.in_shared.wavefronts + moved.excess_sectors + moved.ideal_sectors / 4)
+
+    @property
+    def spills(self) -> dict[int, float]:
+        """`local` without the lines whose PTX itself accesses local memory."""
+        arrays = {site.ptx_line for site in self.sites if site.counts.in_local}
+        return {line: times for line, times in self.local.items() if line not in arrays}
+
     def executed(self, ending: str = "", role: Role | None = None) -> int:
         """How often warps execute the PTX instructions with this ending and role."""
         return sum(
@@ -80,43 +95,53 @@ class Evidence:
         )
 
 
-def _conflicts(e: Evidence) -> float:
-    """Excess wavefronts of shared memory, of what the first level does."""
-    return e.totals.in_shared.excess_wavefronts / _first_level(e) if e.bound in _NEAR else 0.0
+def register_cap(directives: Mapping[str, tuple[int, ...]], gpu: Gpu) -> str:
+    """What keeps a thread from the most registers that the GPU has for one; "" if nothing in the PTX does.
+
+    >>> from tilewright import machine
+    >>> register_cap({".maxntid": (1024, 1, 1), ".minnctapersm": (2,)}, machine.gpu("h100"))
+    'launch bounds of 1,024 threads and 2 blocks'
+    >>> register_cap({".maxntid": (256, 1, 1)}, machine.gpu("h100"))
+    ''
+    """
+    if most := directives.get(".maxnreg"):
+        return f"maxnreg of {most[0]}"
+    threads = math.prod(directives.get(".maxntid") or directives.get(".reqntid") or (1,))
+    (blocks,) = directives.get(".minnctapersm", (1,))
+    if threads * blocks * gpu.registers_per_thread <= gpu.registers_per_multiprocessor:
+        return ""
+    return f"launch bounds of {threads:,} threads" + f" and {blocks} blocks" * (blocks > 1)
 
 
 def _spread(e: Evidence) -> float:
     """Excess sectors of global memory, of what the first level or memory beyond it does."""
     moved = e.totals.in_global
-    if e.bound in _NEAR:
-        return moved.excess_sectors / _first_level(e)
-    return moved.excess_sectors / moved.sectors if e.bound in _FAR and moved.sectors else 0.0
+    return moved.excess_sectors / (e.first_level if e.bound in _NEAR else max(1, moved.sectors))
 
 
-def _first_level(e: Evidence) -> float:
-    """Clocks of the first level: a wavefront's, an excess sector's, and those of four sectors side by side."""
-    moved = e.totals.in_global + e.totals.in_local
-    return max(1.0, e.totals.in_shared.wavefronts + moved.excess_sectors + moved.ideal_sectors / 4)
-
-
-def _local(e: Evidence) -> float:
-    if e.bound not in (*_NEAR, *_FAR):
-        return 0.0
+def _arrays(e: Evidence) -> float:
     local, other = e.totals.in_local.sectors, e.totals.in_global.sectors
-    return max(e.local_share, local / (local + other) if local else 0.0)
+    return local / (local + other) if local else 0.0
+
+
+def _spilled(e: Evidence) -> float:
+    return e.local_share * sum(e.spills.values()) / sum(e.local.values()) if e.local else 0.0
 
 
 def _doubles(e: Evidence) -> float:
-    """What float32 would save of float64 arithmetic on converted float32 values."""
-    if e.bound not in (names.FP64, names.PIPE, names.WAIT, names.SHORT) or not e.executed(".f64.f32"):
+    """What float32 would save of float64 arithmetic on converted float32 values, and of the conversions."""
+    conversions = e.executed(".f64.f32")
+    if not conversions:
         return 0.0
-    return e.of(names.FP64) * (1 - e.gpu.fp64_per_clock / e.gpu.fp32_per_clock)
+    special = max(1, e.totals.mix.convert + e.totals.mix.transcendental)
+    converting = min(1.0, (conversions + e.executed(".f32.f64")) / special)
+    return max(e.of(names.FP64) * (1 - e.gpu.fp64_per_clock / e.gpu.fp32_per_clock), e.of(names.XU) * converting)
 
 
 def _by_hand(e: Evidence) -> float:
     """What tensor cores would save of float16 products made one by one."""
     halves = e.totals.operations.float16 or e.executed("f32.f16")
-    if e.bound not in _ISSUED or not halves or e.totals.mix.tensor or not e.gpu.tensor_per_clock.get("f16"):
+    if not halves or e.totals.mix.tensor or not e.gpu.tensor_per_clock.get("f16"):
         return 0.0
     return e.executed(role=Role.MULTIPLY_ADD) / e.totals.warp_instructions
 
@@ -124,16 +149,16 @@ def _by_hand(e: Evidence) -> float:
 def _waiting(e: Evidence) -> float:
     """What more warps could hide of a latency."""
     idle = 0.0 if e.occupancy is None or e.occupancy.fraction > 1 / 2 else 1 - e.occupancy.fraction
-    return idle * e.of(e.bound) if e.bound in _LATENCY and e.shares else 0.0
+    return idle * (e.share or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: its evidence, its words, and the source of the evidence."""
+    """A rule: the limits that it concerns, its evidence and its words."""
 
     name: str
-    source: str
-    saving: Callable[[Evidence], float]  #: The part that mending it could save, 0 to 1; 0 if it does not apply.
+    limits: Collection[str]
+    saving: Callable[[Evidence], float]  #: The part that mending it could save, 0 to 1.
     #: With `{value}` (the saving), `{sectors}`, `{wavefronts}` (those of the first cause) and figures of the launch.
     sentence: str
     edit: str
@@ -143,58 +168,56 @@ class Rule:
 
 NOTHING = "the work itself"
 WITHOUT_CONFLICTS, COALESCED, IN_REGISTERS = "without bank conflicts", "all accesses coalesced", "without local memory"
+_SPILLED = "spilled registers"
 RULES = (
     Rule(
-        "few blocks", "CUDA C++ Best Practices Guide, Thread and Block Heuristics",
-        lambda e: 1 - e.blocks / e.gpu.multiprocessors,
+        "few blocks", (*names.UNITS, *names.STALLS), lambda e: 1 - e.blocks / e.gpu.multiprocessors,
         "{blocks} for {multiprocessors} multiprocessors, so {value} of the GPU is idle",
         "launch more blocks: a larger problem, smaller tiles, or k split among blocks",
     ),
     Rule(
-        "bank conflicts", "Nsight Compute, rule Uncoalesced Shared Accesses; the threshold is ours", _conflicts,
+        "bank conflicts", _NEAR, lambda e: e.totals.in_shared.excess_wavefronts / e.first_level,
         "bank conflicts: {wavefronts} in shared memory",
         "pad each row of the shared array by an element ([32][33]), or let neighbouring lanes take neighbouring words",
         lambda c: c.in_shared.excess_wavefronts, WITHOUT_CONFLICTS,
     ),
     Rule(
-        "uncoalesced access", "Nsight Compute, rule Uncoalesced Global Accesses; the threshold is ours", _spread,
-        "uncoalesced access: {sectors}",
+        "uncoalesced access", (*_NEAR, *_FAR), _spread, "uncoalesced access: {sectors}",
         "let the column (the last index) follow threadIdx.x, so that neighbouring lanes take neighbouring elements",
         lambda c: c.in_global.excess_sectors, COALESCED,
     ),
     Rule(
-        "local memory", "CUDA C++ Best Practices Guide, Local Memory; the threshold is ours", _local,
-        "local memory: {value} of the accesses are spilled registers, or arrays indexed at run time",
-        "keep less in each thread (smaller tiles), allow more registers, and index local arrays by constants",
+        "local arrays", (*_NEAR, *_FAR), _arrays,
+        "local memory: {value} of its sectors are of arrays that are indexed at run time",
+        "index local arrays by constants (unroll their loops), so that they stay in registers",
         lambda c: c.in_local.sectors, IN_REGISTERS,
     ),
     Rule(
-        "divergence", "Nsight Compute, rule Thread Divergence; the threshold is ours",
-        lambda e: 1 - e.totals.lane_efficiency if e.bound in _ISSUED else 0.0,
+        _SPILLED, (*_NEAR, *_FAR), _spilled, "local memory: {value} of the accesses are spilled registers",
+        "{cap}keep fewer values alive in each thread (smaller tiles)", change=IN_REGISTERS,
+    ),
+    Rule(
+        "divergence", _ISSUED, lambda e: 1 - e.totals.lane_efficiency,
         "divergence: {value} of the lanes of its instructions are switched off",
         "let whole warps take one way: choose by the warp, not by the lane",
         lambda c: LANES * c.warp_instructions - c.thread_instructions,
     ),
     Rule(
-        "float64 by accident", "CUDA C++ Best Practices Guide, Promotion to double", _doubles,
-        "float32 values are converted and computed in float64",
-        "write constants in float32: 0.5f in CUDA C++, np.float32(0.5) in Python",
-        lambda c: c.mix.double,
+        "float64 by accident", _DOUBLE, _doubles, "float32 values are converted and computed in float64",
+        "write constants in float32: 0.5f in CUDA C++, np.float32(0.5) in Python", lambda c: c.mix.double,
     ),
     Rule(
-        "tensor cores not used", "CUDA C++ Programming Guide, Warp Matrix Functions; the threshold is ours", _by_hand,
+        "tensor cores not used", _ISSUED, _by_hand,
         "{value} of its instructions multiply float16 values one by one; the tensor cores are idle",
-        "multiply tiles by mma or wmma instructions",
-        lambda c: c.operations.float16 + c.operations.float32,
+        "multiply tiles by mma or wmma instructions", lambda c: c.operations.float16 + c.operations.float32,
     ),
     Rule(
-        "low occupancy", "CUDA C++ Best Practices Guide, Occupancy; the threshold is ours", _waiting,
+        "low occupancy", _LATENCY, _waiting,
         "latency: {warps} a multiprocessor (occupancy {occupancy}, limited by {limiter}) hide too little of it",
         "let more warps fit (see --details), or let each thread start several loads before it uses the first",
     ),
     Rule(
-        "barriers", "Nsight Compute, Profiling Guide, stall Barrier; the threshold is ours",
-        lambda e: e.of(e.bound) if e.bound == names.BARRIER and e.shares else 0.0,
+        "barriers", (names.BARRIER,), lambda e: e.share or 0.0,
         "its warps stand at barriers for {value} of the time",
         "do more between barriers: larger tiles, or two of them in turn; several smaller blocks overlap too",
         lambda c: c.barriers,
@@ -215,15 +238,20 @@ _PLAIN = "no access, branch or launch stands out"
 _OTHER = "fewer of these operations for a result"
 
 
-def verdict(e: Evidence) -> Verdict | None:
-    """The limit, its cause with one or two lines, and the edit; None if nothing ran."""
+def verdict(e: Evidence, useless: Collection[str] = ()) -> Verdict | None:
+    """The limit, its cause with one or two lines, and the edit; None if nothing ran.
+
+    Rules whose change is `useless` do not apply.
+    """
     if not e.units:
         return None
-    saving, rule = max(((rule.saving(e), rule) for rule in RULES), key=lambda pair: pair[0])
+    rules = [rule for rule in RULES if e.bound in rule.limits and rule.change not in useless]
+    saving, rule = max(((rule.saving(e), rule) for rule in rules), key=lambda pair: pair[0])
     if saving < EXCESS:
         return Verdict(e.bound, e.share, NOTHING, _PLAIN, _EDITS.get(e.bound, _OTHER), _causes(e, None))
-    causes = _causes(e, rule)
-    return Verdict(e.bound, e.share, rule.name, _sentence(e, rule, saving, causes), rule.edit, causes, rule.change)
+    causes, cap = _causes(e, rule), f"raise the cap on registers (its {e.cap}), or " if e.cap else ""
+    sentence = _sentence(e, rule, saving, causes)
+    return Verdict(e.bound, e.share, rule.name, sentence, rule.edit.format(cap=cap), causes, rule.change)
 
 
 def _sentence(e: Evidence, rule: Rule, saving: float, causes: Sequence[Cause]) -> str:
@@ -248,13 +276,13 @@ def _beside(moved: float, ideal: float, of: str) -> str:
 
 def _causes(e: Evidence, rule: Rule | None) -> tuple[Cause, ...]:
     """The one or two lines with most of a rule's evidence."""
-    if rule is not None and rule.name == "local memory" and not e.totals.in_local:
+    if rule is not None and rule.name == _SPILLED:
         return _spills(e)
     weight = rule.weight if rule and rule.weight else work(e.bound, e.moved)
     whole = weight(e.totals)
     shares = sorted(((weight(line.counts) / whole, line) for line in e.lines if whole), key=lambda pair: -pair[0])
     return tuple(
-        Cause(line.file, line.line, part, *_fault(line.counts), line.text.strip())
+        Cause(line.file, line.line, part, *faults.worst(line.counts), line.text.strip())
         for rank, (part, line) in enumerate(shares[:2])
         if not rank or part >= _SECOND
     )
@@ -264,7 +292,7 @@ def _spills(e: Evidence) -> tuple[Cause, ...]:
     """The line whose values the assembler spills most, from the PTX lines of those instructions."""
     found: dict[str, float] = {}
     sources = {site.ptx_line: site.source for site in e.sites}
-    for line, times in e.local.items():
+    for line, times in e.spills.items():
         if sources.get(line):
             found[sources[line]] = found.get(sources[line], 0.0) + times
     if not found:
@@ -272,63 +300,4 @@ def _spills(e: Evidence) -> tuple[Cause, ...]:
     worst = max(found, key=lambda source: found[source])
     file, number = split(worst)
     text = next((line.text.strip() for line in e.lines if (line.file, line.line) == (file, number)), "")
-    return (Cause(file, number, found[worst] / sum(e.local.values()), text=text),)
-
-
-def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
-    """TW701 and TW702, one for each line and code, at the access with most excess."""
-    worst: dict[tuple[str, str | int], tuple[int, SiteCounts, dict[str, float]]] = {}
-    lanes: dict[tuple[str, str | int], int] = {}
-    known = {id(site.counts): site.counts for site in sites}  # many sites share one record
-    faults = {which: tuple(_faults(counts)) for which, counts in known.items()}
-    for site in sites:
-        for fault, excess, count in faults[id(site.counts)]:
-            key = (fault.code, site.source or site.ptx_line)
-            lanes[key] = lanes.get(key, 0) + count
-            if key not in worst or excess > worst[key][0]:
-                worst[key] = (excess, site, fault.details)
-    found = []
-    for key, (_, site, details) in sorted(worst.items(), key=lambda item: (item[1][1].source, item[1][1].ptx_line)):
-        file, line = split(site.source)
-        found.append(
-            Finding(
-                code=key[0], kernel=kernel, source=file, line=line, opcode=site.opcode, ptx_line=site.ptx_line,
-                count=lanes[key], launch=launch, details=details,
-            )
-        )  # fmt: skip
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """A code with its figures."""
-
-    code: str
-    moved: float
-    ideal: float
-
-    @property
-    def details(self) -> dict[str, float]:
-        """The details of the finding."""
-        return {"moved": self.moved, "ideal": self.ideal}
-
-
-def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
-    """The faults of accesses, their excess, and their lanes."""
-    for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
-        if way.requests and way.excess_wavefronts > CONFLICTS * way.wavefronts:
-            fault = _Fault("TW701", way.wavefronts_per_request, way.ideal_per_request)
-            yield fault, way.excess_wavefronts, way.lanes
-    for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
-        if moved.requests and moved.excess_sectors > SPREAD * moved.sectors:
-            fault = _Fault("TW702", moved.sectors_per_request, moved.ideal_per_request)
-            yield fault, moved.excess_sectors, moved.lanes
-
-
-def _fault(counts: Counts) -> tuple[str, str]:
-    """The code and figures of a line's worst access, or two empty strings."""
-    found = max(_faults(counts), key=lambda fault: fault[1], default=None)
-    if found is None:
-        return "", ""
-    fault = found[0]
-    return fault.code, Finding(code=fault.code, kernel="", details=fault.details).message
+    return (Cause(file, number, found[worst] / sum(e.spills.values()), text=text),)

@@ -100,6 +100,6 @@ def test_spills_of_the_assembler_are_among_the_limits() -> None:
     program, a = Program.from_cuda(text, "spilling"), np.zeros(129 * 1024, np.float32)
     found = tw.predict(program, 264, 1024, (a, np.int32(16)))
     holds(found)
-    assert found.verdict.rule == "local memory"
+    assert found.verdict.rule == "spilled registers"
     assert found.verdict.mended_seconds is not None and found.verdict.mended_seconds < 0.8 * found.seconds
     assert profiling.profile(program, 264, 1024, (a, np.int32(16))).least_seconds < found.limits[0].seconds

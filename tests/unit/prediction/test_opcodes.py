@@ -47,7 +47,7 @@ def test_an_instruction_without_a_row_is_reported(monkeypatch: pytest.MonkeyPatc
     del known["IADD3"]
     monkeypatch.setattr(opcodes, "_rows", lambda: known)
     assert predict_product(record, product, gpu).notes == (
-        "treated as integer arithmetic, being unknown to the model: IADD3",
+        "taken for ALU instructions, being unknown to the model: IADD3",
     )
 
 
