@@ -60,7 +60,9 @@ class Text:
             return found
         mangled = f"_Z{len(self.entry)}{self.entry}"
         lowered = [one.name for one in found.module.entries if one.name == self.entry or one.name.startswith(mangled)]
-        return dataclasses.replace(Program.from_ptx(found.ptx, *lowered), name=self.entry)
+        again = functools.partial(Program.from_cuda, self.text, self.entry, options=self.options, path=str(self.path))
+        named = Program.from_ptx(found.ptx, *lowered)
+        return dataclasses.replace(named, name=self.entry, with_arrays=lambda: again().with_arrays())
 
 
 def _placed(file: str, text: str) -> tuple[Path, str]:

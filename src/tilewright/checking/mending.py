@@ -8,7 +8,7 @@ says where statements, loops and branches end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,13 +35,11 @@ _Advice = dict[str, Any]
 def mended(found: Sequence[Finding], values: Values | None) -> list[Finding]:
     """The findings of a launch in the kernel's language; those that are races also with what mends them."""
     found = [_with_other(one, values) for one in found]
-    advice = [[*_advice(one, values)] for one in found]
-    ends: dict[int, int] = {}  # a loop's barrier goes after the last access of all that race in it
-    for one in (one for several in advice for one in several if "loop" in one):
-        ends[one["loop"]] = max(ends.get(one["loop"], 0), one["after"])
-    for one in (one for several in advice for one in several if "loop" in one):
-        if ends[one["loop"]] > one["after"]:
-            one |= {"after": ends[one["loop"]], "where": "in the loop's body"}
+    advice = [_advice(one, values) for one in found]
+    in_loops = [one for several in advice for one in several if "loop" in one]
+    for one in in_loops:  # a loop's barrier goes after the last access of all that race in it
+        last = max(in_loops, key=lambda other: (other["loop"] == one["loop"], other["after"]))
+        one |= {"after": last["after"], "where": last["where"]}
     return [_mended(one, each, values) for one, each in zip(found, advice, strict=True)]
 
 
@@ -56,38 +54,41 @@ def _mended(finding: Finding, advice: Sequence[_Advice], values: Values | None) 
         details["volatile"] = True  # which orders nothing
     details |= arrays.variable(finding, values, language)
     if advice:
-        known, texts = words(language), of_races()
+        known, texts, orders = words(language), *of_races().values()
         here = {**known, "here": known[_RACES[finding.code]]}
-        remedies = [texts["remedies"][one["remedy"]].format_map(here | one) + _whole(one, texts) for one in advice]
-        steps = [texts["orders"][one["order"]].format_map(one) for one in advice if "order" in one]
-        details["remedy"] = " ".join([*dict.fromkeys(remedies)][:_REMEDIES])
+        parts = [(one["remedy"], *["whole"] * ("guard" in one)) for one in advice]
+        said = [
+            "".join(texts[part] for part in each).format_map(here | one)
+            for each, one in zip(parts, advice, strict=True)
+        ]
+        steps = [orders[one["order"]].format_map(one) for one in advice if "order" in one]
+        details["remedy"] = " ".join([*dict.fromkeys(said)][:_REMEDIES])
         details |= {"steps": [*dict.fromkeys(steps)][:_REMEDIES]} if steps else {}
     return replace(finding, details=details)
 
 
-def _whole(advice: _Advice, texts: Any) -> str:
-    return str(texts["remedies"]["whole"].format_map(advice)) if "guard" in advice else ""
-
-
-def _advice(finding: Finding, values: Values | None) -> Iterator[_Advice]:
+def _advice(finding: Finding, values: Values | None) -> list[_Advice]:
     """The remedies of a race, those for what happens within one step first."""
-    if values is None or finding.code not in _RACES or not finding.source:
-        return
+    pairs = finding.details.get("pairs", ()) if values is not None and finding.source else ()
+    if values is None or not pairs or finding.code not in _RACES:
+        return []
     known: list[tuple[bool, _Advice]] = []
-    between_blocks = finding.code == "TW303"
-    for line, other, *verbs in finding.details.get("pairs", ()):
+    for line, other, *verbs in pairs:
         if own := _of_element(finding, values, line, other, verbs):
             known.append((False, own))
-        elif not between_blocks:
-            known += _of_orders(finding, values, line, other, verbs)
-    if between_blocks and not known and finding.details.get("pairs"):
+        elif finding.code != "TW303":
+            found = overtaking.orders(values, line, other, of_warp=finding.code == "TW304")
+            if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
+                found = [order for order in found if order.around]  # two buffers: those of one step are apart
+            advice = [(order.around, _of_order(order, verbs[::-1] if order.turned else verbs)) for order in found]
+            known += [(around, one) for around, one in advice if one]
+    if finding.code == "TW303" and not known:
         locks = any(op.instruction.name.startswith(_ORDERING) for op in values.ops)
-        known.append((False, {"remedy": "locks" if locks else "blocks"}))
+        return [{"remedy": "locks" if locks else "blocks"}]
     ordered = [advice for _, advice in sorted(known, key=lambda one: one[0])]
     loop = next((one for one in ordered if one["remedy"] == "loop"), None)
-    if loop and any(one["remedy"] == "line" for one in ordered):
-        ordered = [loop | {"remedy": "loop_and_line"}]
-    yield from ordered
+    both = loop and any(one["remedy"] == "line" for one in ordered)
+    return [loop | {"remedy": "loop_and_line"}] if loop and both else ordered
 
 
 def _of_element(finding: Finding, values: Values, line: int, other: int, verbs: Sequence[str]) -> _Advice | None:
@@ -100,22 +101,6 @@ def _of_element(finding: Finding, values: Values, line: int, other: int, verbs: 
         who = "blocks" if finding.code == "TW303" else "threads"
         return {"remedy": "update" if own else "store", "first": finding.line, "who": who}
     return None
-
-
-def _of_orders(
-    finding: Finding, values: Values, line: int, other: int, verbs: Sequence[str]
-) -> Iterator[tuple[bool, _Advice]]:
-    """For each order of two accesses, whether it goes round a loop, and its remedy."""
-    found = overtaking.orders(values, line, other, of_warp=finding.code == "TW304")
-    if any(order.around for order in found) and all(_changes(values, each) for each in (line, other)):
-        found = [order for order in found if order.around]  # two buffers: those of one step are apart
-    for order in found:
-        if advice := _of_order(order, verbs[::-1] if order.turned else verbs):
-            yield order.around, advice
-    file, there = split(next(iter(finding.details["others"]), ""))
-    if not found and file == finding.source and there != finding.line:  # neither access follows the other
-        first, second = sorted((finding.line, there))
-        yield False, {"remedy": "branches", "first": first, "second": second}
 
 
 def _changes(values: Values, line: int) -> bool:
