@@ -76,6 +76,7 @@ def test_a_text_that_is_no_file_of_arrays() -> None:
         ("npy", lambda path: tw.matmul(path, ONE)),
         ("zarr", lambda path: tw.matmul(ONE, path)),
         ("h5", lambda path: tw.matmul(path, ONE)),
+        ("hdf5", lambda path: tw.matmul(f"{path}:/a", ONE)),
         ("json", tw.machine.gpu),
         ("cu", lambda path: tw.programs.Program.from_cuda(Path(path), entry="k")),
         ("ptx", lambda path: tw.programs.Program.from_ptx(Path(path))),
@@ -84,7 +85,7 @@ def test_a_text_that_is_no_file_of_arrays() -> None:
 def test_a_file_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, use: Callable[[str], Any]
 ) -> None:
-    for package in {"zarr": ["zarr"], "h5": ["h5py"]}.get(suffix, []):
+    for package in {"zarr": ["zarr"], "h5": ["h5py"], "hdf5": ["h5py"]}.get(suffix, []):
         pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     (tmp_path / f"weights.{suffix}").touch()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from tilewright.errors import ArgumentValueError, near
+from tilewright.errors import ArgumentValueError
 from tilewright.machine.sizes import size_bytes, size_text
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
     for value in allowed:
         if value == text:
             return value
-    hint = near(text, allowed, "leave it out for the default")
-    raise ArgumentValueError(f"{option} must be one of {', '.join(allowed)} (got {_short(text)}); {hint}")
+    raise ArgumentValueError.of_name(option, text[:60], allowed, "leave it out for the default")
 
 
 def gpu(given: Sequence[str] | None) -> str | None:

@@ -135,8 +135,9 @@ def reading(name: str, title: str = "") -> Iterator[None]:
     except TilewrightError:
         raise
     except Exception as error:
-        if isinstance(error, FileNotFoundError) and not os.path.lexists(name):
-            raise MissingArrayError(str(MissingFileError.of(name)), errno.ENOENT) from None
+        file = name.partition(":/")[0]  # without the dataset in it
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(file):
+            raise MissingArrayError(str(MissingFileError.of(file)), errno.ENOENT) from None
         if isinstance(error, OSError) and (error.errno or not title):
             raise StorageError(
                 f"{name}: must be readable (got: {_said(error)}); check the file and its disk, and run again",
