@@ -214,7 +214,7 @@ def _read(path: Path, asked: Key) -> dict[str, Timed]:
     except private.ExposedError as error:
         _warn_of(error)
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         warn(
             f"times of tuned kernels in {path.name} are damaged or have another key; they are ignored until "
             f"`tilewright tune` runs again"

@@ -126,8 +126,6 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
         return None, None
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
-        with disk.reading(place.text):  # a name with what is added to it may be too long
-            _journal_of(place).exists()
         stores.load(place)
         if os.path.lexists(place.file):
             # A complete result may be here with a journal that a killed process left; `Product` checks.
@@ -161,10 +159,12 @@ def _is_moved(place: Place) -> bool:
 
 
 def _check_free(out: Any, operands: Iterable[Store]) -> None:
-    """Raise if the result's file, or its unfinished file, is an operand's, which would be lost."""
+    """Raise if the result's file, or its unfinished file, cannot be, or is an operand's, which would be lost."""
     if not isinstance(out, str | os.PathLike):
         return
     place = Place.of(out, "out")
+    with disk.reading(place.text):  # a name with what is added to it may be too long
+        _journal_of(place).exists()
     for operand, file in itertools.product(operands, (place.file, place.unfinished().file)):
         extent = operand.extent()
         if extent is not None and extent.is_in(file):

@@ -114,8 +114,8 @@ def _value(path: Path, name: str, kind: str, value: Any) -> Any:
             raise wrong(f"one of {', '.join(map(repr, known))}, as text")
         return known[value]
     if kind == "str":
-        if not isinstance(value, str) or not value:
-            raise wrong("text")
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise wrong("printable text")
         return value
     if kind in _COUNTS:
         if not _is_count(value) or (value == 0 and name != "shared_reserved_bytes"):
