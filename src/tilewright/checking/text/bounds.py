@@ -45,11 +45,15 @@ class Bounds:
     @functools.cached_property
     def compared(self) -> frozenset[int | None]:
         """The values that the kernel compares its indices with; None for one that is not known before the launch."""
+        return self.compared_on("")
+
+    def compared_on(self, axis: str) -> frozenset[int | None]:
+        """The same for its indices on one axis, or for all if that is ""."""
         found = set()
         for op in self.values.ops:
             if op.form.row.role is Role.COMPARE:
                 sides = op.sources[:2]
-                indexed = [self._indexed(side) for side in sides]
+                indexed = [self._indexed(side, axis) for side in sides]
                 for (index, other), mine in zip(((0, 1), (1, 0)), indexed, strict=True):
                     if mine and not indexed[other]:
                         bound = self._number(sides[other])
@@ -111,13 +115,11 @@ class Bounds:
             for op in ops
         )
 
-    def _indexed(self, side: tree.Operand) -> bool:
+    def _indexed(self, side: tree.Operand, axis: str = "") -> bool:
         if not isinstance(side, tree.Register):
             return False
-        ops = self.values.origins([side.name])
-        return side.name.startswith(_INDICES) or any(
-            n.startswith(_INDICES) for o in ops for n in self.values.special(o)
-        )
+        names = (side.name, *(name for op in self.values.origins([side.name]) for name in self.values.special(op)))
+        return any(name.startswith(_INDICES) and name.endswith(axis) for name in names)
 
     def _writer(self, side: tree.Operand) -> Op | None:
         """The only instruction that computes a register; None if there are several."""

@@ -93,7 +93,7 @@ def _left_out(
     if access == "written" and bounds is not None and bounds.by_data(argument):
         return
     about |= {"reached": reached, "ends": [[reached[axis], axis] for axis in short]}
-    if access == "written" and _is_swapped(launch, reached, argument.shape):
+    if access == "written" and bounds is not None and _is_swapped(launch, reached, argument.shape, bounds):
         yield launches.at(launch, "TW501", how="swapped", **_of_indices(launch), **about)
         return
     extents = [(reached[axis], argument.shape[axis] - edges[axis]) for axis in short]
@@ -107,11 +107,16 @@ def _left_out(
             yield launches.at(launch, "TW506", how="loop", **about)
 
 
-def _is_swapped(launch: Launch, reached: list[int], shape: tuple[int, ...]) -> bool:
-    """Whether the grid has a thread in x for each column and in y for each row, but rows end where x ends."""
+def _is_swapped(launch: Launch, reached: list[int], shape: tuple[int, ...], bounds: Bounds) -> bool:
+    """Whether the grid has a thread in x for each column and in y for each row, but rows end where x ends.
+
+    The kernel says so itself: it compares its index in x with the number of rows, and that in y with the columns.
+    """
     x, y = (launch.grid[axis] * launch.block[axis] for axis in (0, 1))
-    made = len(shape) == 2 and shape[1] <= x < shape[1] + launch.block[0] and shape[0] <= y < shape[0] + launch.block[1]
-    return made and reached == [min(x, shape[0]), min(y, shape[1])]
+    if len(shape) != 2 or reached != [min(x, shape[0]), min(y, shape[1])]:
+        return False
+    made = shape[1] <= x < shape[1] + launch.block[0] and shape[0] <= y < shape[0] + launch.block[1]
+    return made and shape[0] in bounds.compared_on("x") and shape[1] in bounds.compared_on("y")
 
 
 def _of_indices(launch: Launch) -> dict[str, str]:
