@@ -9,8 +9,8 @@ import pytest
 from case import Case
 
 from tilewright import profiling
+from tilewright.machine import limiters as names
 from tilewright.prediction import launches
-from tilewright.profiling import names
 from tilewright.simt import Memory
 from tilewright.simt.following import Asked
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.backends.protocol import Ranked
 from tilewright.kernels.record import Record
-from tilewright.machine import Gpu, launch_limits
+from tilewright.machine import Gpu, launch_limits, limiters
 from tilewright.machine.gpu import WARP_LANES
 from tilewright.machine.timing import Timing, timing
 from tilewright.problem.algebra import Semiring
@@ -91,13 +91,13 @@ def _of_launch(one: Candidate, m: int, n: int, k: int, gpu: Gpu, batch: int) -> 
     alone = working + _waited(record, turns, rates)
     full, rest = divmod(each, resident)
     clocks = full * max(resident * working, alone) + (max(rest * working, alone) if rest else 0)
-    limiter = "latency" if each * working < clocks / 2 else unit
+    limiter = limiters.LONG if each * working < clocks / 2 else unit
     seconds = clocks / (gpu.boost_mhz * 1e6)
     of_operand = record.planes.bytes if record.planes else element(one.dtype).bytes
     moved = (m * k + k * n) * of_operand + m * n * element(one.made).bytes
     memory = batch * moved / (gpu.memory_gb_per_s * 1e9)
     if memory > seconds:
-        seconds, limiter = memory, "memory"
+        seconds, limiter = memory, limiters.DRAM
     if parts > 1:  # one block writes their sums and another reads them
         seconds += 8 * parts * m * n / (gpu.memory_gb_per_s * 1e9)
     waves = tiles / (resident * gpu.multiprocessors)
@@ -125,26 +125,27 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     of_operand = record.planes.copied if record.planes else size
     # B is copied once for all blocks of a cluster
     sectors = (record.tile[0] + record.tile[1] / record.cluster) * of_operand / gpu.sector_bytes
-    found = {"second level": sectors / rates.l2_sectors}
+    found = {limiters.L2: sectors / rates.l2_sectors}
     if record.tensor:
         share = 1.0 if record.operands == "boxes" else rates.mma_share * (_FED_AHEAD if record.ahead else _FED)
         if record.sums(one.dtype) == "float32":
             share *= gpu.tensor_float32_share
         rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
         # A unit whose rate no source gives is left out.
-        return found | ({"tensor cores": products * record.passes / rate} if rate else {})
+        return found | ({limiters.TENSOR: products * record.passes / rate} if rate else {})
     words = max(1, size // 4)
     reads = sum(record.results) * record.reads
     # The low half of a 64-bit product is three 32-bit products, the first of which gives both halves.
     whole = 1 if element(one.dtype).is_float else words**2
-    rate = {"float64": gpu.fp64_per_clock, "float32": gpu.fp32_per_clock}.get(one.dtype, gpu.int32_per_clock)
+    arithmetic, rate = {
+        "float64": (limiters.FP64, gpu.fp64_per_clock), "float32": (limiters.FMA, gpu.fp32_per_clock)
+    }.get(one.dtype, (limiters.ALU, gpu.int32_per_clock))  # fmt: skip
     steps = one.operations * whole
+    issued = math.prod(record.results) * steps + reads + record.beside
     return found | {
-        "multiply-adds": products * steps / rate,
-        "instruction issue": warps
-        / min(warps, gpu.schedulers)
-        * (math.prod(record.results) * steps + reads + record.beside),
-        "shared memory": max(warps, gpu.schedulers) * reads * words * 128 / gpu.shared_bytes_per_clock,
+        arithmetic: products * steps / rate,
+        limiters.ISSUE: warps / min(warps, gpu.schedulers) * issued,
+        limiters.L1: max(warps, gpu.schedulers) * reads * words * 128 / gpu.shared_bytes_per_clock,
     }
 
 

@@ -47,7 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
-from tilewright.machine import WARP_LANES, Gpu
+from tilewright.machine import WARP_LANES, Gpu, limiters as names
 from tilewright.machine.timing import Timing, timing
 from tilewright.native.functions import functions
 from tilewright.native.header import header
@@ -55,7 +55,6 @@ from tilewright.prediction import opcodes, pipes
 from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
-from tilewright.profiling import names
 from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
 from tilewright.profiling.record import Unit
 from tilewright.programs.disassembler import NO_COUNTER, Instruction

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
-from tilewright.machine import WARP_LANES, Gpu
+from tilewright.machine import WARP_LANES, Gpu, limiters as names
 from tilewright.machine.timing import timing
 from tilewright.prediction import opcodes
-from tilewright.profiling import names
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
 MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR, COLUMNS = range(10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.profiling.names import TENSOR
+from tilewright.machine.limiters import TENSOR
 from tilewright.profiling.record import Launched, Unit, Verdict
 
 
@@ -106,7 +106,7 @@ class Prediction(Launched):
 
     @property
     def limiter(self) -> str:
-        """What limits the speed: a name of :mod:`tilewright.profiling.names`."""
+        """What limits the speed: a name of :mod:`tilewright.machine.limiters`."""
         return self.verdict.bound
 
     @property

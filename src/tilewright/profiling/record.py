@@ -67,7 +67,7 @@ class Traffic:
 class Unit:
     """The least time that one unit of the GPU needs for its work."""
 
-    name: str  #: A unit of :mod:`tilewright.profiling.names`.
+    name: str  #: A unit of :mod:`tilewright.machine.limiters`.
     amount: int  #: The unit's work, counted in `of`: of the launch, or, in a prediction, of one multiprocessor.
     of: str  #: `bytes`, `instructions`, `thread instructions`, `requests`, `lookups`, `clocks`.
     seconds: float  #: At the unit's highest rate.
@@ -100,7 +100,7 @@ class Cause:
 class Verdict:
     """What limits the kernel on the GPU, the cause that can be changed, and how."""
 
-    bound: str  #: A unit or a stall of :mod:`tilewright.profiling.names`.
+    bound: str  #: A unit or a stall of :mod:`tilewright.machine.limiters`.
     share: float | None  #: Its share of the predicted time, 0 to 1; None without a prediction: counts are of PTX then.
     rule: str  #: Name of the rule in :data:`tilewright.profiling.verdict.RULES` that applied, or `the work itself`.
     sentence: str  #: The rule's sentence, with figures.

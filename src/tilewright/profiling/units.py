@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewright.machine import Gpu, roofline as roofs
-from tilewright.profiling import names
+from tilewright.machine import Gpu, limiters as names, roofline as roofs
 from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts, Served
 from tilewright.profiling.record import Position, Traffic, Unit
 

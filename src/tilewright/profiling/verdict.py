@@ -1,6 +1,6 @@
 """One verdict a kernel: what limits it, the cause that its author can change, the line, and the edit.
 
-The limit is the unit or the stall (:mod:`tilewright.profiling.names`) with the largest share of the predicted time;
+The limit is the unit or the stall (:mod:`tilewright.machine.limiters`) with the largest share of the predicted time;
 without a prediction, the unit with the longest time for the PTX's counts. Of the rules that concern this limit, the one
 that could save the largest part applies; a cause is the line with most of its evidence. Where the model can predict the
 mended kernel, a rule applies only if that is faster (:func:`tilewright.prediction.launches.of_work`).
@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.instruments.findings import split
-from tilewright.machine import Gpu
+from tilewright.machine import Gpu, limiters as names
 from tilewright.machine.occupancy import Occupancy
-from tilewright.profiling import faults, names
+from tilewright.profiling import faults
 from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, LineCounts, SiteCounts, Traffic, Unit, Verdict
 from tilewright.profiling.units import work

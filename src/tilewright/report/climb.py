@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright import installation
 from tilewright.ladder.rung import Climb, Rung
-from tilewright.profiling.names import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
+from tilewright.machine.limiters import ALU, DRAM, FMA, FP16, FP64, ISSUE, L1, L2, LSU, TAGS, TENSOR
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.listing import KERNEL, source

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from tilewright import machine
 from tilewright.drivers.script import Ended
 from tilewright.machine import Gpu
+from tilewright.machine.limiters import phrase
 from tilewright.prediction.products import Product
 from tilewright.prediction.record import Change, Prediction
-from tilewright.profiling.names import phrase
 from tilewright.profiling.record import Extent
 from tilewright.report import figures, program, styles, verdict
 from tilewright.report.blocks import Block, Facts, Gap, words

@@ -10,9 +10,9 @@ from typing import Any
 from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
+from tilewright.machine.limiters import phrase
 from tilewright.prediction.record import Prediction
 from tilewright.profiling import Counts, Profile, Sectors, Served, Wavefronts
-from tilewright.profiling.names import phrase
 from tilewright.profiling.record import Extent, LineCounts, Products
 from tilewright.report import figures, occupancy, styles, tables, verdict
 from tilewright.report.blocks import Block, Facts, Gap, legend, words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.machine.limiters import STALLS, phrase
 from tilewright.prediction.record import Prediction
-from tilewright.profiling.names import STALLS, phrase
 from tilewright.profiling.record import Verdict
 from tilewright.profiling.verdict import NOTHING
 from tilewright.report import figures, styles

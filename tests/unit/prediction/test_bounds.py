@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import catalogue, machine, profiling
 from tilewright.kernels.record import Record
-from tilewright.machine import Gpu
+from tilewright.machine import Gpu, limiters as names
+from tilewright.prediction import launches, workload
+from tilewright.prediction.deadline import Deadline
+from tilewright.prediction.model import Model
 from tilewright.prediction.products import Product, predict_product
 from tilewright.prediction.record import Prediction
-from tilewright.profiling import names
+from tilewright.problem.dtypes import element
 from tilewright.programs.program import OLDEST_CC, Program
+from tilewright.simt.following import LaunchOptions
 
 KERNELS = [record for record in catalogue.records() if record.backend == "gpu"]
-#: A GPU of each compute capability.
-GPUS = {gpu.compute_capability: gpu for gpu in machine.gpus().values()}
+#: A GPU of each compute capability for which the assembler makes code.
+GPUS = [gpu for gpu in {gpu.compute_capability: gpu for gpu in machine.gpus().values()}.values()
+        if gpu.compute_capability >= OLDEST_CC]  # fmt: skip
 
 
 def holds(found: Prediction) -> None:
@@ -31,36 +43,95 @@ def holds(found: Prediction) -> None:
 
 
 def fit(record: Record) -> list[Gpu]:
-    """GPUs that run a kernel, and for which the assembler makes code."""
-    return [gpu for cc, gpu in GPUS.items() if cc >= OLDEST_CC and not record.unfit(cc)]
+    """GPUs that run a kernel."""
+    return [gpu for gpu in GPUS if not record.unfit(gpu.compute_capability)]
 
 
-def predicted(record: Record, gpu: Gpu, tiles: int) -> Prediction:
-    """The time of a product of few tiles; published kernels need k equal to m."""
-    rows, columns = (tiles * size for size in record.tile)
-    k = rows if record.published else 64 * tiles
-    return predict_product(record, Product(rows, columns, k, record.dtypes[0]), gpu, changes=False)
+def tile(record: Record) -> Product:
+    """A product of one tile; published kernels need k equal to m."""
+    return Product(*record.tile, record.tile[0] if record.published else 64, record.dtypes[0])
 
 
-#: Kernels of tensor cores take seconds to assemble; every eighth is in each run of the tests, and all in `make volume`.
-SLOW = [record.name for record in KERNELS if record.order == "tensor-core"]
-QUICK = {record.name for record in KERNELS} - set(SLOW) | set(SLOW[::8])
+def launch(record: Record, gpu: Gpu) -> tuple[tuple[Any, ...], LaunchOptions]:
+    """What a function that launches is given for a product of one tile."""
+    product = tile(record)
+    shape, of = record.launch_rule(product.m, product.n, product.k), element(product.dtype)
+    a, b = np.zeros((product.m, product.k), of.numpy), np.zeros((product.k, product.n), of.numpy)
+    given = record.arguments(a, b, np.zeros((product.m, product.n), element(of.product).numpy))
+    program = record.program(product.dtype, gpu.compute_capability)
+    return (program, shape.grid, shape.block, given), LaunchOptions(shared_bytes=shape.shared_bytes, gpu=gpu.key)
+
+
+#: Kernels of tensor cores take ten seconds or more to translate: one of them is in each run, and `make volume` has all.
+TENSOR = {record.name for record in KERNELS if record.tensor}
+QUICK = {record.name for record in KERNELS} - TENSOR | {"tensor_core"}
 
 
 @pytest.mark.parametrize(
     "record",
     [pytest.param(one, marks=() if one.name in QUICK else pytest.mark.volume, id=one.name) for one in KERNELS],
 )
-def test_no_limit_of_a_kernel_is_above_its_prediction(record: Record) -> None:
-    holds(predicted(record, fit(record)[0], 1))
+def test_profile_and_prediction_of_a_kernel_have_one_verdict_and_no_limit_above_the_time(record: Record) -> None:
+    gpu = fit(record)[0]
+    given, options = launch(record, gpu)
+    seen, found = tw.profile(*given, **options), tw.predict(*given, **options)
+    holds(found)
+    assert (seen.verdict, seen.units) == (found.verdict, found.limits)
+    listed = predict_product(record, tile(record), gpu, changes=False)
+    holds(listed)
+    assert (listed.limiter, listed.verdict.rule) == (found.limiter, found.verdict.rule)
+    assert listed.verdict.share == pytest.approx(found.verdict.share, abs=0.02)
 
 
 @pytest.mark.volume
-@pytest.mark.parametrize("tiles", [2, 5, 12])
-@pytest.mark.parametrize("record", KERNELS, ids=lambda record: record.name)
-def test_no_limit_of_a_kernel_is_above_its_prediction_on_any_gpu(record: Record, tiles: int) -> None:
-    for gpu in fit(record):
-        holds(predicted(record, gpu, tiles))
+@pytest.mark.parametrize("record", [one for one in KERNELS if len(fit(one)) > 1], ids=lambda record: record.name)
+def test_no_limit_of_a_kernel_is_above_its_prediction_on_any_gpu(record: Record) -> None:
+    """The counts of one run, as on each GPU, and for grids of one block to several on each multiprocessor."""
+    first, *others = fit(record)
+    given, options = launch(record, first)
+    run = tw.simt.launch(*given, shared_bytes=options["shared_bytes"], instruments=profiling.instruments())
+    for gpu in others:
+        seen = profiling.of_run(run, gpu, shared_bytes=options["shared_bytes"])
+        assert seen.occupancy is not None
+        work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
+        model = Model.of(given[0], work, gpu, Deadline())
+        for blocks in (1, gpu.multiprocessors + 1, 9 * gpu.multiprocessors):
+            holds(launches.of_work(seen, model, replace(work, blocks=blocks), (blocks, 1, 1), changes=False))
+
+
+SLOW = """
+import numpy as np
+from numba import cuda, float32
+
+@cuda.jit
+def product(a, b, c):
+    row, column = cuda.grid(2)
+    total = float32(0)
+    for k in range(a.shape[1]):
+        total += a[row, k] * b[k, column]
+    c[row, column] = total
+
+a, b = np.ones((2, 192, 192), np.float32)
+product[(12, 12), (16, 16)](a, b, np.empty((192, 192), np.float32))
+"""
+
+
+def test_each_output_of_a_program_names_the_same_limit(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+
+    def shown(*words: str) -> str:
+        command = [sys.executable, "-m", "tilewright", *words, "slow.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return " ".join(done.stdout.split())
+
+    predicted = json.loads(shown("predict", "--json"))["predictions"][0]
+    profiled = json.loads(shown("profile", "--json"))["profiles"][0]
+    assert profiled["verdict"] == predicted["verdict"]
+    assert {profiled["predicted"]["limiter"], profiled["units"][0]["name"]} == {predicted["verdict"]["bound"]}
+    said = f"{predicted['verdict']['bound']} ({names.phrase(predicted['verdict']['bound'])}) works"
+    assert said in shown("profile") and said in shown("predict")
+    shown("profile", "--html", "page.html")
+    assert said in " ".join((tmp_path / "page.html").read_text("utf-8").split())
 
 
 #: 64 loads of shared memory, which the assembler merges to a quarter of them; all lanes in one bank.

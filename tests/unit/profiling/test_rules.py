@@ -12,8 +12,8 @@ from numba import cuda
 
 import tilewright as tw
 from tilewright import machine, profiling
+from tilewright.machine import limiters as names
 from tilewright.prediction.record import Prediction
-from tilewright.profiling import names
 from tilewright.profiling.verdict import NOTHING, RULES, register_cap
 from tilewright.programs import Program
 
