@@ -6,7 +6,7 @@ They are reported whatever limits the launch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.instruments.findings import Finding, split
 from tilewright.profiling.counts import Counts
@@ -18,60 +18,46 @@ from tilewright.profiling.record import SiteCounts
 CONFLICTS, SPREAD = 0.25, 0.4
 
 
-def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
-    """TW701 and TW702, one for each line and code, at the access with most excess."""
-    worst: dict[tuple[str, str | int], tuple[int, SiteCounts, dict[str, float]]] = {}
-    lanes: dict[tuple[str, str | int], int] = {}
-    known = {id(site.counts): site.counts for site in sites}  # many sites share one record
-    faults = {which: tuple(_faults(counts)) for which, counts in known.items()}
-    for site in sites:
-        for fault, excess, count in faults[id(site.counts)]:
-            key = (fault.code, site.source or site.ptx_line)
-            lanes[key] = lanes.get(key, 0) + count
-            if key not in worst or excess > worst[key][0]:
-                worst[key] = (excess, site, fault.details)
-    found = []
-    for key, (_, site, details) in sorted(worst.items(), key=lambda item: (item[1][1].source, item[1][1].ptx_line)):
-        file, line = split(site.source)
-        found.append(
-            Finding(
-                code=key[0], kernel=kernel, source=file, line=line, opcode=site.opcode, ptx_line=site.ptx_line,
-                count=lanes[key], launch=launch, details=details,
-            )
-        )  # fmt: skip
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """A code with its figures."""
+class _Fault(NamedTuple):
+    """An access with too much excess: its code, its lanes, and the details of a finding."""
 
     code: str
-    moved: float
-    ideal: float
-
-    @property
-    def details(self) -> dict[str, float]:
-        """The details of the finding."""
-        return {"moved": self.moved, "ideal": self.ideal}
+    excess: int
+    lanes: int
+    details: dict[str, float]
 
 
-def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
-    """The faults of accesses, their excess, and their lanes."""
+def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
+    """TW701 and TW702, one for each line and code, at the access with most excess."""
+    known = {id(site.counts): site.counts for site in sites}  # many sites share one record
+    faults = {which: tuple(_faults(counts)) for which, counts in known.items()}
+    lines: dict[tuple[str, str | int], list[tuple[_Fault, SiteCounts]]] = {}
+    for site in sites:
+        for fault in faults[id(site.counts)]:
+            lines.setdefault((fault.code, site.source or site.ptx_line), []).append((fault, site))
+    worst = [(max(each, key=lambda one: one[0].excess), sum(one.lanes for one, _ in each)) for each in lines.values()]
+    worst.sort(key=lambda item: (item[0][1].source, item[0][1].ptx_line))
+    return tuple(
+        Finding(
+            code=fault.code, kernel=kernel, source=split(site.source)[0], line=split(site.source)[1],
+            opcode=site.opcode, ptx_line=site.ptx_line, count=lanes, launch=launch, details=fault.details,
+        )
+        for (fault, site), lanes in worst
+    )  # fmt: skip
+
+
+def _faults(counts: Counts) -> Iterator[_Fault]:
     for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
         if way.requests and way.excess_wavefronts > CONFLICTS * way.wavefronts:
-            fault = _Fault("TW701", way.wavefronts_per_request, way.ideal_per_request)
-            yield fault, way.excess_wavefronts, way.lanes
+            details = {"moved": way.wavefronts_per_request, "ideal": way.ideal_per_request}
+            yield _Fault("TW701", way.excess_wavefronts, way.lanes, details)
     for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
         if moved.requests and moved.excess_sectors > SPREAD * moved.sectors:
-            fault = _Fault("TW702", moved.sectors_per_request, moved.ideal_per_request)
-            yield fault, moved.excess_sectors, moved.lanes
+            details = {"moved": moved.sectors_per_request, "ideal": moved.ideal_per_request}
+            yield _Fault("TW702", moved.excess_sectors, moved.lanes, details)
 
 
 def worst(counts: Counts) -> tuple[str, str]:
     """The code and figures of a line's worst access, or two empty strings."""
-    found = max(_faults(counts), key=lambda fault: fault[1], default=None)
-    if found is None:
-        return "", ""
-    fault = found[0]
-    return fault.code, Finding(code=fault.code, kernel="", details=fault.details).message
+    found = max(_faults(counts), key=lambda fault: fault.excess, default=None)
+    return (found.code, Finding(code=found.code, kernel="", details=found.details).message) if found else ("", "")

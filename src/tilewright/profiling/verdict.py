@@ -275,29 +275,21 @@ def _beside(moved: float, ideal: float, of: str) -> str:
 
 
 def _causes(e: Evidence, rule: Rule | None) -> tuple[Cause, ...]:
-    """The one or two lines with most of a rule's evidence."""
+    """The one or two lines with most of a rule's evidence; of spills, those whose values the assembler spills."""
     if rule is not None and rule.name == _SPILLED:
-        return _spills(e)
-    weight = rule.weight if rule and rule.weight else work(e.bound, e.moved)
-    whole = weight(e.totals)
-    shares = sorted(((weight(line.counts) / whole, line) for line in e.lines if whole), key=lambda pair: -pair[0])
+        spills, parts = e.spills, dict.fromkeys(((line.file, line.line) for line in e.lines), 0.0)
+        for site in e.sites:
+            if (where := split(site.source)) in parts:
+                parts[where] += spills.get(site.ptx_line, 0.0)
+        whole = sum(spills.values())
+    else:
+        weight = rule.weight if rule and rule.weight else work(e.bound, e.moved)
+        parts = {(line.file, line.line): weight(line.counts) for line in e.lines}
+        whole = weight(e.totals)
+    worst = sorted(e.lines, key=lambda line: -parts[line.file, line.line])[: 2 if whole else 0]
+    shares = [(parts[line.file, line.line] / whole, line) for line in worst]
     return tuple(
-        Cause(line.file, line.line, part, *faults.worst(line.counts), line.text.strip())
-        for rank, (part, line) in enumerate(shares[:2])
-        if not rank or part >= _SECOND
+        Cause(line.file, line.line, share, *faults.worst(line.counts), line.text.strip())
+        for rank, (share, line) in enumerate(shares)
+        if share and (not rank or share >= _SECOND)
     )
-
-
-def _spills(e: Evidence) -> tuple[Cause, ...]:
-    """The line whose values the assembler spills most, from the PTX lines of those instructions."""
-    found: dict[str, float] = {}
-    sources = {site.ptx_line: site.source for site in e.sites}
-    for line, times in e.spills.items():
-        if sources.get(line):
-            found[sources[line]] = found.get(sources[line], 0.0) + times
-    if not found:
-        return ()
-    worst = max(found, key=lambda source: found[source])
-    file, number = split(worst)
-    text = next((line.text.strip() for line in e.lines if (line.file, line.line) == (file, number)), "")
-    return (Cause(file, number, found[worst] / sum(e.spills.values()), text=text),)

@@ -67,7 +67,7 @@ def blocks(found: Prediction) -> Iterator[Block]:
 
 def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
     """The launch, the places of its blocks, and the issue rate of a multiprocessor."""
-    yield "launch", f"grid {_extent(found.grid)}, block {_extent(found.block)}"
+    yield "launch", f"grid {extents(found.grid)}, block {extents(found.block)}"
     yield "blocks", _places(math.prod(found.grid), found.resident_blocks, machine.gpu(found.gpu).multiprocessors)
     yield (
         "room",
@@ -112,7 +112,7 @@ def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
         if one.kernel not in slowest or one.seconds > slowest[one.kernel].seconds:
             slowest[one.kernel] = one
     if len(found) > 1:
-        extent = Form(_extent, _extent)
+        extent = Form(extents, extents)
         key = group(Column("launch", lambda row: row.launch, COUNT), Column("kernel", lambda row: row.kernel))
         what = group(Column("grid", lambda row: row.grid, extent), Column("block", lambda row: row.block, extent))
         time = group(
@@ -135,7 +135,8 @@ def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
         yield from blocks(one)
 
 
-def _extent(extent: Extent) -> str:
+def extents(extent: Extent) -> str:
+    """A grid or a block, such as `32x8x1`."""
     return "x".join(map(str, extent))
 
 

@@ -13,11 +13,11 @@ from tilewright.machine.alternatives import Alternative, Demand
 from tilewright.machine.limiters import phrase
 from tilewright.prediction.record import Prediction
 from tilewright.profiling import Counts, Profile, Sectors, Served, Wavefronts
-from tilewright.profiling.record import Extent, LineCounts, Products
+from tilewright.profiling.record import LineCounts, Products
 from tilewright.report import figures, occupancy, styles, tables, verdict
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.places import listed, path
-from tilewright.report.prediction import in_flight
+from tilewright.report.prediction import extents, in_flight
 from tilewright.report.tables import COUNT, PERCENT, RIGHT, SECONDS, SOME, Column, Form, Group, Table, group
 
 #: Block sizes that have a word.
@@ -81,7 +81,7 @@ def of_program(
 
 def _launches(rows: Sequence[_Alike]) -> Table:
     """A row for launches that are alike, the longest in total first."""
-    extent = Form(_extent, _extent)
+    extent = Form(extents, extents)
     key = group(Column("kernel", lambda row: row.profile.kernel, style="bold"))
     what = group(
         Column("grid", lambda row: row.profile.grid, extent),
@@ -102,8 +102,8 @@ def _launches(rows: Sequence[_Alike]) -> Table:
 def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = True) -> Iterator[Block]:
     """One launch: the verdict, and the source with its counts; with `details`, everything."""
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
-    extents = f"  grid {_extent(profile.grid)}, block {_extent(profile.block)}{where}  "
-    yield words((profile.kernel, styles.HEADING), extents, (f"as on {profile.gpu}", styles.PLACE))
+    launch = f"  grid {extents(profile.grid)}, block {extents(profile.block)}{where}  "
+    yield words((profile.kernel, styles.HEADING), launch, (f"as on {profile.gpu}", styles.PLACE))
     yield from verdict.blocks(profile.verdict, time)
     for file, table in _sources(profile):
         yield Gap()
@@ -146,10 +146,6 @@ def limits(profile: Profile, time: Prediction | None) -> Iterator[Block]:
     if time is not None and time.tensor_share:
         ahead = "" if time.copies_in_flight is None else f"; copies: {in_flight(time)}"
         yield words(f"tensor cores: {figures.percent(time.tensor_share)} of the clocks{ahead}", hang=2)
-
-
-def _extent(extent: Extent) -> str:
-    return "x".join(map(str, extent))
 
 
 def _products(products: Sequence[Products]) -> Table:

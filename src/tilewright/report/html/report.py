@@ -13,7 +13,7 @@ from tilewright.prediction.record import Prediction
 from tilewright.profiling.record import Profile
 from tilewright.profiling.watching import Kept, Watched
 from tilewright.rates.record import Sweep
-from tilewright.report import figures, profile as profile_report, rates as rates_report, records, verdict
+from tilewright.report import figures, prediction, profile as profile_report, rates as rates_report, records, verdict
 from tilewright.report.blocks import Gap
 from tilewright.report.charts import ladder, occupancy, rates
 from tilewright.report.charts.records import Bars, Cell, Chart
@@ -60,9 +60,9 @@ def text(material: Material) -> str:
 def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
     """The page of a program's launch, with the parts that apply to any kernel; without a time if none is predicted."""
     profile = kept.profile
-    grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
-    subtitle = f"Launch {profile.launch}: grid {grid}, block {block}{where}, on a simulated {gpu.name}"
+    extents = f"grid {prediction.extents(profile.grid)}, block {prediction.extents(profile.block)}"
+    subtitle = f"Launch {profile.launch}: {extents}{where}, on a simulated {gpu.name}"
     parts = (lanes.part(kept), _bound(profile, time), *_occupancy(gpu, profile))
     return page.document(profile.kernel, subtitle, (*_predicted(time), *_facts(profile)), parts)
 
@@ -92,7 +92,7 @@ def _together(name: str, launches: Sequence[tuple[Kept, Prediction | None]], mad
     for at in sorted(made):
         profile, time = launches[at][0].profile, launches[at][1]
         took = f", {figures.seconds(time.seconds)} predicted" if time else ""
-        rows.append((f"{profile.launch}: {profile.kernel}, grid {'x'.join(map(str, profile.grid))}{took}", made[at]))
+        rows.append((f"{profile.launch}: {profile.kernel}, grid {prediction.extents(profile.grid)}{took}", made[at]))
     return page.document(name, f"{len(rows)} launches of a program", (), (launches_part.part(rows),))
 
 
