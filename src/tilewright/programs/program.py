@@ -84,6 +84,10 @@ class Program:
     abi: str
     with_arrays: Callable[[], Program] | None = field(default=None, repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the compiler, which only this process has."""
+        return self.__dict__ | {"with_arrays": None}
+
     @classmethod
     @public
     def from_python(

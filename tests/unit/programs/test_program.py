@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -372,3 +373,10 @@ def test_an_assembler_that_does_not_answer_is_a_compile_error(
     text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n"
     with pytest.raises(CompileError, match=said):
         assembler.cubin(text, "k", (9, 0))
+
+
+def test_a_program_is_pickled_without_its_compiler() -> None:
+    program = Program.from_cuda('extern "C" __global__ void k(float *x) { *x = 1; }', "k")
+    assert program.with_arrays is not None
+    other = pickle.loads(pickle.dumps(program))
+    assert other == program and other.with_arrays is None
