@@ -99,7 +99,7 @@ COMMANDS = (
     Command(
         "run",
         run,
-        "Run a numba.cuda program on a simulated GPU.",
+        "Run a program, its GPU kernels on a simulated GPU.",
         (
             ("program.py data.npy --fast", "arguments after the program belong to it"),
             ("--gpu a100 --limit 60 program.py", "another GPU; abandon launches after 60 s"),
@@ -215,7 +215,8 @@ app = typer.Typer(
     cls=usage.Program,
     help=(
         "Matrix multiplication from three loops to tensor cores: on CPUs, on GPUs, on a simulated GPU.\n\n"
-        f"Exit status: {listed()}. `run` and `profile` exit with the program's own status."
+        f"Exit status: {listed()}. `run`, `profile`, `predict` and `check --fail-on never` exit with the program's own "
+        "status."
     ),
     epilog=_examples(
         [

@@ -105,6 +105,6 @@ def _print(rows: Sequence[tuple[str, Alternatives]], *, json: bool) -> None:
             "occupancy", {"rows": [{"kernel": name or None, **report.document(one)} for name, one in rows]}
         )
     elif len(rows) == 1:
-        terminal.show(report.blocks(rows[0][1]), console.output())
+        terminal.show(report.blocks(rows[0][1], rows[0][0]), console.output())
     elif rows:
         terminal.show(report.compare(rows), console.output())

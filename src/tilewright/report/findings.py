@@ -72,6 +72,8 @@ def summary(sifted: Sifted, *, launches: int, kernels: int, unchecked: Mapping[s
     'no findings: no kernel was launched'
     >>> summary(Sifted((), (), ()), launches=3, kernels=2, unchecked={"k": 1})
     'no findings in 3 launches of 2 kernels; 1 of them did not run to its end (k)'
+    >>> summary(Sifted((), (), ()), launches=1, kernels=1, unchecked={"k": 1})
+    'no findings in 1 launch of 1 kernel, which did not run to its end (k)'
     """
     found = causes(sifted.findings)
     counts = [(level, sum(cause.finding.severity == level for cause in found)) for level in styles.SEVERITIES]
@@ -88,8 +90,8 @@ def summary(sifted: Sifted, *, launches: int, kernels: int, unchecked: Mapping[s
     missing = sum(unchecked.values())
     if not missing:
         return text
-    whose = "which" if launches == 1 else f"{figures.count(missing)} of them"
-    return f"{text}; {whose} did not run to {'its' if missing == 1 else 'their'} end ({', '.join(unchecked)})"
+    whose = ", which" if launches == 1 else f"; {figures.count(missing)} of them"
+    return f"{text}{whose} did not run to {'its' if missing == 1 else 'their'} end ({', '.join(unchecked)})"
 
 
 def document(

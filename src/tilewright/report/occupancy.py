@@ -28,8 +28,10 @@ _CHANGES = (
 )
 
 
-def blocks(found: Alternatives) -> Iterator[Block]:
-    """The occupancy and its limiter, the next steps up, and the effect of each change."""
+def blocks(found: Alternatives, kernel: str = "") -> Iterator[Block]:
+    """The occupancy and its limiter, the next steps up, and the effect of each change; of a kernel, with its name."""
+    if kernel:
+        yield words((kernel, styles.HEADING))
     yield words((found.gpu.name, f"bold {styles.PLACE}"), (f": {_asked(found.demand)}", styles.QUIET), hang=2)
     yield from alone(found.occupancy, found.gpu.warps_per_multiprocessor)
     for sentence in steps(found):

@@ -100,16 +100,16 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
         "ruleId": finding.code,
         "ruleIndex": list(codes()).index(finding.code),
         "level": finding.severity,
-        "message": {"text": _message(finding)},
+        "message": {"text": _within(root, _message(finding))},
         "locations": [location],
         "occurrenceCount": max(1, finding.count),
         "partialFingerprints": {"tilewrightFinding/v1": _fingerprint(finding)},
-        "properties": {key: value for key, value in finding.to_json().items() if key in _PROPERTIES},
+        "properties": _within(root, {key: value for key, value in finding.to_json().items() if key in _PROPERTIES}),
     }
     related = [(place, "the other access") for place in finding.details.get("others", ())]
     related += [(place, "in this line of a library") for place in finding.details.get("inner", ())]
     related += [(place, "a call of it") for place in finding.details.get("called_at", ())]
-    related += [(other.where, f"{other.code}: {_message(other)}") for other in others]
+    related += [(other.where, f"{other.code}: {_within(root, _message(other))}") for other in others]
     places = [
         {"physicalLocation": _physical(*split(place), root), "message": {"text": words}}
         for place, words in related
@@ -122,6 +122,15 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
 
 #: Fields of a finding without a counterpart in SARIF.
 _PROPERTIES = ("kernel", "opcode", "ptx_line", "block", "thread", "launch", "details")
+
+
+def _within(root: Path, value: Any) -> Any:
+    """A value whose texts have the paths in `root` relative to it."""
+    if isinstance(value, str):
+        return value.replace(f"{root}/", "")
+    if isinstance(value, dict):
+        return {key: _within(root, one) for key, one in value.items()}
+    return [_within(root, one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _message(finding: Finding) -> str:

@@ -220,8 +220,9 @@ def test_dynamic_shared_memory_that_was_not_allowed() -> None:
     (found,) = checked(lambda: program(49_153))
     assert found.code == "TW505"
     assert "this kernel may use more than 49,152 only if" in found.message
+    assert "cudaFuncAttributeMaxDynamicSharedMemorySize, 49153)`" in found.remedy
     (found,) = checked(lambda: program(300_000))
-    assert "may have 232,448 on the NVIDIA H100" in found.message
+    assert "may have 232,448 on the NVIDIA H100" in found.message and "cudaFuncSetAttribute" not in found.remedy
 
 
 def test_simulated_gpu_can_check() -> None:

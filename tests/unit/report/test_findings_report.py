@@ -271,3 +271,14 @@ def test_sarif_marks_suppressed_findings_and_fingerprints_survive_moved_lines(fo
     assert [result.get("suppressions") for result in results] == [None, None, None, [{"kind": "inSource"}]]
     prints = [result["partialFingerprints"]["tilewrightFinding/v1"] for result in results]
     assert prints[0] == prints[1] == prints[3] != prints[2]
+
+
+def test_sarif_has_no_path_of_the_host(found: Finding, tmp_path: Path) -> None:
+    race = replace(
+        found, code="TW301", source=str(tmp_path / "k.py"),
+        details={"others": [f"{tmp_path}/k.py:2"], "access": "write", "other_access": "read", "bytes": 4,
+                 "space": "shared", "array": "s"},
+    )  # fmt: skip
+    assert str(tmp_path) in race.message
+    text = sarif.text(Sifted((race,), (), ()), tmp_path, Ended(0))
+    assert str(tmp_path) not in text and "at k.py:2" in text
