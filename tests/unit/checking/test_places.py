@@ -15,8 +15,6 @@ from tilewright.checking import Checks
 from tilewright.drivers.session import simulated_gpu
 from tilewright.programs import Program
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
-
 HEAD = "import numpy as np\nfrom numba import cuda, vectorize, guvectorize\nones = np.ones(40, np.float32)\n"
 #: A program, and the codes and lines (from the end of HEAD) of its findings.
 PROGRAMS = {

@@ -17,8 +17,6 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 import tilewright as tw
 from tilewright.drivers.session import simulated_gpu
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
-
 
 @cuda.jit
 def filled(x, value):

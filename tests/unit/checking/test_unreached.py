@@ -16,8 +16,6 @@ from tilewright.checking import Checks
 from tilewright.drivers.session import simulated_gpu
 from tilewright.programs import Program
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
-
 
 def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float32)

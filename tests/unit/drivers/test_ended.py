@@ -15,7 +15,6 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 import tilewright as tw
 from tilewright.errors import DeviceError
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 HOST = np.arange(5)
 SAID = "must be used on the simulated GPU that it was made on, until that ends or is reset"
 

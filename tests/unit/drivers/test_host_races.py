@@ -14,7 +14,6 @@ import tilewright as tw
 from tilewright.checking import Checks
 from tilewright.drivers import patches
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 N = 32
 
 

@@ -17,8 +17,6 @@ from tilewright.simt import Run
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch, Observer
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
-
 
 class Diary(Observer):
     """Notes everything."""
