@@ -169,7 +169,7 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
         "to empty it: tilewright cache --clear",
     ]
     cleared = tilewright("cache", "--clear")
-    assert cleared.out.splitlines()[1:] == ["0 entries, 0 of 3 MiB", "removed: 2 KiB"]
+    assert cleared.out.splitlines()[1:] == ["0 entries, 0 B of 3 MiB", "removed: 2 KiB"]
     assert json.loads(tilewright("cache", "--clear", "--json").out) == empty
 
 
