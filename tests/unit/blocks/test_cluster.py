@@ -260,7 +260,7 @@ def test_only_synchronous_clients_are_accepted() -> None:
 def test_a_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.2)
     with (
-        pytest.raises(DeviceError, match=r"tcp://127\.0\.0\.1:1: must be the address of a Dask scheduler"),
+        pytest.raises(DeviceError, match=r"must be the address of a Dask scheduler, .*\(got tcp://127\.0\.0\.1:1: "),
         cluster.connected("tcp://127.0.0.1:1"),
     ):
         pass
@@ -291,7 +291,7 @@ for address in ("nonsense", f"tcp://127.0.0.1:{server.getsockname()[1]}"):
 
 def test_only_addresses_without_a_scheduler_are_reported() -> None:
     done = subprocess.run([sys.executable, "-c", WRONG_ADDRESSES], capture_output=True, text=True, check=False)
-    assert done.stderr == "" and done.stdout.count(": must be the address of a Dask scheduler") == 2
+    assert done.stderr == "" and done.stdout.count("must be the address of a Dask scheduler") == 2
 
 
 def test_two_workers_never_write_one_chunk() -> None:

@@ -122,10 +122,10 @@ def test_charts_as_files(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
     ("words", "said"),
     [
         ((), "a report must go somewhere (got neither a sweep nor -o); give -o page.html"),
-        (("nosuch.jsonl",), "nosuch.jsonl: must be a file of rates"),
+        (("nosuch.jsonl",), "nosuch.jsonl must be a file that is there (got no such file)"),
         (("-o", "nosuch/page.html"), "the output's folder must exist"),
         (("--charts", "nosuch/charts"), "--charts must name a folder in one that exists"),
-        (("-o", "page.html", "--kernels", "nosuch"), "a kernel must be one of"),
+        (("-o", "page.html", "--kernels", "nosuch"), "--kernels must be one of"),
         (("-o", "page.html", "--kernels", "three_loops", "--sizes", "8x8x8"), "runs on no GPU"),
         (("-o", "page.html", "--kernels", "three_loops"), "runs on no GPU"),
         (("-o", "page.html", "--kernels", "none"), "--kernels none must come with a sweep"),
