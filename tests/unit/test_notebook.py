@@ -69,7 +69,7 @@ def test_the_example_runs_and_shows_its_results(cell: Cell) -> None:
     assert "no findings in 1 launch of 1 kernel" in reported
     assert "TW301 error</span>" in reported
     assert "18 (4)" in reported and "out[x, y] = a[y, x]" in reported  # 4 to load, 32 to store
-    assert "of the time" in reported and "tiled_transpose" in reported
+    assert "limits on the GPU" in reported and "tiled_transpose" in reported
     assert placed_gpu() is None
 
 

@@ -1,4 +1,4 @@
-"""A profile: the verdict, the user's source with counts beside each line, and on demand everything else."""
+"""A profile: the verdict, the user's source with counts beside each line, limits, and on demand everything else."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _launches(rows: Sequence[_Alike]) -> Table:
 
 
 def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = True) -> Iterator[Block]:
-    """One launch: the verdict, and the source with its counts; with `details`, everything."""
+    """One launch: the verdict, the source with its counts, and the limits; with `details`, everything."""
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
     launch = f"  grid {extents(profile.grid)}, block {extents(profile.block)}{where}  "
     yield words((profile.kernel, styles.HEADING), launch, (f"as on {profile.gpu}", styles.PLACE))
@@ -114,11 +114,11 @@ def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = 
                 yield words((f"line {figures.count(line.line)} includes {listed(line.inner)}", styles.QUIET))
     said = verdict.PTX_LEVEL if details else f"{verdict.PTX_LEVEL} {_BRIEFLY}"
     yield words((said, styles.QUIET))
+    yield Gap()
     if details:
-        yield Gap()
         yield Facts(tuple(facts(profile)))
         yield Gap()
-        yield from limits(profile, time)
+    yield from limits(profile, time, details=details)
     for finding in profile.findings:
         where = path(finding.where)
         yield words((finding.code, styles.WARNING), " at ", (where, styles.PLACE), f": {finding.message}", hang=2)
@@ -126,9 +126,13 @@ def blocks(profile: Profile, time: Prediction | None = None, *, details: bool = 
         yield words((f"note: {note}", styles.QUIET), hang=2)
 
 
-def limits(profile: Profile, time: Prediction | None) -> Iterator[Block]:
+#: Units that are shown without details.
+_FIRST = 4
+
+
+def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -> Iterator[Block]:
     """The least time of each unit, and what tensor cores multiplied."""
-    if units := profile.units:
+    if units := profile.units[: None if details else _FIRST]:
         level = "PTX-level limits" if profile.verdict is None or profile.verdict.share is None else "limits on the GPU"
         work = "has to do" if time is None else "a multiprocessor\nhas to do"
         yield Table(
