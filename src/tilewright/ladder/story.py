@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tilewright import machine
-from tilewright.errors import MissingExtraError
+from tilewright.backends.inventory import BACKENDS
+from tilewright.errors import MissingExtraError, TilewrightError
+from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
 from tilewright.ladder.ahead import Ahead
-from tilewright.ladder.climber import Pairs
+from tilewright.ladder.climber import Climber, Pairs
 from tilewright.ladder.climbing import climb_dtypes
-from tilewright.ladder.rung import Climb
+from tilewright.ladder.matrices import operands
+from tilewright.ladder.rung import Climb, Rung
 from tilewright.ladder.steps import HostTime, StepTime, host_time, step_times, steps_of
 from tilewright.waiting import announced
 
@@ -30,7 +33,7 @@ class Story:
 def tell(
     pairs: Pairs, records: Sequence[Record], gpu: str | None = None, seed: int | None = None, *, counted: bool = False
 ) -> Story:
-    """Verify all kernels on the simulated GPU, predict the steps and time this host.
+    """Verify all kernels on the simulated GPU and on this host's OpenCL device, predict the steps and time this host.
 
     Ctrl-C ends it early, and what was found comes back. With `counted`, instruments count each kernel's traffic too.
     """
@@ -48,6 +51,24 @@ def tell(
             pass
         except KeyboardInterrupt:
             story = replace(story, interrupted=True)
+    if not story.interrupted:
+        story = replace(story, climb=replace(climb, rungs=(*climb.rungs, *kernels_of_other_devices(pairs))))
     if "float32" in pairs and not story.interrupted:
         story = replace(story, host=host_time(len(pairs["float32"][0])))
     return replace(story, steps=tuple(found))
+
+
+def kernels_of_other_devices(pairs: Pairs) -> list[Rung]:
+    """The kernels of devices that make their own, such as OpenCL's; none for a device that is absent or cannot work."""
+    rungs = []
+    for row in BACKENDS:
+        records = [record for record in catalogue.records() if record.backend == row.name and record.form]
+        if not records:
+            continue
+        try:
+            climber = Climber.on(row.name, None, None)
+            climber.own_product(records[0], *operands(2, 2, 2, records[0].dtypes[0]))
+        except TilewrightError:  # `tilewright devices` says why
+            continue
+        rungs += [climber.rung(record, pairs) for record in records]
+    return rungs

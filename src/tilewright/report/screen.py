@@ -38,7 +38,7 @@ _NEXT = (
 def blocks(story: Story, seconds: float) -> Iterator[Block]:
     """The screen of a story that took some seconds."""
     yield Line(_title(story.gpu, seconds))
-    yield Line(_verified(story.climb.rungs))
+    yield Line(_verified([rung for rung in story.climb.rungs if not _is_elsewhere(rung)]))
     yield from _wrong(story.climb.rungs)
     yield Gap()
     if story.steps:
@@ -46,6 +46,8 @@ def blocks(story: Story, seconds: float) -> Iterator[Block]:
         yield _steps(story, wrong)
         yield from _footnotes(story.steps)
     yield from _host(story)
+    if elsewhere := [rung for rung in story.climb.rungs if _is_elsewhere(rung)]:
+        yield Line(Text.assemble(("Your OpenCL device", "bold"), ": ", _verified(elsewhere)))
     for extra, count in story.climb.missing.items():
         yield words(f"{figures.amount(count, 'kernel')} not run; to run them: {installation.extra(extra)}")
     if story.interrupted:
@@ -82,6 +84,11 @@ def _verified(rungs: Sequence[Rung]) -> Text:
         room = WIDTH - sum(len(part) + 3 for part in parts)
         parts.append(Text(elsewhere if len(elsewhere) <= room else elsewhere.replace("--gpu ", ""), styles.QUIET))
     return Text("   ").join(parts) if parts else Text("No kernel ran.")
+
+
+def _is_elsewhere(rung: Rung) -> bool:
+    """Whether a kernel ran on a device of its own beside the simulated GPU."""
+    return rung.device not in ("cpu", "simulated")
 
 
 def _wrong(rungs: Sequence[Rung]) -> Iterator[Block]:

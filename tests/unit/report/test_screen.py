@@ -86,6 +86,17 @@ def test_every_kernel_that_ran_is_counted_once() -> None:
     assert second.endswith("need --gpu b200 or t4")
 
 
+def test_the_kernels_of_an_opencl_device_have_a_line_of_their_own() -> None:
+    what = story()
+    more = [replace(rung("naive", machine.gpu("h100")), name=f"opencl_{n}", device="opencl") for n in range(3)]
+    climb = replace(what.climb, rungs=(*what.climb.rungs, *more))
+    shown = lines(replace(what, climb=climb))
+    assert shown[1] == lines(what)[1] and len(shown) <= 24
+    assert shown.count("Your OpenCL device: ✓ 3 kernels bit for bit") == 1
+    wrong = lines(changed(replace(what, climb=climb), "opencl_1", verified=False, mismatches=2))
+    assert "Your OpenCL device: ✗ 2 of 3 kernels bit for bit" in wrong and "✗ opencl_1: 2 elements wrong" in wrong
+
+
 def test_a_wrong_kernel_has_no_tick() -> None:
     right = lines(story())
     wrong = lines(changed(story(), "coalesced", verified=False, mismatches=3))

@@ -10,7 +10,10 @@ import pytest
 
 from tilewright import ladder
 from tilewright.backends.opencl import OpenclDevice
+from tilewright.backends.opencl.product import HostProducts
+from tilewright.errors import DeviceError
 from tilewright.kernels import catalogue
+from tilewright.ladder import story
 from tilewright.ladder.climber import mismatches
 
 Run = Callable[..., Any]
@@ -58,8 +61,6 @@ def test_a_dtype_that_no_kernel_takes_is_reported(tilewright: Run, device: Openc
 
 
 def test_a_wrong_product_is_neither_exact_nor_close(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
-    from tilewright.backends.opencl.product import HostProducts
-
     original = HostProducts.timed
 
     def wrong(self: Any, *arguments: Any) -> Any:
@@ -93,3 +94,17 @@ def test_wrong_use(tilewright: Run, device: OpenclDevice) -> None:
     assert "an OpenCL device must be one of this machine's (got 'nothing-of-the-kind')" in done.err
     assert tilewright("ladder", "--device", "opencl", "--gpu", "h100").status == 2
     assert "must be one of 0 to" in tilewright("ladder", "--device", "opencl:99").err
+
+
+def test_the_first_screen_has_them_where_a_device_works(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
+    pairs = {"float32": ladder.operands(33, 17, 70, "float32")}
+    rungs = story.kernels_of_other_devices(pairs)
+    assert [(r.name, r.verified, r.device) for r in rungs] == [
+        (record.name, True, "opencl") for record in catalogue.records() if record.backend == "opencl"
+    ]
+
+    def broken(*_: object) -> None:
+        raise DeviceError("no linker")
+
+    monkeypatch.setattr(HostProducts, "timed", broken)
+    assert story.kernels_of_other_devices(pairs) == []
