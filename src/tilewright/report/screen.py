@@ -12,6 +12,7 @@ from tilewright import installation
 from tilewright.ladder.rung import Rung
 from tilewright.ladder.steps import StepTime
 from tilewright.ladder.story import Story
+from tilewright.prediction.launches import BAND
 from tilewright.problem.dtypes import element
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, Line, words
@@ -145,10 +146,8 @@ def _short(dtype: str) -> str:
 
 def _footnotes(steps: Sequence[StepTime]) -> Iterator[Block]:
     """That a model gives the times, how far published ones lie from it, and what it refused."""
-    known = next((step for step in steps if step.predicted_seconds), None)
-    if known is not None and known.predicted_least_seconds and known.predicted_most_seconds:
-        ends = (known.predicted_least_seconds, known.predicted_most_seconds)
-        least, most = (f"{100 * (end / known.predicted_seconds - 1):+.0f}" for end in ends if known.predicted_seconds)
+    if any(step.predicted_seconds for step in steps):
+        least, most = (f"{100 * (end - 1):+.0f}" for end in BAND)
         said = f"* a model; nothing was measured. Most published times lie within {least}/{most} %"
         yield Line(Text(said, styles.QUIET))
     for step in steps:

@@ -151,6 +151,13 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     assert "Stopped by Ctrl-C: this is what was found until then." in shown
 
 
+def test_the_band_is_the_models_and_not_that_of_a_step_at_its_limit() -> None:
+    what = story()
+    first = replace(what.steps[0], predicted_least_seconds=what.steps[0].predicted_seconds)
+    said = "* a model; nothing was measured. Most published times lie within -25/+35 %"
+    assert said in lines(replace(what, steps=(first, *what.steps[1:])))
+
+
 def test_a_step_without_a_prediction_says_so() -> None:
     what = story()
     *others, last = what.steps
