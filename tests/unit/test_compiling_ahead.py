@@ -31,7 +31,7 @@ def test_it_starts_once_after_a_kernel_that_was_not_in_the_cache(
     one: ahead.Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, ...]] = []
-    monkeypatch.setattr(apart, "begun", lambda *words: begun.append(words) or SimpleNamespace())
+    monkeypatch.setattr(apart, "begun", lambda *words, **_: begun.append(words) or SimpleNamespace())
     for seen in (rung("cpu", 9.0), rung("simulated", 0.1)):
         one.after(seen)
     assert begun == []
@@ -45,14 +45,14 @@ def test_it_ends_with_the_climb_and_a_host_without_processes_does_without(
     one: ahead.Ahead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = [sys.executable, "-c", "import time; time.sleep(300)"]
-    monkeypatch.setattr(apart, "begun", lambda *_: subprocess.Popen(waiting))
+    monkeypatch.setattr(apart, "begun", lambda *_, **__: subprocess.Popen(waiting))
     with one:
         one.after(rung("simulated", 1.0))
         process = one._process
         assert process is not None and process.poll() is None
     assert process.wait(20) < 0
 
-    def none(*_: str) -> None:
+    def none(*_: str, **__: bool) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr(apart, "begun", none)
@@ -78,3 +78,20 @@ print(run.launch(catalogue.find("naive"), catalogue.find("naive").program("float
 """
     done = subprocess.run([sys.executable, "-c", climb], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+PROBE = """
+from tilewright.programs import Program
+
+def main():
+    print(Program.from_cuda('extern "C" __global__ void k(float *x) { *x = 1; }', "k").name)
+"""
+
+
+def test_such_a_process_finds_the_compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.pathfinder")
+    (tmp_path / "probe_of_compilers.py").write_text(PROBE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    process = apart.begun("probe_of_compilers", packages=True)
+    assert process.communicate()[0] == b"k\n"

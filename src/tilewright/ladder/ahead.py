@@ -52,7 +52,7 @@ class Ahead:
         """Start the process after the first kernel that had to be translated."""
         if self._process is None and rung.device != "cpu" and (rung.translate_seconds or 0) > _COLD_SECONDS:
             with contextlib.suppress(OSError):  # a limit of processes: this one does all
-                self._process = apart.begun(__name__, self._work)
+                self._process = apart.begun(__name__, self._work, packages=True)
 
 
 def main() -> None:

@@ -73,15 +73,18 @@ def compiled_apart(
     return code
 
 
-def begun(module: str, *words: str) -> subprocess.Popen[bytes]:
+def begun(module: str, *words: str, packages: bool = False) -> subprocess.Popen[bytes]:
     """Start a process that runs `main` of a module of ours; its words are in `sys.argv[3:]`.
+
+    With `packages` the interpreter knows its environment, as libraries need that look for files of other packages.
 
     Raises ChildProcessError: this process is ending. OSError: this is no Python interpreter that could start again, or
     the system starts none: a limit, a filter of calls, an interpreter that is gone.
     """
     if not Path(sys.executable or "").name.startswith("python"):
         raise FileNotFoundError("the program of this process is no Python interpreter")
-    return _running().begin([sys.executable, *_flags(), "-S", "-c", _MAIN, json.dumps(_places()), module, *words])
+    flags = [*_flags(), *([] if packages else ["-S"])]
+    return _running().begin([sys.executable, *flags, "-c", _MAIN, json.dumps(_places()), module, *words])
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
