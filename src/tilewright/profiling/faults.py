@@ -16,6 +16,8 @@ from tilewright.profiling.record import SiteCounts
 #: is above the cost of unaligned rows of 16 or more words (one in three), and below that of a stride of two words (one
 #: in two).
 CONFLICTS, SPREAD = 0.25, 0.4
+#: A sector that serves more lanes is a broadcast: the rows of A that a warp of a 16 x 16 block reads are two sectors.
+_BROADCAST_LANES = 8
 
 
 class _Fault(NamedTuple):
@@ -52,7 +54,8 @@ def _faults(counts: Counts) -> Iterator[_Fault]:
             details = {"moved": way.wavefronts_per_request, "ideal": way.ideal_per_request}
             yield _Fault("TW701", way.excess_wavefronts, way.lanes, details)
     for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
-        if moved.requests and moved.excess_sectors > SPREAD * moved.sectors:
+        broadcast = moved.lanes > _BROADCAST_LANES * moved.sectors
+        if moved.requests and not broadcast and moved.excess_sectors > SPREAD * moved.sectors:
             details = {"moved": moved.sectors_per_request, "ideal": moved.ideal_per_request}
             yield _Fault("TW702", moved.excess_sectors, moved.lanes, details)
 

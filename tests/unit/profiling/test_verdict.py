@@ -119,3 +119,11 @@ def test_memories_that_were_not_modelled_bound_nothing() -> None:
     totals = Counts(warp_instructions=100, thread_instructions=3200, global_loads=loads)
     names = [unit.name for unit in units(H100, totals, traffic(H100, totals), blocks=1000)]
     assert names == ["L1/TEX", "Issue"]
+
+
+@pytest.mark.parametrize(("sectors", "ideal", "codes"), [(2000, 1000, []), (8000, 4000, ["TW702"])])
+def test_a_broadcast_of_two_rows_is_no_uncoalesced_access(sectors: int, ideal: int, codes: list[str]) -> None:
+    """A warp of a 16 x 16 block reads one element of two rows of A; a stride of two elements is what TW702 means."""
+    counts = Counts(1000, 32_000, global_loads=Sectors(1000, 32_000, sectors, ideal, 128_000))
+    found = findings("k", [SiteCounts(5, "ld.global.f32", "k.py:3", counts)], 0)
+    assert [one.code for one in found] == codes
