@@ -1,13 +1,14 @@
-"""Local arrays that the compiler keeps in registers.
+"""Local arrays, of which the compiler keeps some or some elements in registers.
 
-Without a word it removes an access at a wrong index, and the code that depends on it: the PTX has no trace of them. So
-the first warp of such a kernel runs once more before its launch, in a build that has these arrays in memory: nothing
-that it writes or prints remains, and only its accesses of local memory are judged. One warp is enough, because arrays
-are in registers only where no index depends on the thread.
+Without a word it removes an access at a wrong constant index, and the code that depends on it: the PTX has no trace of
+them. So the first warp of a kernel with local arrays runs once more before its launch, in a build that has all of them
+in memory: nothing that it writes or prints remains, and only its accesses of local memory are judged. One warp is
+enough, because an index that depends on the thread is in the PTX, and the launch itself is judged there.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from tilewright.checking import faults, statements
@@ -22,6 +23,8 @@ from tilewright.simt.run.launch import Alone
 
 #: What the run of the first warp may take: warp instructions, and seconds.
 _INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
+#: A build for the debugger, which has every array in memory.
+_DEBUG = re.compile(r"^\.target\b.*\bdebug\b", re.MULTILINE)
 #: Code at the start of a kernel with which all warps of a block but the first exit.
 _EXIT = (
     " .reg .pred %of_others; .reg .b32 %its<4>; mov.u32 %its1, %tid.z; mov.u32 %its2, %ntid.y; mov.u32 %its3, %tid.y; "
@@ -31,9 +34,9 @@ _EXIT = (
 
 
 def holds_arrays(program: Program) -> bool:
-    """Whether a kernel declares local arrays, none of which is in local memory."""
+    """Whether a kernel declares local arrays, and its build is optimised."""
     file, line, _ = definition(program)
-    if not file or any(one.space == "local" for one in program.module.functions[program.entry].variables):
+    if not file or _DEBUG.search(program.ptx):
         return False
     places = [place.rpartition(":") for place in program.source_lines.values()]
     last = max((int(number) for other, _, number in places if other == file), default=line)

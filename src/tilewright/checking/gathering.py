@@ -81,6 +81,7 @@ class Checks(Observer):
         self.unchecked: Counter[str] = Counter()
         self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, and could not be checked.
         self._waiting: dict[str, None] = {}  # kernels whose local arrays are to be checked at this launch
+        self._of_arrays: list[Finding] = []  # what that has found, until the launch has ended
         self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._found: list[Finding] = []
@@ -253,7 +254,7 @@ class Checks(Observer):
         if launch.name in self._waiting:
             del self._waiting[launch.name]
             found, whole = folded.findings(launch, alone)
-            self._found += self._of_launch(found, launch, None)
+            self._of_arrays = self._of_launch(found, launch, None)
             if not whole and not found:
                 self.folded[launch.name] = None
 
@@ -294,7 +295,10 @@ class Checks(Observer):
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
                 nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
                 found += self._of_launch(nonfinite, launch, read)
-        self._found += [*found, *self._raised[raised_before:]]
+        found += self._raised[raised_before:]
+        known = {(one.code, one.source, one.line) for one in found}
+        self._found += [*found, *(one for one in self._of_arrays if (one.code, one.source, one.line) not in known)]
+        self._of_arrays = []
 
     def explains(self, launch: Launch, error: Exception) -> bool:
         """Whether a finding explains the error that ended or rejected a launch."""

@@ -40,7 +40,7 @@ MAIN = """int main() {
     [
         ("float sum[4];", "1", True),
         ("const int k = 2; unsigned sum[2][2][1];", "0][1][0", True),
-        ("float sum[4];", "n & 3", False),  # in local memory, as the index is not known
+        ("float sum[4];", "n & 3", True),  # in local memory, as the index is not known; other accesses may be folded
         ("__shared__ float sum[4];", "1", False),
         ("float *sum = c; // float sum[4];", "1", False),
     ],
@@ -107,6 +107,32 @@ def test_what_was_folded_away_is_found_in_cuda(
     assert "; the array is `sum`" in found.message
     file.write_text(KERNELS % (8, 0))
     assert tw.check(Program.from_cuda(file, entry), 1, 1, (c,)) == ()
+
+
+PARTLY = """
+__global__ void partly(float *c, int n) {
+    float sum[8], total = 0;
+    for (int i = 0; i < 8; i++) sum[i] = 0;
+    for (int k = 0; k < n; k++)
+        sum[k %% %s] += c[k];
+    for (int i = 0; i < %s; i++)
+        total += sum[i];
+    c[0] = total;
+}
+"""
+
+
+@pytest.mark.parametrize(("wrap", "end", "line"), [(8, 9, 8), (11, 8, 6)])
+def test_an_array_that_is_partly_in_memory_is_judged_in_both_parts(
+    wrap: int, end: int, line: int, tmp_path: Path
+) -> None:
+    """The index in the loop is in the PTX, and the launch itself judges it; the sum's is folded away."""
+    file, c = tmp_path / "kernel.cu", np.zeros(64, np.float32)
+    file.write_text(PARTLY % (wrap, end))
+    found = tw.check(Program.from_cuda(file, "partly"), 1, 1, (c, 20))
+    assert {(one.code, one.line) for one in found} == {("TW104", line)}
+    file.write_text(PARTLY % (8, 8))
+    assert tw.check(Program.from_cuda(file, "partly"), 1, 1, (c, 20)) == ()
 
 
 def test_what_was_folded_away_is_found_in_numba() -> None:
