@@ -97,7 +97,7 @@ OPTIONS = (
     _row("--threshold", "PERCENT", "Least measured slowdown to report."),
     _row("--candidates", "NUMBER", "Number of best-ranked kernels to time."),
     _row("--again", "", "Time kernels again that already have a time."),
-    _row("--accept-noise", "", "Keep times whose quartiles are more than 10 % apart, too."),
+    _row("--accept-noise", "", "Keep also times whose quartiles differ by more than 10 %."),
     # -- a cluster that is simulated
     _row("--workers", "NUMBERS", "Numbers of workers, a row each."),
     _row("--layers", "NUMBERS", "Parts into which k is split among workers (2.5-D), a row each."),
