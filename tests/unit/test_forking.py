@@ -28,7 +28,9 @@ def in_child(work):
     if not child:
         signal.alarm(10)
         os._exit(work())
-    return os.waitpid(child, 0)[1]
+    return ended(child)
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])  # of a status, a process's own would keep one byte
 """
 
 
@@ -62,7 +64,7 @@ began = time.monotonic()
 import forks
 if not forks.child:
     os._exit(0)
-sys.exit(os.waitpid(forks.child, 0)[1] or time.monotonic() - began > 20)
+sys.exit(ended(forks.child) or time.monotonic() - began > 20)
 """
     run(tmp_path, text)
 

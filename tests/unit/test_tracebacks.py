@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -71,5 +70,5 @@ def test_a_user_s_function_that_is_called_within_stays_visible() -> None:
 
 def test_a_small_product_pays_no_call_for_it() -> None:
     """`tw.matmul` has a handler of its own, which costs nothing until an error comes, and no wrapper."""
-    assert not hasattr(tw.matmul, "__wrapped__")
-    assert not [one for one in dis.get_instructions(tw.matmul) if "SETUP" in one.opname]
+    code = tw.matmul.__code__
+    assert (code.co_name, bool(code.co_exceptiontable)) == ("matmul", True)
