@@ -22,6 +22,7 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
     frontiers = [0] * len(graph.blocks)
     sticky = _bits(graph.spin_headers)  # blocks that can wait while higher-numbered ones run
     behind = 0  # blocks after a barrier: lanes held by it wait there even while others run that block
+    shared = 0, 0  # blocks whose lanes all wait for one another's, and `behind` when they were found
     work = deque(block.index for block in graph.blocks)
     at_work = set(work)
     while work:
@@ -42,6 +43,10 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
         for others, top in ends:
             rotates = others & sticky != 0 or parks
             present = others | (1 << index if parks else 0)
+            if rotates:
+                if behind == shared[1] and not present & ~shared[0]:
+                    continue  # each has the others in its frontier
+                shared = present, behind
             for chosen in _members(present if rotates else present & ((2 << top) - 1)):
                 left = present & ~(1 << chosen & ~behind)
                 if not rotates:
