@@ -8,6 +8,7 @@ barrier, because it cannot be left and resumed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,18 +37,39 @@ _STEPS_BYTES_MAX = 64
 
 def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[tree.Function]:
     """Functions that the remaining calls in these bodies reach; an indirect call reaches all whose address is taken."""
-    names: set[str] = set()
-    for body in bodies:
-        for item in body.body:
-            if not isinstance(item, tree.Instruction) or role_of(item.opcode) is not Role.CALL:
-                continue
-            target = call_arguments(item).target
-            if isinstance(target, tree.Symbol):
-                names.add(target.name)
-            else:
-                names |= {f.name for f in module.functions.values() if not f.is_entry and not f.is_declaration}
+    items = (item for body in bodies for item in body.body if isinstance(item, tree.Instruction))
+    targets = [call_arguments(item).target for item in items if role_of(item.opcode) is Role.CALL]
+    names = {target.name for target in targets if isinstance(target, tree.Symbol)}
+    if any(isinstance(target, tree.Register) for target in targets):
+        names |= _with_addresses(module)
     found = [module.functions.get(name) for name in sorted(names)]
     return [f for f in found if f is not None and not f.is_declaration and not f.is_entry]
+
+
+def _with_addresses(module: tree.Module) -> set[str]:
+    """The names whose address the module takes: all that its instructions and variables mention, but not to call it."""
+    variables = [*module.variables.values()]
+    names: set[str] = set()
+    for function in module.functions.values():
+        variables += function.variables
+        names.update(*function.targets.values())
+        for item in function.body:
+            if isinstance(item, tree.Instruction):
+                names.update(_symbols(item.operands))
+    return names.union(one.name for v in variables for one in v.initial if isinstance(one, tree.Symbol))
+
+
+def _symbols(operands: Iterable[tree.Operand | None]) -> Iterator[str]:
+    for operand in operands:
+        match operand:
+            case tree.Symbol():
+                yield operand.name
+            case tree.Address():
+                yield from _symbols((operand.base,))
+            case tree.Vector():
+                yield from _symbols(operand.items)
+            case tree.CallArguments():
+                yield from _symbols(operand.arguments)
 
 
 def with_frame(function: tree.Function) -> tree.Function:

@@ -248,6 +248,19 @@ def test_functions_of_a_cuda_program():
     assert out.tolist() == wanted
 
 
+def test_functions_without_an_address_do_not_count_as_called_through_a_pointer() -> None:
+    """A function with a barrier is inlined; the pointer reaches those whose address a variable or a `mov` has."""
+    functions = """.func meet { bar.sync 0; ret; }
+        .func (.reg .u32 %y) one(.reg .u32 %x) { add.u32 %y, %x, 1; ret; }
+        .func (.reg .u32 %y) two(.reg .u32 %x) { add.u32 %y, %x, 2; ret; }
+        .global .u64 table[1] = { two };"""
+    body = """.reg .pred %odd; .reg .b64 %f, %g; call meet; mov.u64 %f, one; ld.global.u64 %g, [table];
+        and.b32 %r1, %tid, 1; setp.eq.u32 %odd, %r1, 1; @%odd mov.u64 %f, %g;
+        PROTOTYPE: .callprototype (.reg .u32 _) _ (.reg .u32 _);
+        call (%r2), %f, (%tid), PROTOTYPE; st.global.u32 [%at], %r2;"""
+    assert words(body, 64, block=64, module=functions).tolist() == [t + 1 + t % 2 for t in range(64)]
+
+
 KEPT = """.extern .shared .align 4 .b32 dynamic[];
         .func (.param .b32 back) kept(.param .b32 depth, .param .b32 x) {
         .shared .align 4 .b32 own[64]; .reg .pred %p; .reg .b32 %r<9>;
