@@ -23,6 +23,8 @@ from tilewright.simt.run.launch import Alone
 
 #: What the run of the first warp may take: warp instructions, and seconds.
 _INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
+#: Instructions of a build that is worth the wait: more, and their translation takes longer than the check.
+_LONGEST_BUILD = 1_500
 #: A build for the debugger, which has every array in memory.
 _DEBUG = re.compile(r"^\.target\b.*\bdebug\b", re.MULTILINE)
 #: Code at the start of a kernel with which all warps of a block but the first exit.
@@ -55,6 +57,8 @@ def findings(launch: Launch, alone: Alone) -> tuple[list[Finding], bool]:
     try:
         program = build() if build and not launch.cooperative else None
         if program is None or [p.bytes for p in program.parameters] != [p.bytes for p in launch.program.parameters]:
+            return [], False
+        if sum(len(function.body) for function in program.module.functions.values()) > _LONGEST_BUILD:
             return [], False
         program = replace(program, ptx=with_start(program.ptx, program.entry, _EXIT))
         limits = replace(launch.limits, instructions=_INSTRUCTIONS, seconds=_SECONDS)

@@ -150,7 +150,7 @@ __global__ void k(int *c, int n) {
     int sum[4];
     for (int i = 0; i < 4; i++) sum[i] = i;
     c[0] += sum[3];
-    printf("%%d\\n", sum[%s]);
+    printf("once\\n");
 }
 __device__ int scale = 1;
 """
@@ -158,12 +158,13 @@ __device__ int scale = 1;
 
 def test_the_second_run_leaves_no_output_and_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, c = tmp_path / "kernel.cu", np.zeros(1, np.int32)
-    file.write_text(PRINTING % 2)
-    checks = Checks()
+    file.write_text(PRINTING)
+    program, checks = Program.from_cuda(file, "k"), Checks()
+    assert folded.holds_arrays(program)
     with tw.simulated_gpu("h100", observers=[checks]):
-        run = tw.simt.launch(Program.from_cuda(file, "k"), 1, 1, (c, np.int32(1)))
+        run = tw.simt.launch(program, 1, 1, (c, np.int32(1)))
     assert (checks.findings, list(checks.folded), c.tolist()) == ((), [], [3])
-    assert (run.printed, capsys.readouterr().out) == ("2\n", "")
+    assert (run.printed, capsys.readouterr().out) == ("once\n", "")
 
 
 def test_a_program_of_cuda_is_checked_with_its_local_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +225,20 @@ def test_a_kernel_whose_second_run_does_not_end_is_named(tmp_path: Path, monkeyp
     with tw.simulated_gpu("h100", observers=[checks]):
         tw.simt.launch(Program.from_cuda(file, "k"), 1, 32, (np.zeros(64, np.float32), np.int32(10_000)))
     assert (checks.findings, list(checks.folded)) == ((), ["k"])
+
+
+def test_a_kernel_whose_second_build_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kernel.cu"
+    file.write_text(KERNELS % (16, 0))
+    program = Program.from_cuda(file, "past")
+    assert program.with_arrays is not None
+    length = sum(len(f.body) for f in program.with_arrays().module.functions.values())
+    for most, named in ((length - 1, ["past"]), (length, [])):
+        monkeypatch.setattr(folded, "_LONGEST_BUILD", most)
+        checks = Checks()
+        with tw.simulated_gpu("h100", observers=[checks]):
+            tw.simt.launch(program, 1, 1, (np.zeros(64, np.float32),))
+        assert ([*checks.folded], len(checks.findings)) == (named, 1 - len(named))
 
 
 def test_the_second_run_of_a_register_tile_costs_less_than_half_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
