@@ -93,8 +93,57 @@ static void unpack(uint32_t bits)
         }
 }
 
+static char global[64], shared[64], local[TW_LANES * 16];
+static const struct tw_context context = {.global_base = global, .global_limit = 60};
+
+static uint32_t outside(uint32_t space, const uint64_t *at, uint32_t bytes, uint32_t alignment)
+{
+    return tw_places(places, at, &context, shared, 40, local, 12, space, bytes, alignment);
+}
+
+// An access that begins or ends behind an arena's end, or at no multiple of its alignment, is named with its lane.
+static void lanes_outside(uint32_t space, uint64_t start, uint64_t end, char *memory_of_space, uint64_t stride)
+{
+    uint64_t at[TW_LANES];
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        at[lane] = start + end - 4 * (1 + lane % 3);
+    CHECK(outside(space, at, 4, 4) == 0);
+    for (uint64_t lane = 0; lane < TW_LANES; lane++)
+        CHECK(places[lane] == memory_of_space + lane * stride + end - 4 * (1 + lane % 3));
+    at[5] = start + end - 2;
+    at[7] = start + end;
+    at[9] = start - 4;  // or at the end of all addresses
+    at[30] = start + 2;
+    CHECK(outside(space, at, 4, 2) == (1u << 5 | 1u << 7 | 1u << 9));
+    CHECK(outside(space, at, 4, 4) == (1u << 5 | 1u << 7 | 1u << 9 | 1u << 30));
+    CHECK(outside(space, at, 1, 1) == (1u << 7 | 1u << 9));
+}
+
+static void generic_addresses(void)
+{
+    const uint64_t windows[] = {(uint64_t)TW_GLOBAL_WINDOW << 32, 1ull << 32, 2ull << 32};
+    uint64_t at[TW_LANES];
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        at[lane] = windows[lane % 3] + 8;
+    at[20] = 8;  // in no space
+    at[21] = windows[0] + 60;
+    at[22] = windows[1] + 40;
+    at[23] = windows[2] + 12;
+    at[24] = windows[0] + 10;
+    at[25] = windows[0] - 4;
+    at[26] = 3ull << 32;
+    CHECK(outside(TW_SPACE_GENERIC, at, 4, 4) == 0x07f00000);
+    for (uint32_t lane = 0; lane < 20; lane++)
+        CHECK(places[lane] == (lane % 3 == 0 ? global : lane % 3 == 1 ? shared : local + lane * 16) + 8);
+    CHECK(outside(TW_SPACE_GENERIC, at, 4, 2) == 0x06f00000);
+}
+
 int main(void)
 {
+    lanes_outside(TW_SPACE_GLOBAL, (uint64_t)TW_GLOBAL_WINDOW << 32, 60, global, 0);
+    lanes_outside(TW_SPACE_SHARED, 0, 40, shared, 0);
+    lanes_outside(TW_SPACE_LOCAL, 0, 12, local, 16);
+    generic_addresses();
     unpack(4);
     unpack(6);
     for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)

@@ -37,6 +37,7 @@ _RUNTIME = (
     "tw_mbarrier_expect",
     "tw_mbarrier_arrive",
     "tw_mbarrier_test",
+    "tw_places",
     "tw_gather",
     "tw_scatter",
     "tw_move",

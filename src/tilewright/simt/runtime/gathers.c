@@ -98,6 +98,51 @@ void tw_move(char *const *to, char *const *from, const uint32_t *sizes, uint32_t
     }
 }
 
+// Whether `bytes` bytes at an offset are not all in an arena.
+#define OUTSIDE(offset, bound, bytes) (((offset) > (bound)) | ((offset) + (bytes) > (bound)))
+
+// Where a block's shared memory and a warp's local memory are.
+struct own_memory {
+    char *shared;
+    uint64_t shared_bytes;
+    char *local;
+    uint64_t local_bytes;  // of a lane
+};
+
+// The host's place of a lane's bytes at an address in a space, or none where they are not all in it.
+TW_INLINE static inline char *place_of(const struct tw_context *context, const struct own_memory *own, uint32_t space,
+                                       uint64_t address, uint32_t bytes, uint64_t lane)
+{
+    const uint64_t window = address >> 32, stride = (own->local_bytes + 15) & ~15ull;
+    if (space == TW_SPACE_GENERIC) {
+        space = window == TW_SHARED_WINDOW  ? TW_SPACE_SHARED
+                : window == TW_LOCAL_WINDOW ? TW_SPACE_LOCAL
+                                            : TW_SPACE_GLOBAL;
+        address = space == TW_SPACE_GLOBAL ? address : (uint32_t)address;
+    }
+    if (space == TW_SPACE_SHARED)
+        return OUTSIDE(address, own->shared_bytes, bytes) ? 0 : own->shared + address;
+    if (space == TW_SPACE_LOCAL)
+        return OUTSIDE(address, own->local_bytes, bytes) ? 0 : own->local + lane * stride + address;
+    address -= (uint64_t)TW_GLOBAL_WINDOW << 32;
+    return OUTSIDE(address, context->global_limit, bytes) ? 0 : context->global_base + address;
+}
+
+// The host's places of all lanes; returns the lanes whose bytes are not all in the space, or at no multiple of
+// `alignment`.
+uint32_t tw_places(char **places, const uint64_t *addresses, const struct tw_context *context, char *shared,
+                   uint64_t shared_bytes, char *local, uint64_t local_bytes, uint32_t space, uint32_t bytes,
+                   uint32_t alignment)
+{
+    const struct own_memory own = {shared, shared_bytes, local, local_bytes};
+    uint32_t outside = 0;
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        places[lane] = place_of(context, &own, space, addresses[lane], bytes, lane);
+        outside |= (uint32_t)(!places[lane] | ((addresses[lane] & (alignment - 1u)) != 0)) << lane;
+    }
+    return outside;
+}
+
 // The elements of a fragment: `each` in a register of a lane, each of `bytes` bytes, at `places` in a matrix.
 struct fragment {
     const uint32_t *places;

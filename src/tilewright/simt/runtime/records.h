@@ -260,6 +260,12 @@ enum {
     TW_LOCAL_WINDOW = 2,
     TW_GLOBAL_WINDOW = 16,
 
+    // The state space of the lanes' addresses in an access.
+    TW_SPACE_GENERIC = 0,
+    TW_SPACE_GLOBAL = 1,
+    TW_SPACE_SHARED = 2,
+    TW_SPACE_LOCAL = 3,
+
     // How much of a worker's stack called functions may fill; the rest is for one frame.
     TW_CALL_STACK_BYTES = 100663296,
 };

@@ -59,6 +59,11 @@ class Access:
         """Bytes a lane moves."""
         return self.element_bytes * self.count
 
+    @property
+    def alignment(self) -> int:
+        """What an address must be a multiple of: the largest power of two that divides the bytes."""
+        return self.total_bytes & -self.total_bytes
+
 
 @dataclass(slots=True)
 class Group:
@@ -238,6 +243,14 @@ def local_stride(emitter: Emitter) -> int:
 
 def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
     """The arena offset of an access's base register (lane 0 with `base`), as i64."""
+    address = base_address(emitter, access, base=base)
+    if access.space == "global":
+        return emitter.code.sub(address, emitter.code.const("i64", GLOBAL_BASE))
+    return address
+
+
+def base_address(emitter: Emitter, access: Access, *, base: bool) -> Value:
+    """The address in an access's base register (lane 0 with `base`) in its own state space, as i64."""
     code = emitter.code
     if isinstance(access.address, tree.Symbol):  # a variable of the module or of the frame
         address = emitter.symbol(access.address)
@@ -250,8 +263,6 @@ def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
         address = code.resize(emitter.read(operand, f"b{bits}", base=base), "i64", signed=True)
     if access.ahead is not None:
         address = code.add(address, access.ahead)
-    if access.space == "global":
-        address = code.sub(address, code.const("i64", GLOBAL_BASE))
-    elif access.space == "shared" and emitter.launch.clustered and not isinstance(access.address, tree.Immediate):
+    if access.space == "shared" and emitter.launch.clustered and not isinstance(access.address, tree.Immediate):
         address = code.sub(address, shared_start(emitter))
     return address

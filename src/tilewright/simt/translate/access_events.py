@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,8 +10,9 @@ from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
 from tilewright.simt.translate.access import CLUSTER, Access, base_offset, shared_start
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.gathers import ADDRESSES
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT
+from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 
 
 def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> None:
@@ -40,11 +42,27 @@ def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shap
 
 
 def notify(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> None:
-    """Notify instruments of an access; `addresses` are those of its own state space."""
+    """Notify instruments of an access; `addresses` are those of its own state space, or already at `ADDRESSES`."""
+    if access.space == "generic":
+        _notify_by_space(emitter, access, addresses, kind)
+        return
     if access.space == CLUSTER:
         _notify_by_block(emitter, access, addresses, kind)
         return
     _notify(emitter, access, addresses, kind)
+
+
+def _notify_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
+    """Notify instruments of the lanes in each space separately, with addresses of that space."""
+    code, shared = emitter.code, CLUSTER if emitter.launch.clustered else "shared"
+    windows = code.binary("lshr", addresses, code.const("i64", 32))
+    for space, start in (("global", 0), (shared, SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+        if space == "global":
+            here = code.icmp("uge", addresses, code.const("i64", GLOBAL_BASE))
+        else:
+            here = code.icmp("eq", windows, code.const("i64", start >> 32))
+        offsets, one = code.sub(addresses, code.const("i64", start)), replace(access, space=space)
+        by_lanes(emitter, here, functools.partial(notify, emitter, one, offsets, kind))
 
 
 def by_lanes(emitter: Emitter, here: Value, emit: Callable[[], None]) -> None:
@@ -100,8 +118,9 @@ def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
 
 
 def _told_addresses(emitter: Emitter, access: Access, addresses: Value, handler: Handler) -> str:
-    emitter.code.store(emitter.code.splat(addresses), "%addresses")
-    return f"{emitter.mask}, ptr %addresses, i32 {access.total_bytes}{_values_argument(emitter, access, handler)}"
+    if addresses is not ADDRESSES:
+        emitter.code.store(emitter.code.splat(addresses), ADDRESSES.text)
+    return f"{emitter.mask}, {ADDRESSES}, i32 {access.total_bytes}{_values_argument(emitter, access, handler)}"
 
 
 def _values_argument(emitter: Emitter, access: Access, handler: Handler) -> str:

@@ -8,17 +8,30 @@ which is harmless because arenas have slack.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from tilewright.simt.translate.access import CLUSTER, Access, Group, arena, base_offset, limit, local_stride
+from tilewright.simt.translate.access import (
+    CLUSTER,
+    Access,
+    Group,
+    arena,
+    base_address,
+    base_offset,
+    limit,
+    local_stride,
+)
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.gathers import ADDRESSES, IN_MEMORY, as_vector
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT
+from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT, SPACES
 
 
 def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
     """Host pointers of an access with arbitrary addresses, checked under the mask."""
+    if emitter.is_cut and access.space != CLUSTER:
+        return as_vector(emitter, lane_places(emitter, access, kind))
     offsets = checked_offsets(emitter, access, kind)
     if access.space == "local":
         stride = local_stride(emitter)
@@ -26,20 +39,43 @@ def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
     return emitter.code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offsets}", "ptr", LANES)
 
 
+def lane_places(emitter: Emitter, access: Access, kind: str) -> Value:
+    """The same by the runtime, which leaves the places in memory.
+
+    LLVM takes long for vectors of 32 addresses: in a long kernel, half of its time went to such checks.
+    """
+    code = emitter.code
+    addresses = code.add(base_address(emitter, access, base=False), code.const("i64", access.offset))
+    addresses = code.splat(addresses)
+    code.store(addresses, ADDRESSES.text)
+    own = [x for space in ("shared", "local") for x in (f"ptr {arena(emitter, space)}", limit(emitter, space))]
+    what = (f"i32 {SPACES[access.space]}", f"i32 {access.total_bytes}", f"i32 {access.alignment}")
+    outside = code.invoke("tw_places", "i32", IN_MEMORY, ADDRESSES, "ptr %context", *own, *what)
+    _fault_where(emitter, access, Value(outside, "i32"))
+    if emitter.instruments and not access.notified:
+        notify(emitter, access, addresses if access.space == "generic" else ADDRESSES, kind)
+    return IN_MEMORY
+
+
 def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
     """Arena offsets of all lanes, after a check of those that run; notifies instruments that were not yet notified."""
     code = emitter.code
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     inside = within(emitter, access.space, offsets, code.const("i64", access.total_bytes))
-    natural = access.total_bytes & -access.total_bytes
-    if natural > 1:
-        low = code.and_(offsets, code.const("i64", natural - 1))
-        inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
-    fault_unless(emitter, access, inside, offsets, GLOBAL_BASE if access.space == "global" else 0)
+    start = GLOBAL_BASE if access.space == "global" else 0
+    fault_unless(emitter, access, aligned(emitter, access, inside, offsets), offsets, start)
     if emitter.instruments and not access.notified:
-        start = GLOBAL_BASE if access.space == "global" else 0
         notify(emitter, access, code.add(offsets, code.const("i64", start)), kind)
     return offsets
+
+
+def aligned(emitter: Emitter, access: Access, inside: Value, offsets: Value) -> Value:
+    """Whether lanes are `inside`, and at a multiple of what they move at once."""
+    code = emitter.code
+    if access.alignment == 1:
+        return inside
+    low = code.and_(offsets, code.const("i64", access.alignment - 1))
+    return code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
 
 
 def within(emitter: Emitter, space: str, offsets: Value, size: Value) -> Value:
@@ -57,12 +93,24 @@ def within(emitter: Emitter, space: str, offsets: Value, size: Value) -> Value:
 def fault_unless(emitter: Emitter, access: Access, inside: Value, offsets: Value, start: int) -> None:
     """Leave with a fault when a lane that runs is not inside."""
     code = emitter.code
-    bad = code.and_(emitter.mask, code.not_(code.mask_bits(inside)))
+
+    def addresses() -> None:
+        code.store(code.splat(code.add(offsets, code.const("i64", start))), ADDRESSES.text)
+
+    _fault_where(emitter, access, code.not_(code.mask_bits(inside)), addresses)
+
+
+def _fault_where(
+    emitter: Emitter, access: Access, outside: Value, store_addresses: Callable[[], None] = lambda: None
+) -> None:
+    """Leave with a fault when a lane of a set runs."""
+    code = emitter.code
+    bad = code.and_(emitter.mask, outside)
     fine, cold = code.label("inside"), code.label("outside")
     code.branch_if(code.icmp("eq", bad, code.const("i32", 0)), fine, cold, likely=True)
     code.place(cold)
-    code.store(code.splat(code.add(offsets, code.const("i64", start))), "%addresses")
-    where = ("ptr %context", "ptr %warp", f"i32 {_site(emitter, access)}", bad, "ptr %addresses")
+    store_addresses()
+    where = ("ptr %context", "ptr %warp", f"i32 {_site(emitter, access)}", bad, ADDRESSES)
     code.invoke("tw_fault", "void", *where, f"i32 {access.total_bytes}")
     code.branch("fault")
     code.place(fine)
@@ -102,11 +150,9 @@ def _alignment(group: Group, offsets: tuple[int, ...]) -> tuple[int, bool]:
     """The alignment the base must have, and whether some access is always misaligned."""
     needed = 1
     for member in group.members:
-        natural = member.total_bytes
-        natural &= -natural
-        if any((member.offset + o) % natural for o in set(offsets)):
+        if any((member.offset + o) % member.alignment for o in set(offsets)):
             return needed, True
-        needed = max(needed, natural)
+        needed = max(needed, member.alignment)
     return needed, False
 
 

@@ -15,7 +15,8 @@ from tilewright.simt.isa.wmma import Fragment, Tiles, moved
 from tilewright.simt.translate.access import Access, resolve
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.gathers import in_array
+from tilewright.simt.translate.generic import access_places
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.matrices import run
 
@@ -92,8 +93,8 @@ def _move(emitter: Emitter, access: Access, held: Fragment, function: str) -> No
         if access.store and emitter.instruments:
             type_ = f"i{8 * piece}"
             part.values = [code.op(f"load <{LANES} x {type_}>, {image}, align 16", type_, LANES)]
-        code.store(access_pointers(emitter, part), "%addresses")
-        code.invoke(function, "void", image, "ptr %addresses", f"i32 {piece}", "i32 1", emitter.mask)
+        places = in_array(emitter, access_places(emitter, part))
+        code.invoke(function, "void", image, places, f"i32 {piece}", "i32 1", emitter.mask)
     emitter.mask = outer
 
 

@@ -13,15 +13,23 @@ from tilewright.native.text import mangle
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 
+#: Memory for the addresses of all lanes, and for their places.
+ADDRESSES = Value("%addresses", "ptr")
+IN_MEMORY = Value("%places", "ptr")
+
 
 def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: int = 1) -> list[Value]:
-    """Load consecutive elements from each lane's place, under a mask; zeros in inactive lanes."""
+    """Load consecutive elements from each lane's place, under a mask; zeros in inactive lanes.
+
+    The places are a vector, or `IN_MEMORY`.
+    """
     code, bits = emitter.code, Value("", type_).bits
     vector = f"<{LANES} x {type_}>"
     if _in_runtime(emitter, mask, bits):
         _call(emitter, "tw_gather", pointers, mask, bits // 8, count)
         slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, count)
         return [code.op(f"load {vector}, {slot}, align {LANES}", type_, LANES) for slot in slots]
+    pointers = as_vector(emitter, pointers)
     symbol = f"llvm.masked.gather.{mangle(type_, LANES)}.v{LANES}p0"
     lanes = code.mask_lanes(mask)
     return [
@@ -39,6 +47,7 @@ def scatter(emitter: Emitter, pointers: Value, mask: Value, values: Sequence[Val
             code.store(value, slot.text, LANES)
         _call(emitter, "tw_scatter", pointers, mask, bits // 8, len(values))
         return
+    pointers = as_vector(emitter, pointers)
     symbol = f"llvm.masked.scatter.{mangle(values[0].type, LANES)}.v{LANES}p0"
     lanes = code.mask_lanes(mask)
     for value, place in zip(values, _at(emitter, pointers, bits // 8, len(values)), strict=True):
@@ -63,6 +72,21 @@ def _unaligned(places: Value) -> str:
     return f"{places.ir_type} align 1 {places.text}"
 
 
+def in_array(emitter: Emitter, pointers: Value) -> Value:
+    """Places in memory, where the runtime reads them."""
+    if pointers.lanes == 1:
+        return pointers
+    emitter.code.store(pointers, ADDRESSES.text)
+    return ADDRESSES
+
+
+def as_vector(emitter: Emitter, pointers: Value) -> Value:
+    """Places as a vector."""
+    if pointers.lanes == LANES:
+        return pointers
+    return emitter.code.op(f"load <{LANES} x ptr>, {pointers}, align 64", "ptr", LANES)
+
+
 def _call(emitter: Emitter, symbol: str, pointers: Value, mask: Value, size: int, count: int) -> None:
-    emitter.code.store(pointers, "%addresses")
-    emitter.code.invoke(symbol, "void", "ptr %lanes.scratch", "ptr %addresses", f"i32 {size}", f"i32 {count}", mask)
+    places = in_array(emitter, pointers)
+    emitter.code.invoke(symbol, "void", "ptr %lanes.scratch", places, f"i32 {size}", f"i32 {count}", mask)

@@ -2,70 +2,51 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import replace
-
 from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, local_stride, shared_start
-from tilewright.simt.translate.access_events import by_lanes, notify
-from tilewright.simt.translate.bounds import fault_unless, vector_pointers, within
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.bounds import aligned, fault_unless, lane_places, vector_pointers, within
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.gathers import as_vector
 from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 
 
 def access_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
     """Host pointers of all lanes of an access, checked under the mask and reported to instruments."""
+    return as_vector(emitter, access_places(emitter, access, kind))
+
+
+def access_places(emitter: Emitter, access: Access, kind: str = "") -> Value:
+    """The same as a vector, or in memory: see `tilewright.simt.translate.gathers.gather`."""
     if access.space == "generic":
-        return _generic_pointers(emitter, access, kind)
+        return (_in_cluster if emitter.launch.clustered else lane_places)(emitter, access, kind)
+    if emitter.is_cut and access.space != CLUSTER:
+        return lane_places(emitter, access, kind)
     return vector_pointers(emitter, access, kind)
 
 
-def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
-    """Host pointers of a generic access, checked under the mask."""
-    code = emitter.code
+def _in_cluster(emitter: Emitter, access: Access, kind: str) -> Value:
+    """Host pointers of generic addresses where the shared window has the memory of several blocks."""
+    code, stride = emitter.code, local_stride(emitter)
     addresses = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
-    stride = local_stride(emitter)
     spaces = (
         ("global", GLOBAL_BASE, code.const("i64", 0)),
-        (_shared(emitter), SHARED_WINDOW, code.const("i64", 0)),
+        (CLUSTER, SHARED_WINDOW, code.const("i64", 0)),
         ("local", LOCAL_WINDOW, code.constants("i64", [lane * stride for lane in range(LANES)])),
     )
     pointers = Value("zeroinitializer", "ptr", LANES)
     inside = Value("zeroinitializer", "i1", LANES)
-    size = code.const("i64", access.total_bytes)
     for space, start, shift in spaces:
         offsets = code.sub(addresses, code.const("i64", start))
-        fits = within(emitter, space, offsets, size)
+        fits = within(emitter, space, offsets, code.const("i64", access.total_bytes))
         moved = code.splat(code.add(offsets, shift))
         here = code.op(f"getelementptr i8, ptr {arena(emitter, space)}, {moved}", "ptr", LANES)
         pointers = code.select(code.splat(fits), here, pointers)
         inside = code.or_(inside, fits)
-    natural = access.total_bytes & -access.total_bytes
-    if natural > 1:
-        low = code.and_(addresses, code.const("i64", natural - 1))
-        inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
-    fault_unless(emitter, access, inside, addresses, 0)
+    fault_unless(emitter, access, aligned(emitter, access, inside, addresses), addresses, 0)
     if emitter.instruments:
-        _notify_by_space(emitter, access, addresses, kind)
+        notify(emitter, access, addresses, kind)
     return pointers
-
-
-def _shared(emitter: Emitter) -> str:
-    """The space of the shared window: the block's own memory, or that of its cluster."""
-    return CLUSTER if emitter.launch.clustered else "shared"
-
-
-def _notify_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
-    """Notify instruments of the lanes in each space separately, with addresses of that space."""
-    code = emitter.code
-    windows = code.binary("lshr", addresses, code.const("i64", 32))
-    for space, start in (("global", 0), (_shared(emitter), SHARED_WINDOW), ("local", LOCAL_WINDOW)):
-        if space == "global":
-            here = code.icmp("uge", addresses, code.const("i64", GLOBAL_BASE))
-        else:
-            here = code.icmp("eq", windows, code.const("i64", start >> 32))
-        offsets, one = code.sub(addresses, code.const("i64", start)), replace(access, space=space)
-        by_lanes(emitter, here, functools.partial(notify, emitter, one, offsets, kind))
 
 
 def window_of(space: str) -> int:

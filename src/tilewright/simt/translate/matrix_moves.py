@@ -10,7 +10,8 @@ from tilewright.simt.isa.matrix_moves import element_bits, transposed, transpose
 from tilewright.simt.translate.access import Access, resolve
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.gathers import in_array
+from tilewright.simt.translate.generic import access_places
 from tilewright.simt.translate.graph import Op
 
 _ROW_BYTES, _ROWS = 16, 8
@@ -75,9 +76,8 @@ def _exchange(emitter: Emitter, access: Access, count: int, function: str) -> in
 def _move(emitter: Emitter, access: Access, function: str) -> None:
     """Move rows between memory and scratch memory, for the lanes that run."""
     code, mask = emitter.code, emitter.mask
-    pointers = access_pointers(emitter, access)
-    code.store(pointers, "%addresses")
-    code.invoke(function, "void", "ptr %lanes.scratch", "ptr %addresses", f"i32 {_ROW_BYTES}", "i32 1", mask)
+    places = in_array(emitter, access_places(emitter, access))
+    code.invoke(function, "void", "ptr %lanes.scratch", places, f"i32 {_ROW_BYTES}", "i32 1", mask)
 
 
 def _matrix(emitter: Emitter, index: int, start: int) -> str:

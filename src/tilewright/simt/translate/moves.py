@@ -13,7 +13,7 @@ from tilewright.simt.translate.bounds import check_group
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.gathers import gather, scatter
-from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.generic import access_places
 from tilewright.simt.translate.shape import VECTOR
 
 #: A compiler barrier: the compiler assumes that memory changes here; no instruction is executed.
@@ -240,7 +240,7 @@ def by_fullness(emitter: Emitter, plain: Callable[[], None] | None, masked: Call
 
 def _move_lanes(emitter: Emitter, access: Access) -> list[Value]:
     """Gather or scatter."""
-    pointers = access_pointers(emitter, access)
+    pointers = access_places(emitter, access)
     if not access.store:
         return gather(emitter, pointers, emitter.mask, element_type(access.type), access.count)
     scatter(emitter, pointers, emitter.mask, [emitter.code.splat(value) for value in access.values])

@@ -12,6 +12,7 @@ from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES
 from tilewright.simt.translate import reconvergence
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.flow import AGAIN, ELSEWHERE, OTHERS, Flow
+from tilewright.simt.translate.gathers import ADDRESSES, IN_MEMORY
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
@@ -77,8 +78,9 @@ def allocas(flow: Flow) -> None:
         code.line("%parks = alloca i32")
         code.put(code.const("i32", 0), "%parks")
         code.line("%avoid = alloca i32")
-    code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
+    code.line(f"{ADDRESSES.text} = alloca <{LANES} x i64>, align 64")
     code.line(f"%lanes.scratch = alloca [{_scratch_bytes(flow)} x i8], align 64")
+    code.line(f"{IN_MEMORY.text} = alloca <{LANES} x ptr>, align 64")
     # In memory: as LLVM values, the masks would need thousands of phis where blocks join.
     in_record = f"getelementptr i8, ptr %warp, i64 {flow.pending_offset}"
     code.line(f"%pending = {in_record if flow.in_record else f'alloca [{len(flow.turns.waitable)} x i32], align 64'}")

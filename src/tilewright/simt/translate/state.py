@@ -30,6 +30,11 @@ SHARED_WINDOW, LOCAL_WINDOW, GLOBAL_BASE = (
     window << 32 for window in _numbers("SHARED_WINDOW", "LOCAL_WINDOW", "GLOBAL_WINDOW")
 )
 
+#: State spaces by their names in an access, for the runtime.
+SPACES: Final = {
+    name: _RECORDS.numbers[f"TW_SPACE_{name.upper()}"] for name in ("generic", "global", "shared", "local")
+}
+
 #: Mapped bytes before and after every arena, more than any affine access spans: inactive lanes may be loaded.
 SLACK_BYTES: Final = 64 << 10
 AFFINE_SPAN_MAX: Final = 48 << 10

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tilewright.simt.translate.access import Access, arena, base_offset, limit
 from tilewright.simt.translate.access_events import notify_strided
-from tilewright.simt.translate.bounds import checked_offsets
+from tilewright.simt.translate.bounds import checked_offsets, lane_places
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
@@ -26,9 +26,8 @@ def in_rows(emitter: Emitter, access: Access) -> Shape | None:
     shape = emitter.shapes.operand(access.address)
     if shape.kind != STRIDED or access.space not in ("global", "shared"):
         return None
-    natural = access.total_bytes & -access.total_bytes
     lane_offsets = shape.lane_offsets
-    if any(p % natural for p in lane_offsets) or max(lane_offsets) - min(lane_offsets) > AFFINE_SPAN_MAX:
+    if any(p % access.alignment for p in lane_offsets) or max(lane_offsets) - min(lane_offsets) > AFFINE_SPAN_MAX:
         return None
     if access.store and (access.count > 1 or len(_runs(access, shape)) > RUNS_MAX):
         return None
@@ -79,7 +78,7 @@ def _check(emitter: Emitter, access: Access, good: Value) -> None:
     fine, look = code.label("fine"), code.label("look")
     code.branch_if(good, fine, look, likely=True)
     code.place(look)
-    checked_offsets(emitter, access)
+    (lane_places if emitter.is_cut else checked_offsets)(emitter, access, "")
     code.branch(fine)
     code.place(fine)
 
@@ -97,10 +96,9 @@ def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, str
     good = code.and_(code.icmp("ule", code.add(first, lowest), bound), code.icmp("ule", code.add(last, highest), bound))
     around = code.add(stride, code.const("i64", 1 << _STRIDE_BITS))
     good = code.and_(good, code.icmp("ule", around, code.const("i64", 2 << _STRIDE_BITS)))
-    natural = access.total_bytes & -access.total_bytes
-    if natural > 1:
+    if access.alignment > 1:
         low = code.or_(code.add(relative, code.const("i64", access.offset)), stride)
-        low = code.and_(low, code.const("i64", natural - 1))
+        low = code.and_(low, code.const("i64", access.alignment - 1))
         good = code.and_(good, code.icmp("eq", low, code.const("i64", 0)))
     return good
 
