@@ -22,9 +22,8 @@ from tilewright.problem.reference import same_bits
 
 Array = npt.NDArray[Any]
 VOLUME = pytest.mark.volume
-#: Kernels whose code for batches no other kernel of these tests has; of the others the volume tests try each.
-FIRST = ("shared_memory_16", "results_8", "warp_tiled", "semiring", "tensor_core_64", "tensor_core_f64", "hopper",
-         "blackwell_pairs")  # fmt: skip
+#: A kernel of each kind of operands: elements, vectors, copies and boxes; the volume tests try all.
+FIRST = ("shared_memory_16", "results_8", "semiring", "tensor_core_64", "blackwell_pairs")
 CASES = [
     pytest.param(r, d, id=f"{r.name}-{d}", marks=[] if r.name in FIRST and d == r.dtypes[0] else [VOLUME])
     for r in catalogue.records() if "batch" in r.takes for d in r.dtypes
