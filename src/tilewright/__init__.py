@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.forking import wait_for_imports
 from tilewright.public import publish
+from tilewright.shown import Reports, Shown
 
 if sys.platform == "win32":
     raise ImportError(
@@ -75,6 +76,14 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
 
     cuda = _cuda
 
+
+def _reports() -> Reports:
+    from tilewright.report import records
+
+    return records
+
+
+Shown.reports = _reports
 wait_for_imports()
 publish(
     __name__,

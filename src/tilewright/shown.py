@@ -1,13 +1,19 @@
-"""Records that show themselves: `str()` gives the command line's report, and notebooks its tables.
-
-Records do not import reports. Only this module looks upwards, when a record is shown: it finds the record's report by
-its class in :mod:`tilewright.report.records`.
-"""
+"""Records that show themselves: `str()` gives the command line's report, and notebooks its tables."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+
+class Reports(Protocol):
+    """What writes the reports of records."""
+
+    def text(self, record: Any) -> str:
+        """The report as text without colour."""
+
+    def html(self, record: Any) -> str:
+        """The report as HTML."""
 
 
 class Shown:
@@ -15,9 +21,12 @@ class Shown:
 
     __slots__ = ()
 
+    #: Imports what writes reports when a record is first shown. The package sets it: records do not import reports.
+    reports: ClassVar[Callable[[], Reports]]
+
     def __str__(self) -> str:
         """The report, 100 cells wide, without colour."""
-        return str(_reports().text(self))
+        return Shown.reports().text(self)
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Make IPython's shell show the report: it would stop at a class with a `__repr__` of its own."""
@@ -29,8 +38,4 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """The report for a notebook."""
-        return str(_reports().html(self))
-
-
-def _reports() -> Any:
-    return importlib.import_module("tilewright.report.records")
+        return Shown.reports().html(self)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from source_tree import SOURCE, Module, imports, modules, offenders
+from source_tree import SOURCE, Module, circle, imports, includes, modules, offenders
 
 #: Rooms from the ground floor up; a module imports from its own floor and those below (docs/design/house.md).
 FLOORS = (
@@ -42,6 +42,45 @@ INSTRUMENTS_MAY = (
     "errors", "settings", "public", "instruments", "machine.host_memory", "native.bitcode", "native.header",
     "native.once", "native.pages", "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
+#: Imports that close a circle of files: (importer, imported). The list may only shrink.
+CLOSING = {
+    ("backends.cpu.backend", "backends.inventory"),
+    ("backends.cuda.arrays", "backends.inventory"),
+    ("backends.protocol", "backends.estimates"),
+    ("backends.protocol", "backends.winners"),
+    ("blocks.stores.extents", "blocks.stores.store"),
+    ("blocks.stores.places", "blocks.stores.hdf5"),
+    ("blocks.stores.places", "blocks.stores.npy"),
+    ("blocks.stores.zarr_arrays", "blocks.stores.places"),
+    ("drivers.cuda_programs.protocol", "drivers.cuda_programs.runtime"),
+    ("drivers.gpu", "drivers.capturing"),
+    ("drivers.gpu", "drivers.host"),
+    ("drivers.gpu", "drivers.modules"),
+    ("drivers.modules", "drivers.linking"),
+    ("drivers.target", "drivers.cuda_programs.following"),
+    ("engine.libraries", "engine.libraries.dask_arrays"),
+    ("engine.libraries", "engine.libraries.jax_arrays"),
+    ("engine.libraries", "engine.libraries.pandas_frames"),
+    ("engine.libraries", "engine.libraries.torch_tensors"),
+    ("engine.libraries", "engine.libraries.xarray_arrays"),
+    ("engine.libraries.torch_gradients", "engine.matmul"),
+    ("engine.planning", "engine.matmul"),
+    ("machine.gpu", "machine.record_files"),
+    ("problem.tracing", "problem.expression"),
+    ("problem.tracing", "problem.functions"),
+    ("programs.device_runtime", "programs"),
+    ("report.charts.heat", "report.charts.svg"),
+    ("report.charts.svg", "report.charts.bars"),
+    ("report.charts.svg", "report.charts.lines"),
+    ("simt.observer", "simt.run.launch"),
+    ("simt.run.kernels", "simt.run.tiers"),
+    ("simt.run.nested", "simt.run.launch"),
+    ("simt.run.turns", "simt.run.kernels"),
+    ("simt.run.variables", "simt.run.memory"),
+    ("simt.translate.flow", "simt.translate.reconvergence"),
+    ("simt.translate.moves", "simt.translate.strided"),
+    ("simt.translate.special", "simt.translate.emitter"),
+}
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")
 
@@ -70,33 +109,61 @@ def test_imports_run_one_way() -> None:
     assert offenders(complaints, (m for m in modules() if m.name)) == {}
 
 
-def cycle(edges: dict[str, set[str]]) -> list[str]:
-    """Rooms that import each other, the first again at the end; [] if none do."""
-    seen: set[str] = set()
-
-    def walk(room: str, path: list[str]) -> list[str]:
-        if room in path:
-            return [*path[path.index(room) :], room]
-        if room in seen:
-            return []
-        found = next(filter(None, (walk(other, [*path, room]) for other in sorted(edges.get(room, ())))), [])
-        seen.add(room)
-        return found
-
-    return next(filter(None, (walk(room, []) for room in sorted(edges))), [])
-
-
 def test_no_rooms_import_each_other() -> None:
     edges: dict[str, set[str]] = {}
     for module in modules():
         if module.name:
             edges.setdefault(module.room, set()).update(t.split(".")[0] for _, t in imports(module))
-    assert cycle({room: targets - {room} for room, targets in edges.items()}) == []
+    assert circle({room: targets - {room} for room, targets in edges.items()}) == []
 
 
-def test_the_rule_sees_a_cycle() -> None:
-    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
-    assert cycle({"a": {"b", "c"}, "b": {"c"}}) == []
+def files() -> dict[str, set[str]]:
+    """Each module with those that it names."""
+    return {m.name: {target for _, target in imports(m)} for m in modules()}
+
+
+def without(edges: dict[str, set[str]], left_out: set[tuple[str, str]]) -> dict[str, set[str]]:
+    return {name: {t for t in targets if (name, t) not in left_out} for name, targets in edges.items()}
+
+
+def test_no_new_circle_of_files() -> None:
+    assert circle(without(files(), CLOSING)) == []
+
+
+def test_each_listed_import_closes_a_circle() -> None:
+    edges = files()
+    assert {edge for edge in CLOSING if not circle(without(edges, CLOSING - {edge}))} == set()
+
+
+def test_no_circle_of_c_files() -> None:
+    edges = includes()
+    assert "simt/runtime/records.h" in edges["simt/runtime/runtime.h"]
+    assert circle(edges) == []
+
+
+def test_the_rule_sees_a_circle() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) in (["b", "c", "b"], ["c", "b", "c"])
+    assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("import importlib\nimportlib.import_module('tilewright.ladder.climbing')\n", {"ladder.climbing"}),
+        ("def f():\n    from tilewright.ladder import climbing\n", {"ladder.climbing"}),
+        ("if TYPE_CHECKING:\n    from tilewright.ladder.rung import Rung\n", {"ladder.rung"}),
+        ("name = f'tilewright.simt.run.{part}'\n", {m.name for m in modules() if m.name.startswith("simt.run.")}),
+        ("'See tilewright.ladder.rung.'\n", set()),
+        ("'run.launch'\n", set()),
+    ],
+)
+def test_names_in_strings_count(text: str, named: set[str]) -> None:
+    assert {name for _, name in imports(Module("simt.isa", SOURCE / "simt" / "isa.py", text))} == named
+
+
+def test_names_relative_to_a_package_count_in_it() -> None:
+    found = imports(Module("simt", SOURCE / "simt" / "__init__.py", "publish(__name__, {'run.launch': 'launch'})\n"))
+    assert found == {(1, "simt.run.launch")}
 
 
 def test_every_room_has_a_floor() -> None:

@@ -57,6 +57,7 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def replace(*records: fakes.FakeRecord) -> None:
         monkeypatch.setattr("tilewright.kernels.catalogue.records", lambda: tuple(records))
+        monkeypatch.setattr("tilewright.backends.cpu.host_kernels.run", fakes.run_on_host)
         monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
         monkeypatch.setattr("tilewright.profiling.of_run", fakes.of_run)
 

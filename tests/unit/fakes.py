@@ -144,6 +144,11 @@ def of_run(run: FakeRun, gpu: Any, *, shared_bytes: int = 0) -> Any:
     return SimpleNamespace(totals=totals, units=units, resources=None, notes=("there is no assembler",))
 
 
+def run_on_host(record: FakeRecord, a: Array, b: Array) -> Array:
+    """Stands for host_kernels.run."""
+    return record.run_cpu(a, b)
+
+
 def launch(
     program: FakeProgram, grid: Any, block: Any, arguments: Any, shared_bytes: int = 0, **options: Any
 ) -> FakeRun:

@@ -201,32 +201,32 @@ _OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, {}>"
 
 _RECORDS = (
     Record(
-        "three_loops", "CPU: three loops", "S5", "cpu", module="tilewright.backends.cpu.three_loops",
+        "three_loops", "CPU: three loops", "S5", "cpu",
         notes="one running sum, nothing blocked: the first rung of the ladder",
     ),
     Record(
         "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS, takes=_ALL,
-        module="tilewright.backends.cpu.product",
         notes="packed, tiled in registers, vectors and threads: the same bits as the three loops",
     ),
     _numba(
-        "naive_published", "numba_naive", "Numba CUDA: naive kernel, as published", "S1", made=False, any_block=True,
-        dtypes=("float32", "float64"), order="rounded-product", published=True, rows_by_x=True,
-        limits="right for every shape, in an order of its own for float32",
+        "naive_published", "tilewright.kernels.numba_naive", "Numba CUDA: naive kernel, as published", "S1",
+        made=False, any_block=True, dtypes=("float32", "float64"), order="rounded-product", published=True,
+        rows_by_x=True, limits="right for every shape, in an order of its own for float32",
         notes="sums float32 products in float64, and is uncoalesced: the row follows threadIdx.x",
     ),
     _numba(
-        "naive", "numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1", any_block=True,
-        notes="the column follows threadIdx.x and the sum has the operands' width", reads=4,
+        "naive", "tilewright.kernels.numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1",
+        any_block=True, notes="the column follows threadIdx.x and the sum has the operands' width", reads=4,
     ),
     _numba(
-        "tiled_published", "tiled_published", "Numba CUDA: shared-memory tiles, as published", "S2", made=False,
-        dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
+        "tiled_published", "tilewright.kernels.tiled_published", "Numba CUDA: shared-memory tiles, as published", "S2",
+        made=False, dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
         limits="right only where m, n and k are multiples of 16 and k equals m",
         notes="guards with `and`, fills no edges, takes gridDim.x steps along k, and indexes tiles [tx, ty]",
     ),
     _numba(
-        "tiled", "tiled", "Numba CUDA: shared-memory tiles, corrected", "S2", notes="any shape; tiles indexed [ty, tx]"
+        "tiled", "tilewright.kernels.tiled", "Numba CUDA: shared-memory tiles, corrected", "S2",
+        notes="any shape; tiles indexed [ty, tx]",
     ),
     *(_block_partitioned(size) for size in (16, 32)),
     _template(

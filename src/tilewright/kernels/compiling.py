@@ -23,7 +23,7 @@ def python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: bool
     from tilewright.programs.program import Program
 
     require("numba.cuda", "Compiling Python kernels")
-    function = getattr(require(f"tilewright.kernels.{module}", "The kernel"), kernel)
+    function = getattr(require(module, "The kernel"), kernel)
     matrix = f"{dtype}[:, ::1]"
     return Program.from_python(function(dtype) if made else function, f"void({matrix}, {matrix}, {matrix})", cc)
 

@@ -5,7 +5,6 @@ A record compiles nothing until `program` is called.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -120,7 +119,6 @@ class Record:
     takes: tuple[Literal["epilogue", "algebra", "batch"], ...] = ()
     #: Names of the algebras that its instructions compute, in place of plus-times; the first is the default.
     algebras: tuple[str, ...] = ()
-    module: str = ""  #: For a kernel of the host: the module of its function `multiply(a, b)`.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: For a kernel whose tile depends on the device.
 
     @property
@@ -398,18 +396,6 @@ class Record:
             if blocks > most:
                 return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"
         return None
-
-    def run_cpu(self, a: Array, b: Array) -> Array:
-        """Multiply on the host.
-
-        Raises ArgumentValueError: the record is not one of the host.
-        """
-        if not self.module:
-            raise ArgumentValueError(
-                f"kernel {self.name!r} runs on a GPU; launch its program with tilewright.simt.launch"
-            )
-        c: Array = importlib.import_module(self.module).multiply(a, b)
-        return c
 
     def reference(self, a: Array, b: Array) -> Array:
         """The product that this kernel must give, bit for bit: the canonical one, or that of its own stated order.

@@ -130,7 +130,9 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
             f"kernel {record.name!r} must be given operands it takes (got others: {reason}); see `tilewright kernels`"
         )
     if record.backend == "cpu":
-        return record.run_cpu(a, b)
+        from tilewright.backends.cpu import host_kernels
+
+        return host_kernels.run(record, a, b)
     if record.form:
         climber = Climber.on(record.backend, None, None)
         return climber.own_product(record, a, b)[0]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.backends import inventory
+from tilewright.backends.cpu import host_kernels
 from tilewright.engine.matmul import matmul
 from tilewright.errors import ArgumentValueError, MissingExtraError, TilewrightError
 from tilewright.kernels.catalogue import Record
@@ -157,7 +158,8 @@ def _ready(point: Point, a: Array, b: Array) -> Ready:
         return Ready(multiply, lambda: multiply(a, b), operands=(a, b))
     record = _kernel(point)
     if record.backend == "cpu":
-        return Ready(record.run_cpu, lambda: record.run_cpu(a, b), operands=(a, b))
+        run = functools.partial(host_kernels.run, record)
+        return Ready(run, lambda: run(a, b), operands=(a, b))
     backend: Any = inventory.opened(point.device)
     if record.form:
         operand = dtype(a.dtype)

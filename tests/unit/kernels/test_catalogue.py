@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scalar_product import canonical_scalar
 
-from tilewright.backends.cpu import three_loops
+from tilewright.backends.cpu import host_kernels, three_loops
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
@@ -276,7 +276,7 @@ def test_wrong_use() -> None:
     with pytest.raises(ArgumentValueError, match="has no launch shape"):
         loops.launch_rule(1, 1, 1)
     with pytest.raises(ArgumentValueError, match="runs on a GPU"):
-        tiled.run_cpu(a, a)
+        host_kernels.run(tiled, a, a)
     with pytest.raises(ArgumentTypeError, match=r"takes float32, float64, int32 \(got float16\)"):
         tiled.program("float16")
 
@@ -292,7 +292,7 @@ def operands(m: int, n: int, k: int, dtype: str) -> tuple[np.ndarray, np.ndarray
 @pytest.mark.parametrize(("m", "n", "k"), [*SHAPES, (3, 4, 0), (0, 4, 3)])
 def test_the_three_loops_are_canonical(m: int, n: int, k: int, dtype: str) -> None:
     a, b = operands(m, n, k, dtype)
-    assert same_bits(catalogue.find("three_loops").run_cpu(a, b), canonical(a, b))
+    assert same_bits(host_kernels.run(catalogue.find("three_loops"), a, b), canonical(a, b))
     assert same_bits(three_loops.multiply(np.asfortranarray(a), b[:, ::-1]), canonical(a, b[:, ::-1]))
 
 
@@ -301,7 +301,7 @@ def test_the_cpu_engine_is_canonical(dtype: str) -> None:
     random = np.random.default_rng(8)
     for m, n, k in SHAPES:
         a, b = (random.uniform(0, 100, shape).astype(dtype) for shape in ((m, k), (k, n)))
-        assert same_bits(catalogue.find("cpu_engine").run_cpu(a, b), canonical(a, b))
+        assert same_bits(host_kernels.run(catalogue.find("cpu_engine"), a, b), canonical(a, b))
 
 
 def test_the_three_loops_agree_with_the_plainest_scalar_product() -> None:
