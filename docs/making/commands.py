@@ -9,7 +9,7 @@ from tilewright.cli.statuses import MEANINGS
 
 #: The page that says more of a command.
 MORE = {
-    "ladder": "ladder.md", "matmul": "matmul.md", "cluster": "larger-than-memory.md#how-many-workers",
+    "ladder": "ladder.md", "matmul": "matmul.md",
     "kernels": "sources.md", "run": "cuda-programs.md", "check": "findings/index.md", "profile": "profile.md",
     "predict": "prediction.md", "bench": "rates.md", "compare": "rates.md#two-sweeps", "report": "report.md",
     "tune": "matmul.md#tuning",

@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
     )
     from tilewright.backends.cuda import device as _cuda
     from tilewright.backends.inventory import devices as devices
-    from tilewright.blocks.simulation.clusters import simulated_cluster as simulated_cluster
     from tilewright.checking import check as check
     from tilewright.drivers.session import simulated_gpu as simulated_gpu
     from tilewright.engine.matmul import matmul as matmul, plan as plan
@@ -89,7 +88,6 @@ publish(
     __name__,
     {
         "backends.inventory": "devices",
-        "blocks.simulation.clusters": "simulated_cluster",
         "checking": "check",
         "drivers.session": "simulated_gpu",
         "engine.matmul": "matmul plan",

@@ -27,7 +27,6 @@ WRONG: dict[str, Callable[[], Any]] = {
     "predict": lambda: tw.predict(1, 1, 1, ()),
     "profile": lambda: tw.profile(1, 1, 1, ()),
     "tune": lambda: tw.tune((8, 8), (8, 8), device="abacus"),
-    "simulated_cluster": lambda: tw.simulated_cluster((3, 4, 5), 2, "much"),
     "simulated_gpu": lambda: tw.simulated_gpu("abacus"),
     "exp": lambda: tw.exp("a"),
     "simt.launch": lambda: tw.simt.launch(1, 1, 1, ()),

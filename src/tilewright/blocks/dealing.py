@@ -1,4 +1,4 @@
-"""Assigns tiles to workers; the cluster and its simulation use the same assignment."""
+"""Assigns tiles to workers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from typer.main import get_command
 from tilewright.cli import (
     bench,
     check,
-    cluster,
     compare,
     ladder,
     lists,
@@ -83,16 +82,6 @@ COMMANDS = (
             ("a.npy b.npy -o c.npy --kernels tiled", "by a kernel of the catalogue, simulated"),
             ("A.npy B.zarr -o C.zarr --memory 2GB", "larger than memory; resumes after an interruption"),
             ("A.zarr B.zarr -o C.zarr --dask tcp://host:8786", "by the workers of a Dask cluster"),
-        ),
-    ),
-    Command(
-        "cluster",
-        cluster.cluster,
-        "Simulate a product on a Dask cluster that you need not have.",
-        (
-            ("--workers 1,100,10000", "extents of a million: time, bytes, bottleneck"),
-            ("--workers 1000 --memory 64GB --failures 1000", "one cluster in detail, with failing workers"),
-            ("--workers 10000 --layers 1,4,16 --storage 1TB/s", "what splitting k would save"),
         ),
     ),
     Command("kernels", lists.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),

@@ -16,12 +16,8 @@ from tilewright.cli.statuses import INTERRUPTED
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from tilewright.blocks.planning import BlockPlan
     from tilewright.engine.outside import Product
     from tilewright.engine.request import Request
-
-#: Most tiles for which the cluster is simulated first; that takes some seconds.
-_SIMULATED = 5_000
 
 
 def matmul(
@@ -143,7 +139,7 @@ def _by_blocks(
         if not json and product.plan is not None:
             console.plain(str(product.plan))
             if product.cluster is not None:
-                console.plain(_on_workers(product.plan, len(product.cluster.workers)))
+                console.plain(f"workers  {len(product.cluster.workers):,}")
         began, seconds = time.perf_counter(), None
         if not only_plan:
             with until_ctrl_c():
@@ -157,19 +153,6 @@ def _by_blocks(
         elif seconds is not None:
             what = f"{' x '.join(map(str, product.shape)) or 'one'} {product.partial.out}"
             console.plain(on_disk.outcome(str(output), what, product.plan, seconds, product.kept))
-
-
-def _on_workers(plan: BlockPlan, workers: int) -> str:
-    """The number of workers and the simulated time of a plan on them."""
-    from tilewright.blocks.simulation.clusters import simulated_time
-    from tilewright.machine.sizes import duration_text
-
-    line = f"workers  {workers:,}"
-    if plan.tiles > _SIMULATED:
-        return line
-    found = simulated_time(plan, workers)
-    time = duration_text(found.seconds) if found.seconds >= 10 else f"{found.seconds:.1f} s"
-    return f"{line}, simulated: {time}, limited by {found.limit}"
 
 
 def _interrupted(product: Product, output: Path) -> int:

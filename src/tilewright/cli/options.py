@@ -98,15 +98,6 @@ OPTIONS = (
     _row("--candidates", "NUMBER", "Number of best-ranked kernels to time."),
     _row("--again", "", "Time kernels again that already have a time."),
     _row("--accept-noise", "", "Keep also times whose quartiles differ by more than 10 %."),
-    # -- a cluster that is simulated
-    _row("--workers", "NUMBERS", "Numbers of workers, a row each."),
-    _row("--layers", "NUMBERS", "Parts into which k is split among workers (2.5-D), a row each."),
-    _row("--gflops", "NUMBER", "Rate of a worker.", argument="`flops_per_s`"),
-    _row("--storage", "RATE", "Storage bandwidth of all workers together.", argument="`storage_bytes_per_s`"),
-    _row("--link", "RATE", "Network bandwidth of a worker, each way.", argument="`link_bytes_per_s`"),
-    _row("--task", "MS", "Milliseconds per tile in client and scheduler.", argument="`task_s`"),
-    _row("--failures", "HOURS", "Mean life of a worker.", argument="`failure_s`"),
-    _row("--spread", "PERCENT", "Standard deviation of the workers' rates."),
     # -- occupancy
     _row("--registers", "NUMBER", "Registers per thread, as the assembler reports them.",
          argument="`registers_per_thread`"),

@@ -53,30 +53,6 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
     return value
 
 
-def decimal(option: str, text: str, example: str) -> float:
-    """Return a number in decimal digits, with or without a fraction.
-
-    Raises ArgumentValueError: the text is something else.
-
-    >>> decimal("--gflops", "1.5", "300")
-    1.5
-    """
-    if not _DECIMAL.fullmatch(text):
-        raise ArgumentValueError(f"{option} must be a number in plain digits (got {_short(text)}); try {example}")
-    return float(text)
-
-
-def rate(option: str, text: str) -> int:
-    """Return bytes per second, from text such as "20GB/s" or "1.5 GiB".
-
-    Raises ArgumentValueError: the text is something else.
-
-    >>> rate("--link", "1.25GB/s")
-    1250000000
-    """
-    return size_bytes(option, text.strip().removesuffix("/s"))
-
-
 def size(option: str, text: str, most: int) -> int:
     """Return bytes, from text such as "8192", "8KiB" or "2GB".
 

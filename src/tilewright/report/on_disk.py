@@ -13,15 +13,6 @@ def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
     if plan is None:
         return {"plan": None, "rates": None, "extents": [], "batch": 0, "seconds": seconds}
     rates = plan.rates
-    return {
-        **planned(plan),
-        "rates": {"flops": rates.flops, "read_bytes": rates.read_bytes, "write_bytes": rates.write_bytes},
-        "seconds": seconds,
-    }
-
-
-def planned(plan: BlockPlan) -> dict[str, Any]:
-    """The extents and the plan itself."""
     names = (
         "rows", "columns", "depth", "tiles_held", "by_columns", "held_bytes", "read_bytes", "written_bytes",
         "least_bytes", "seconds",
@@ -30,6 +21,8 @@ def planned(plan: BlockPlan) -> dict[str, Any]:
         "extents": list(plan.sizes.extents),
         "batch": plan.sizes.batch,
         "plan": {name: getattr(plan, name) for name in names} | {"grid": list(plan.grid)},
+        "rates": {"flops": rates.flops, "read_bytes": rates.read_bytes, "write_bytes": rates.write_bytes},
+        "seconds": seconds,
     }
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.console import Console
 
-from tilewright.blocks.simulation.records import SimulatedProduct
 from tilewright.checking.found import Findings
 from tilewright.checking.suppressions import Sifted
 from tilewright.engine.planning import Plan
@@ -27,7 +26,7 @@ def _findings(found: Findings) -> Iterable[Block]:
     return findings.blocks(Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels)
 
 
-def _facts(record: Plan | SimulatedProduct) -> Iterable[Block]:
+def _facts(record: Plan) -> Iterable[Block]:
     return [Facts(tuple(record.facts.items()))]
 
 
@@ -37,7 +36,6 @@ REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
         Alternatives: occupancy.blocks,
         Climb: climb.blocks,
         Findings: _findings,
-        SimulatedProduct: _facts,
         Occupancy: occupancy.alone,
         Plan: _facts,
         Prediction: prediction.blocks,

@@ -108,11 +108,6 @@ DOCUMENTS = (
         Field("kernel", "text or null", "the kernel of the catalogue that multiplied"),
         Field("dtype", "text", "of the product"),
     )),
-    Document("cluster", "cluster", "Simulated products on clusters.", (
-        Field("clusters", "list", "a cluster each",
-              {"world": "object", "layers": "integer", "seconds": "number", "efficiency": "number", "limit": "text",
-               "read_bytes": "integer", "written_bytes": "integer", "bounds_s": "object", "plan": "object"}),
-    )),
     Document("kernels", "kernels", "The catalogue.", (
         Field("kernels", "list", "a kernel each",
               {"name": "text", "title": "text", "source": "text", "backend": "text", "dtypes": "list", "takes": "list",

@@ -32,7 +32,6 @@ def test_version(tilewright: Run) -> None:
         [],
         ["ladder"],
         ["matmul"],
-        ["cluster"],
         ["kernels"],
         ["gpus"],
         ["occupancy"],

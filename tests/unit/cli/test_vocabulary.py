@@ -48,7 +48,6 @@ for kernel in (scale, shift, scale):
 LINES = {
     "ladder": "ladder --kernels three_loops --sizes 4x3x2",
     "matmul": "matmul a.npy a.npy -o c.npy",
-    "cluster": "cluster --sizes 10000 --workers 1,2",
     "kernels": "kernels",
     "check": "check program.py",
     "codes": "check --codes",

@@ -33,10 +33,6 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: Findings([Finding(code="TW102", kernel="k", details={"error": "a < b & c"})]),
         ("TW102", "1 error"),
     ),
-    "SimulatedProduct": (
-        lambda: tw.simulated_cluster((10**5,) * 3, 16, failure_s=3e3, seed=3),
-        ("16 of 300 GFLOPS", "limit", "made again"),
-    ),
     "Climb": (
         lambda: climb(*operands(8, 8, 8, "float32"), records=select(tw.catalogue.records(), ["S5"])),
         ("three_loops", "1 of 1 trusted", "GFLOPS", "the host, three loops"),

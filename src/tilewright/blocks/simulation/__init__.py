@@ -1,1 +1,0 @@
-"""Simulates a product on a cluster: its time, its traffic, and its bottleneck."""
