@@ -8,7 +8,6 @@ enough, because an index that depends on the thread is in the PTX, and the launc
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from tilewright.checking import faults, statements
@@ -25,8 +24,6 @@ from tilewright.simt.run.launch import Alone
 _INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
 #: Instructions of a build that is worth the wait: more, and their translation takes longer than the check.
 _LONGEST_BUILD = 1_500
-#: A build for the debugger, which has every array in memory.
-_DEBUG = re.compile(r"^\.target\b.*\bdebug\b", re.MULTILINE)
 #: Code at the start of a kernel with which all warps of a block but the first exit.
 _EXIT = (
     " .reg .pred %of_others; .reg .b32 %its<4>; mov.u32 %its1, %tid.z; mov.u32 %its2, %ntid.y; mov.u32 %its3, %tid.y; "
@@ -38,7 +35,7 @@ _EXIT = (
 def holds_arrays(program: Program) -> bool:
     """Whether a kernel declares local arrays, and its build is optimised."""
     file, line, _ = definition(program)
-    if not file or _DEBUG.search(program.ptx):
+    if not file or program.module.debug:
         return False
     places = [place.rpartition(":") for place in program.source_lines.values()]
     last = max((int(number) for other, _, number in places if other == file), default=line)

@@ -71,7 +71,7 @@ class _Parser:
         while tokens.accept(","):
             targets.append(tokens.name("a target such as sm_90"))
         module.target = next((target for target in targets if target.startswith("sm_")), targets[0])
-        module.address_size = 64
+        module.debug, module.address_size = "debug" in targets, 64
         if tokens.accept(".address_size"):
             size = tokens.take()
             if size not in {"32", "64"}:

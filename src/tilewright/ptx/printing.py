@@ -24,7 +24,7 @@ def to_text(module: tree.Module) -> str:
     """
     lines = [
         f".version {module.version[0]}.{module.version[1]}",
-        f".target {module.target}",
+        f".target {module.target}{', debug' if module.debug else ''}",
         f".address_size {module.address_size}",
     ]
     lines += [f'.file {index} "{quoted(name)}"' for index, name in module.files.items()]

@@ -242,6 +242,7 @@ class Module:
     path: str = "kernel.ptx"
     #: files of Tilewright's own definitions, added to those of the text
     added: frozenset[str] = frozenset()
+    debug: bool = False  #: a build for the debugger, which has every local array in memory
 
     @property
     def entries(self) -> list[Function]:

@@ -53,9 +53,7 @@ PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in AL
 #: Kernels that stand for the others where each has to be translated once more, with instruments.
 STANDING = ("tensor_core-float16", "split_k-float16", "tensor_core_f64-float64", "hopper_multicast-bfloat16",
             "blackwell_pairs-float16")  # fmt: skip
-INSTRUMENTED = [
-    pytest.param(*case.values, id=case.id, marks=[] if case.id in STANDING else [VOLUME]) for case in CASES
-]
+INSTRUMENTED = [pytest.param(*case.values, id=case.id, marks=[] if case.id in STANDING else [VOLUME]) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
     (129, 257, 65), (1, 1, 4096), (128, 136, 100), (130, 70, 4099),
