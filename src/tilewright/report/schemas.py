@@ -80,11 +80,6 @@ _POINT = {
     "results": "integer",
     "caches": "text",
 }
-_PLAN = (
-    Field("extents", "list", "m, n and k"),
-    Field("batch", "integer", "products"),
-    Field("plan", "object", "tiles, their order, and bytes"),
-)
 DOCUMENTS = (
     Document("ladder", "ladder", "A climb: each kernel, verified and counted.", (
         Field("machine", "object", "what ran", {"gpu": "text", "device": "text", "host": "text", "tilewright": "text"}),

@@ -92,6 +92,18 @@ class Saxpy:
         return found
 
 
+def test_occupancy_suggests_a_block_and_the_room_of_shared_memory(context: SimulatedGpu, ptx: bytes) -> None:
+    kernel, record = Saxpy(ptx, 4).kernel, context.record
+    blocks, threads = given(driver.cuOccupancyMaxPotentialBlockSize(kernel, driver.CUoccupancyB2DSize(0), 0, 33))
+    assert (threads, blocks) == (33, 32 * record.multiprocessors)  # the limit is tried before whole warps
+    held = given(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 1024, 0))
+    room = given(driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, held, 1024))
+    assert given(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 1024, room)) == held
+    assert given(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 1024, room + 1)) == held - 1
+    refused, _ = driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, held + 1, 1024)
+    assert refused == driver.CUresult.CUDA_ERROR_INVALID_VALUE
+
+
 def test_a_made_library_jumps_to_its_slots_and_is_found_by_its_name() -> None:
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
     functions = [kind(lambda x: x + 1), kind(lambda x: 2 * x)]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.drivers import modules
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.launching import LaunchConfig
 from tilewright.drivers.libcuda.loading import offsets
 from tilewright.drivers.modules import Kernel, KernelAttributes
-from tilewright.machine.gpu import WARP_LANES
-from tilewright.programs.residency import active_blocks
+from tilewright.machine import suggestions
+from tilewright.machine.alternatives import Demand
 
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 #: `CUlaunchConfig`, and the runtime's `cudaLaunchConfig_t`, whose shared memory has 64 bits, the upper ones 0: six
@@ -121,24 +120,26 @@ def cuOccupancyMaxPotentialBlockSize(
     gpu: SimulatedGpu, kernel: Kernel, dynamic: int, shared_bytes: int, limit: int
 ) -> tuple[int, int]:
     """Blocks of the smallest grid that fills the device, and threads of the block size with the best occupancy."""
-    needs, record = KernelAttributes(kernel), gpu.record
-    most = min(limit or record.launch.threads_per_block, needs.max_threads_per_block)
-    best = (0, 0)
-    for threads in range(most - most % WARP_LANES or most, 0, -WARP_LANES):
-        shared = needs.shared_size_bytes + (gpu.host.invoke(dynamic, threads) if dynamic else shared_bytes)
-        resident = active_blocks(record, needs.num_regs, shared, threads) * threads
-        if resident > best[0]:
-            best = resident, threads
-    resident, threads = best
+    demand, most = _demand(kernel), KernelAttributes(kernel).max_threads_per_block
+    threads, blocks = suggestions.suggest_block(
+        gpu.record,
+        demand,
+        min(limit or most, most),
+        lambda threads: gpu.host.invoke(dynamic, threads) if dynamic else shared_bytes,
+    )
     if not threads:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    return resident // threads * record.multiprocessors, threads
+    return blocks, threads
 
 
 def cuOccupancyAvailableDynamicSMemPerBlock(gpu: SimulatedGpu, kernel: Kernel, blocks: int, threads: int) -> int:
     """The most dynamic shared memory with which `blocks` blocks are resident."""
-    static, record = KernelAttributes(kernel).shared_size_bytes, gpu.record
-    for bytes_ in range(record.shared_per_block_optin_bytes - static, -1, -256):
-        if modules.cuOccupancyMaxActiveBlocksPerMultiprocessor(gpu, kernel, threads, bytes_) >= blocks:
-            return bytes_
-    return 0
+    found = suggestions.room_for_dynamic(gpu.record, _demand(kernel, threads), blocks)
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return found
+
+
+def _demand(kernel: Kernel, block_threads: int = 1) -> Demand:
+    needs = KernelAttributes(kernel)
+    return Demand(needs.num_regs, needs.shared_size_bytes, block_threads)
