@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from source_tree import ROOT, Module, modules, offenders
 #: Folders of one person's machine; written in parts, so that this file passes its own test.
 PERSONAL = re.compile("|".join("/" + folder + "/" for folder in ("home", "root", "Users", "work")))
 SPEAKING_ROOMS = ("cli", "report", "drivers")  # what a kernel prints is its program's own output
+#: The longest line that ruff allows.
+LINE = 120
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "core", "manager", "misc"}
 
 
@@ -125,3 +128,48 @@ def test_descriptions_of_parameters_are_indented_by_four() -> None:
 def test_the_rule_sees_a_deep_description() -> None:
     text = 'def {}():\n    """Sum.\n\n    Parameters\n    ----------\n    a : int\n        {}One.\n    """\n'
     assert deep_descriptions(Module("m", ROOT, text.format("f", "    ") + text.format("g", ""))) == ["f"]
+
+
+def open_endings(module: Module) -> list[int]:
+    """First lines of docstrings whose last line is empty."""
+    found = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            text = ast.get_docstring(node, clean=False) or ""
+            if re.search(r"\n *\n *$", text):
+                found.append(node.body[0].lineno)
+    return found
+
+
+def test_docstrings_end_in_their_last_sentence() -> None:
+    assert offenders(open_endings) == {}
+
+
+def test_the_rule_sees_an_empty_last_line() -> None:
+    text = 'def {}():\n    """Sum.\n\n    Of two.\n{}    """\n'
+    assert open_endings(Module("m", ROOT, text.format("f", "\n") + text.format("g", ""))) == [2]
+
+
+#: A line with one text alone: its indent, the text, and what follows.
+_TEXT_LINE = re.compile(r'( +)f?"((?:[^"\\]|\\.)*)"([),]*)')
+
+
+def split_messages(module: Module) -> list[int]:
+    """Lines of a message that ends in the next line, although both would fit in one."""
+    lines = [_TEXT_LINE.fullmatch(line) for line in module.text.splitlines()]
+    found = []
+    for number, (one, two) in enumerate(itertools.pairwise(lines), 1):
+        if one and two and one[1] == two[1] and one[2].endswith(" ") and not one[3] and two[3]:
+            prefix = "f" if "{" in one[2] + two[2] else ""
+            if len(f'{one[1]}{prefix}"{one[2]}{two[2]}"{two[3]}') <= LINE:
+                found.append(number)
+    return found
+
+
+def test_messages_are_not_split_in_the_middle() -> None:
+    assert offenders(split_messages) == {}
+
+
+def test_the_rule_sees_a_split_message() -> None:
+    text = 'raise E(\n    "a must be {}"\n    "positive",\n)\n'
+    assert split_messages(Module("m", ROOT, text.format("") + text.format("far " * 30))) == [2]

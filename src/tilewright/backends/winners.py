@@ -177,8 +177,7 @@ def room() -> Path:
     if settings.cache_dir is None or not settings.cache_bytes:
         missing = "there is no home folder" if settings.cache_dir is None else "TILEWRIGHT_CACHE_BYTES is 0"
         raise DeviceError(
-            f"a tuner's times must be kept on disk, but the cache is off ({missing}); set "
-            f"TILEWRIGHT_CACHE_DIR or "
+            f"a tuner's times must be kept on disk, but the cache is off ({missing}); set TILEWRIGHT_CACHE_DIR or "
             "TILEWRIGHT_CACHE_BYTES"
         )
     try:

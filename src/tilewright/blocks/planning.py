@@ -242,8 +242,7 @@ def _too_little(least: int, memory_bytes: int, process_bytes: int) -> ArgumentVa
     of_process = f"{process} that the process itself takes, and " if process_bytes else ""
     return ArgumentValueError(
         f"`memory` must be at least {-(-whole // 10**6):,} MB: {of_process}{tile} for one tile of C and panels of A "
-        f"and B (got {given}); allow as much, or store the arrays in "
-        "smaller chunks"
+        f"and B (got {given}); allow as much, or store the arrays in smaller chunks"
     )
 
 

@@ -116,7 +116,6 @@ class Given:
         """The program; options that are left out come from the environment or the project.
 
         Raises ArgumentValueError: no program is given, or a value is wrong.
-
         """
         from tilewright import configuration
         from tilewright.cli import values

@@ -98,7 +98,6 @@ def device_address(gpu: SimulatedGpu, address: int) -> int:
     """The device address for an address of host or device memory.
 
     Raises DriverError: the device cannot access it.
-
     """
     if gpu.memory.extent(address):
         return address
@@ -257,7 +256,6 @@ def copied_rows(
     """Copy rows of bytes; the steps are distances between rows.
 
     Raises DriverError: as `copied`, or rows are longer than the distance between them.
-
     """
     if width > min(target_step, source_step):
         raise DriverError("cudaErrorInvalidPitchValue", "rows are longer than the distance between them")

@@ -144,7 +144,6 @@ class Host:
         """A kernel by its handle.
 
         Raises DriverError: there is no such kernel.
-
         """
         return self.loaded.kernel(handle)
 

@@ -76,7 +76,6 @@ class Target:
 
         Raises NoProgramError: there is no such program, or it cannot be read; SyntaxError: its source is wrong.
         Exceptions of the packages that contain a module are passed on.
-
         """
         if self.kind == "module":
             return _of_module(self.text, main)

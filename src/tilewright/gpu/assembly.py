@@ -30,7 +30,6 @@ def assembled(
 
     `results` are the constraints of the results; `registers` makes an operand's values, each with its constraint, from
     the types and values of its arguments.
-
     """
     texts, inputs, constraints = {}, [], [f"={constraint}" for constraint in results]
     for (operand, kinds), (_, given) in zip(by_operand(record, types), by_operand(record, arguments), strict=True):

@@ -42,7 +42,6 @@ class Encoding:
 
     `box` has one extent for each axis. For images (`pixels` is not 0) its first extent counts channels, and `low` and
     `high` are the corners of the spatial box. `strides` are in bytes, of all axes except the innermost.
-
     """
 
     type: str

@@ -40,7 +40,6 @@ def read(map_: bytes) -> Encoding | None:
     """The contents of a map in the hardware's layout; None if the bytes are not a known one.
 
     Our own layout is not one either: in its second word, a multiple of 16, the version is 0.
-
     """
     words = struct.unpack_from("<8Q", map_)
     flags = words[1] & 0xFFFFFFFF

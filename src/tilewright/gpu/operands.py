@@ -15,7 +15,6 @@ class Registers:
     """Values of a thread, passed and returned as one number, or as a tuple of several.
 
     A type that begins with `b` takes any value of its width, so two halves are one register of `b32`.
-
     """
 
     name: str  #: The operand's name in the record's form.

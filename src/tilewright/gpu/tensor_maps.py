@@ -97,7 +97,6 @@ class TensorMap(ArrayParameter):
         """The 128 bytes, for an array at this device address.
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
-
         """
         if address % UNIT_BYTES:
             raise ArgumentValueError(
@@ -176,7 +175,6 @@ class ImageMap(ArrayParameter):
         """The 128 bytes, for an array at this device address.
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
-
         """
         return self.encoding(address).encoded()
 

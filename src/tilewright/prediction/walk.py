@@ -116,7 +116,6 @@ def walk(
     """The numbers of the instructions that a warp executes, in order; `kept` limits the iterations of some loops.
 
     Raises CompileError: there are more than `most`, or the flow leads nowhere.
-
     """
     visits = _visits(ways, flow)
     loops = {loop.head: loop for loop in _loops(ways, flow)}

@@ -173,8 +173,7 @@ class Value:
         if not isinstance(value, bool | int | float):
             raise ArgumentTypeError(
                 f"a traced value can be combined with traced values and real scalars (got {type(value).__name__}); "
-                f"pass arrays as "
-                "operands of the epilogue"
+                "pass arrays as operands of the epilogue"
             )
         name = self.dtype
         if isinstance(value, float) and letter(name) != "f":

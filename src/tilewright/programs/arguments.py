@@ -283,7 +283,6 @@ def c_arguments(parameters: Sequence[Parameter], types: Sequence[CType] | None =
     """Descriptors for a kernel of C's convention.
 
     `types` are the parameters' C++ types, if the kernel's name contains them.
-
     """
     known = types if types is not None and len(types) == len(parameters) else [None] * len(parameters)
     return tuple(

@@ -71,7 +71,6 @@ def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction
     """The machine code that the vendor's assembler makes of a kernel for a compute capability; cached on disk.
 
     Raises MissingExtraError: the assembler or the disassembler is not installed; CompileError: one of them failed.
-
     """
     program = find_disassembler()
     cache = store.room(private.RESOURCES)

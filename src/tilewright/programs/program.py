@@ -240,7 +240,6 @@ class Program:
         """PTX line (from 1) to `file:line` of the user's source; empty without a line table.
 
         Library code counts for the user's line that calls it, as in `tilewright.ptx.frames`.
-
         """
         return {number: users_line(frames) for number, frames in self._line_table.items()}
 
@@ -254,7 +253,6 @@ class Program:
         """PTX line (from 1) to the user's lines that call its code, the innermost first; without lines that have none.
 
         For inlined code these are its own call sites; for a function that is called, all its calls in the module.
-
         """
         called = listing.calls(self.module)
         found = {number: users_calls(frames) for number, frames in self._line_table.items()}

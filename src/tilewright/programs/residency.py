@@ -52,7 +52,6 @@ def resident_blocks(program: Program, gpu: Gpu, block: tuple[int, int, int], dyn
     """Blocks of a kernel that a GPU holds at once.
 
     The assembler gives the registers; without an assembler they set no limit.
-
     """
     try:
         registers = program.resources(program.cc).registers_per_thread

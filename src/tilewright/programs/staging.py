@@ -53,7 +53,6 @@ class Place(Protocol):
         """Memory for a structure: its address, and its bytes for the caller to write.
 
         Raises ArgumentTypeError: the device has no such structures.
-
         """
 
     def copied(self, region: Region) -> tuple[int, npt.NDArray[np.uint8]]:

@@ -268,8 +268,7 @@ class CudaArrays:
         if any(step == 0 and extent > 1 for step, extent in zip(found.pointer.strides, shape, strict=True)):
             raise ArgumentValueError(
                 f"`out` must have separate memory for each element (got strides {found.pointer.strides} of shape "
-                f"{shape}); "
-                "pass an array that repeats none"
+                f"{shape}); pass an array that repeats none"
             )
         return out
 

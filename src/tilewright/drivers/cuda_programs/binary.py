@@ -36,7 +36,6 @@ def check(path: Path) -> list[str]:
     """Reject a program that cannot run on a simulated GPU; return what in it will fail.
 
     Raises NoProgramError: it has only machine code for GPUs, or a runtime that cannot be replaced, or it is damaged.
-
     """
     data = path.read_bytes()
     try:

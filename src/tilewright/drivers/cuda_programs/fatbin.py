@@ -44,7 +44,6 @@ def images(data: bytes) -> Iterator[Image]:
     """The images of one or several consecutive fat binaries.
 
     Raises CompileError: the data are no fat binary, or cannot be decompressed.
-
     """
     at = 0
     while at + HEADER.size <= len(data):

@@ -54,7 +54,6 @@ def folder() -> Path:
     """The folder of the vendor's runtime headers.
 
     Raises MissingExtraError: they are not installed.
-
     """
     return with_headers("Running CUDA programs").includes[0]
 

@@ -68,7 +68,6 @@ def built(names: Sequence[str]) -> Library:
 
     Raises MissingExtraError: the vendor's headers or the host's compiler are missing; CompileError: the compiler
     failed.
-
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions), "versions.map": _VERSIONS}
@@ -87,7 +86,6 @@ def compiler() -> str:
     """The host's C++ compiler.
 
     Raises MissingExtraError: it is not installed.
-
     """
     found = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
     if found is None:
@@ -115,7 +113,6 @@ def run(command: Sequence[str], folder: Path) -> None:
     """Run a compiler.
 
     Raises CompileError: it failed; the message has its output.
-
     """
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:

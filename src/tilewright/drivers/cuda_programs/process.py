@@ -128,7 +128,6 @@ def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, na
     """Run a program with its arguments, and wait for it.
 
     `name` is its `argv[0]`.
-
     """
     with ExitStack() as stack:
         folder = stack.enter_context(private.working_folder())

@@ -99,7 +99,6 @@ class Caller(Host):
         """Answer one call.
 
         Raises EndedConnection: the thread has ended, or what came is no call.
-
         """
         message, words = self._message(socket.MSG_DONTWAIT)
         if message != _CALLED:
@@ -234,7 +233,6 @@ class Caller(Host):
         """Run a kernel; the next call reports its failure.
 
         Raises DriverError: the launch is rejected.
-
         """
         if self._out:  # a graph may have copied before this
             self.read(GLOBAL_BASE, 8)

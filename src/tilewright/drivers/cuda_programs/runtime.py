@@ -39,7 +39,6 @@ class Module:
         """Its PTX, linked.
 
         Raises DriverError: there is none, or two parts define one name.
-
         """
         parts, refused = [], None
         for part in self.parts:
@@ -81,7 +80,6 @@ class Runtime:
         """Do a stream's work now, or record it in a graph if the stream is being captured.
 
         Raises DriverError: there is no such stream, or the work fails.
-
         """
         self.gpu.stream(stream)
         graph = self.captures.get(stream)
@@ -108,7 +106,6 @@ class Runtime:
         """A kernel by its function in the program, or by a driver's handle.
 
         Raises DriverError: there is no such kernel.
-
         """
         if function in self.loaded.kernels:
             return self.loaded.kernel(function)
@@ -124,7 +121,6 @@ class Runtime:
         """Device address and size of a variable, by its address in the program.
 
         Raises DriverError: there is no such variable.
-
         """
         if symbol not in self.variables:
             raise DriverError("cudaErrorInvalidSymbol")

@@ -31,7 +31,6 @@ def compiled(source: Path, gpu: Gpu, library: Library, folder: Path, options: Se
     NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS of the environment apply, as the compiler documents them.
 
     Raises MissingExtraError: a compiler is missing; CompileError: it rejected the source.
-
     """
     library.placed(folder)
     toolkit, made = toolkits.compiler(_PURPOSE), folder / "program"

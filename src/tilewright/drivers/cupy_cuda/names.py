@@ -142,7 +142,6 @@ def registered() -> Placed:
     """Install our runtime in CuPy, and give each array its own memory.
 
     Raises DeviceError: CuPy is for another version of CUDA, or the vendor's driver was loaded first.
-
     """
     import cupy
 

@@ -92,7 +92,6 @@ def cuCtxSetLimit(gpu: SimulatedGpu, limit: int, value: int) -> None:
 
     All values are stored, and two have an effect: the stack of a thread, and the number of pending launches by kernels,
     which is rejected if there cannot be memory for it.
-
     """
     cuCtxGetLimit(gpu, limit)
     if limit == PENDING_LIMIT and value > PENDING_MAX:

@@ -85,7 +85,6 @@ def name_of(number: int) -> str:
     """The name of a driver's error.
 
     Raises DriverError: no error has this number.
-
     """
     for name, value in binding().CUresult.__members__.items():
         if int(value) == number:

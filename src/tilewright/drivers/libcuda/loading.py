@@ -86,7 +86,6 @@ def chosen(gpu: SimulatedGpu, data: bytes) -> str:
     """The PTX in a fat binary for a GPU: the newest that is not newer than the GPU.
 
     Raises DriverError: there is none.
-
     """
     try:
         found = list(fatbin.images(data))
@@ -116,7 +115,6 @@ def load(gpu: SimulatedGpu, image: bytes) -> int:
     """Load PTX, or the suitable PTX of a fat binary; return the module's handle.
 
     Raises DriverError: the image is machine code of a GPU, or no code.
-
     """
     gpu.require_context()
     if image[:4] == _MACHINE_CODE:

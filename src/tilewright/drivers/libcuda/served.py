@@ -2,7 +2,6 @@
 
 Other libraries find it by its name. If the process also has the vendor's driver, calls go to that while no simulated
 GPU is installed.
-
 """
 
 from __future__ import annotations

@@ -90,7 +90,6 @@ def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
     If an array is involved, the extent counts elements; offsets in an array always do.
 
     Raises DriverError: there is no such array, or a range leaves its allocation.
-
     """
     width, height, depth, kind = parameters[16:]
     source, source_size, at = _side(call, parameters[0], parameters[4:8], parameters[1:4])
@@ -111,7 +110,6 @@ def _side(
 
     Pitched memory has an address, bytes per row, a width that copies do not use, and rows per plane. Only an `array` (a
     handle, 0 for none) counts its offset in elements.
-
     """
     if not array:
         return pitched, 1, offset

@@ -182,7 +182,6 @@ def _elements(call: Caller, resource: int) -> Elements:
     """The elements of a `cudaResourceDesc`.
 
     Raises DriverError: the resource does not exist, or is a mipmapped array.
-
     """
     kind, address = call.unpacked("i4xQ", resource)
     if kind == _ARRAY:
