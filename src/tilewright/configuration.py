@@ -71,8 +71,6 @@ def of(*folders: Path) -> Project:
 
     Raises ArgumentValueError: the file is not TOML, or the table has an unknown key or a wrong value.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "pyproject.toml").write_text('[tool.tilewright]\ngpu = "a100"\nfail-on = "error"')

@@ -89,8 +89,6 @@ def announced(
 ) -> AbstractContextManager[object]:
     """A context that announces the work done in it; the arguments are those of :class:`Activity`.
 
-    Examples
-    --------
     >>> with announced("sorting", "the keys"):
     ...     sorted([3, 1, 2])
     [1, 2, 3]

@@ -135,8 +135,6 @@ def row_of(device: str) -> Row | None:
 def spellings() -> list[str]:
     """The values that `tw.matmul` takes for `device`.
 
-    Examples
-    --------
     >>> spellings()
     ['cpu', 'cuda', 'opencl', 'opencl:NAME', 'simulated', 'simulated:NAME']
     """
@@ -146,8 +144,6 @@ def spellings() -> list[str]:
 def with_kernels() -> list[str]:
     """The backends that run records of the catalogue, the simulated GPU first.
 
-    Examples
-    --------
     >>> with_kernels()
     ['simulated', 'cpu', 'cuda', 'opencl']
     """
@@ -198,8 +194,6 @@ def for_plans(device: str | None = None) -> Backend:
 
     Raises as :func:`opened`.
 
-    Examples
-    --------
     >>> for_plans("t4").name
     'NVIDIA T4, simulated'
     """

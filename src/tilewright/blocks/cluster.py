@@ -55,12 +55,8 @@ class Seen:
 class Cluster:
     """The workers of a Dask client; `warm` loads and compiles on each the code that a product needs.
 
-    Raises
-    ------
-    ArgumentTypeError
-        The value is not a synchronous client.
-    DeviceError
-        There is no worker, or a worker has another version of Tilewright.
+    Raises ArgumentTypeError: the value is not a synchronous client; DeviceError: there is no worker, or a worker has
+    another version of Tilewright.
     """
 
     def __init__(self, client: Any, warm: Callable[[], None] | None = None) -> None:
@@ -110,12 +106,7 @@ class Cluster:
     def make(self, share: TileMaker, journal: Notes) -> None:
         """Make all tiles that the journal lacks, and note each in it.
 
-        Raises
-        ------
-        DeviceError
-            Workers died repeatedly, or none is left.
-        TilewrightError
-            The error that a worker raised.
+        Raises DeviceError: workers died repeatedly, or none is left; TilewrightError: the error that a worker raised.
         """
         missing = (tile for tile in share.plan.order() if tile not in journal.done)
         deal = Deal(missing, len(self.workers))

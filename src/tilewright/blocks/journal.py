@@ -49,10 +49,8 @@ class Journal:
         `product` identifies the product: JSON values by name, the operands' under "a" and "b". `tiles` is its number of
         tiles; reading ends at a line with any other tile. With `force` the journal of another product is replaced.
 
-        Raises
-        ------
-        ArgumentValueError
-            The file is the journal of another product (the message says what differs), or another process uses it.
+        Raises ArgumentValueError: the file is the journal of another product (the message says what differs), or
+        another process uses it.
         """
         asked = {"journal": _VERSION, **_as_json(product)}
         with _locked(path):

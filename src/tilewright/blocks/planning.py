@@ -42,8 +42,6 @@ _ABOUT = 1.02
 class Sizes:
     """The sizes of a product of matrices.
 
-    Examples
-    --------
     >>> Sizes((4, 5, 6), (4, 4), 4, 4).flops
     240
     """

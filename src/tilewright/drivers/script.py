@@ -78,8 +78,6 @@ def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
 
     Raises NoProgramError: there is no such program that can run.
 
-    Examples
-    --------
     >>> run_program(Target("import sys; print(sys.argv)", "code"), ["a"]).status
     ['-c', 'a']
     0

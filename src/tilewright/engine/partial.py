@@ -42,8 +42,6 @@ _EDGE_BYTES = 1 << 20
 class Partial:
     """The arithmetic of a product by blocks: a :class:`~tilewright.blocks.work.Work`.
 
-    Examples
-    --------
     >>> a, b = np.arange(6.0).reshape(2, 3), np.ones((3, 2))
     >>> work = Partial.of(a.dtype, b.dtype, (2, 2), Request(epilogue=lambda total: total / 2))
     >>> sums = np.empty((2, 2), work.sums)

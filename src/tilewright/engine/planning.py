@@ -96,10 +96,7 @@ class Plan(Shown, Planned):
     def __call__(self, a: Any, b: Any, /, out: Any = None) -> Any:
         """Multiply operands of the plan's shapes and dtypes, of any strides.
 
-        Raises
-        ------
-        ArgumentValueError, ArgumentTypeError
-            The operands' shapes or dtypes are not the plan's.
+        Raises ArgumentValueError, ArgumentTypeError: the operands' shapes or dtypes are not the plan's.
         """
         from tilewright.engine import matmul as engine, operands
 

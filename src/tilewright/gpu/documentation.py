@@ -48,8 +48,6 @@ def _kind(operand: Operand) -> str:
 def docstring(record: Record) -> str:
     """The text for `help`.
 
-    Examples
-    --------
     >>> from tilewright.gpu.intrinsics import find
     >>> docstring(find("ldmatrix_x1")).splitlines()[0]
     'Loads 1 matrix of 8 rows of 16 bytes, whose addresses lanes 0 to 7 give.'

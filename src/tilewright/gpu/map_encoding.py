@@ -59,8 +59,6 @@ class Encoding:
     def broken_rule(self) -> str:
         """The driver's first rule that does not hold, with the given value; "" if all hold.
 
-        Examples
-        --------
         >>> Encoding("FLOAT32", 24, (64,), (), (16,), (1,)).broken_rule()
         'the address must be a multiple of 16 bytes (got 0x18)'
         """

@@ -87,8 +87,6 @@ class RolesResult:
 class Roles(Instrument):
     """Record what each warp does; for one cluster (or one block without a cluster) at a time.
 
-    Examples
-    --------
     >>> Roles().name
     'roles'
     """

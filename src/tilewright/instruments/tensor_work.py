@@ -38,8 +38,6 @@ class TensorWorkResult:
 class TensorWork(Instrument):
     """Count products in tensor memory.
 
-    Examples
-    --------
     >>> from tilewright.simt.events import EventKind, Site
     >>> site = Site(EventKind.TENSOR_PRODUCT, 7, "k.cu:3", "tcgen05.mma.cta_group::1.kind::f16")
     >>> TensorWork().collect([site], np.array([[2, 32768, 262400, 34426880000]], np.uint64)).rows[0].shape

@@ -50,8 +50,6 @@ class TouchedResult:
 class Touched(Instrument):
     """Record which bytes of global memory are read and written.
 
-    Examples
-    --------
     >>> from tilewright.programs import Program
     >>> from tilewright.simt import Memory, launch
     >>> text = '''

@@ -31,8 +31,6 @@ def naive(dtype: str = "float32") -> Callable[..., None]:
 
     Launch with a grid of (ceil(n / bx), ceil(m / by)) for blocks of (bx, by).
 
-    Examples
-    --------
     >>> naive("float64").__name__
     'naive'
     """

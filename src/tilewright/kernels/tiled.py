@@ -23,8 +23,6 @@ def tiled(dtype: str = "float32", edge: int = 16) -> Callable[..., None]:
     Launch with blocks of (edge, edge) and a grid of (ceil(n / edge), ceil(m / edge)); the kernel takes
     A of shape (m, k), B (k, n) and C (m, n).
 
-    Examples
-    --------
     >>> tiled("float32", 16).__name__
     'tiled'
     """

@@ -76,8 +76,6 @@ class HostTime:
 def steps_of(gpu: Gpu) -> tuple[Step, ...]:
     """The steps that a GPU has.
 
-    Examples
-    --------
     >>> from tilewright import machine
     >>> [step.kernel for step in steps_of(machine.gpu("t4"))][-2:]
     ['warp_tiled', 'turing']
@@ -116,8 +114,6 @@ def step_times(gpu: Gpu, size: int = PREDICTED_SIZE) -> Iterator[StepTime]:
 def host_time(size: int, dtype: str = "float32") -> HostTime:
     """Time `tw.matmul` on this host, after a call that compiles.
 
-    Examples
-    --------
     >>> found = host_time(16)
     >>> found.calls >= 15, found.gflops > 0
     (True, True)

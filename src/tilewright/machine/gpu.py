@@ -243,8 +243,6 @@ def _named(name: str) -> Gpu:
 def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int) -> Gpu:
     """The record of a GPU that a driver reports, or of the most similar one.
 
-    Examples
-    --------
     >>> nearest("NVIDIA RTX A5000", (8, 6), 64).key, nearest("Tesla T4", (7, 5), 40).key
     ('a10', 't4')
     """

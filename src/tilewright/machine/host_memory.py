@@ -112,10 +112,7 @@ class MemoryGuard:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:
     """A new array for a product; `a_ndim` and `b_ndim` are the operands' numbers of dimensions.
 
-    Raises
-    ------
-    OutOfMemoryError
-        It does not fit in memory; the message says what would.
+    Raises OutOfMemoryError: it does not fit in memory; the message says what would.
     """
     needed = math.prod(shape) * dtype.itemsize
     room = available_bytes() if needed >= LARGE_BYTES else None

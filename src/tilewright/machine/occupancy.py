@@ -174,8 +174,6 @@ def _counted(gpu: Gpu, barriers: int, virtual: int, columns: int) -> dict[str, i
 def most_resident(block_threads: int) -> int:
     """Most blocks of a number of threads that any known GPU can hold at once.
 
-    Examples
-    --------
     >>> most_resident(32) >= 132 * 32
     True
     """

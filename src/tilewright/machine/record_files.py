@@ -27,8 +27,6 @@ _COUNTS, _RATES = ("int", "int | None"), ("float", "float | None")
 def document(record: Gpu) -> dict[str, Any]:
     """A record's data, as in a file.
 
-    Examples
-    --------
     >>> document(gpu("t4"))["compute_capability"]
     '7.5'
     """
@@ -40,10 +38,7 @@ def document(record: Gpu) -> dict[str, Any]:
 def read(path: Path) -> Gpu:
     """The record in a file, whose key is the file's whole path.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file cannot be read, or is not a record; the message names the field.
+    Raises ArgumentValueError: the file cannot be read, or is not a record; the message names the field.
     """
     try:
         return _read(path.resolve(), path.stat().st_mtime_ns)

@@ -42,8 +42,6 @@ class Roofline:
 def seconds(gpu: Gpu, level: str, size: int) -> float | None:
     """The least time of a level of memory for a number of bytes; None if no source states its bandwidth.
 
-    Examples
-    --------
     >>> from tilewright.machine.gpu import gpu
     >>> seconds(gpu("a100"), "dram", 2039 * 10**9)
     1.0

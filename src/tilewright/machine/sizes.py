@@ -13,8 +13,6 @@ _WRITTEN = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?", re.A
 def size_text(count: int) -> str:
     """Bytes in the largest power of 1024 that they fill.
 
-    Examples
-    --------
     >>> size_text(2048), size_text(512), size_text(2560), size_text(3 << 30), size_text(0)
     ('2 KiB', '512 B', '2.5 KiB', '3 GiB', '0 B')
     """
@@ -27,8 +25,6 @@ def size_bytes(name: str, size: int | str) -> int:
 
     Raises ArgumentValueError: it is neither, or not positive; `name` is its name in the message.
 
-    Examples
-    --------
     >>> size_bytes("memory", "2GB"), size_bytes("memory", "1.5 KiB"), size_bytes("memory", 4096)
     (2000000000, 1536, 4096)
     """
@@ -47,8 +43,6 @@ def size_bytes(name: str, size: int | str) -> int:
 def duration_text(seconds: float) -> str:
     """Seconds as readable text.
 
-    Examples
-    --------
     >>> duration_text(12.3), duration_text(150), duration_text(9000)
     ('12 s', '2 min', '2 h 30 min')
     """

@@ -56,8 +56,6 @@ class Timing:
 def timing(gpu: Gpu) -> Timing:
     """The record of a GPU's multiprocessors.
 
-    Examples
-    --------
     >>> from tilewright.machine.gpu import gpu
     >>> timing(gpu("a6000")).request, timing(gpu("a100")).request
     (2, 1)

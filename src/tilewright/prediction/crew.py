@@ -31,8 +31,6 @@ _OFFSETS = (1 << RANK_SHIFT) - 1
 class Crew:
     """What the warps of a cluster do, or those of a block without clusters.
 
-    Examples
-    --------
     >>> Crew.alike(np.arange(3, dtype=np.uint32), 2).of_warp
     (0, 0)
     """
@@ -124,12 +122,7 @@ class Watched:
 def watched(alone: Alone) -> Watched | None:
     """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier, or for other blocks.
 
-    Raises
-    ------
-    KernelError
-        A block failed.
-    LimitError
-        The block does more than can be recorded.
+    Raises KernelError: a block failed; LimitError: the block does more than can be recorded.
     """
     if not has_roles(alone.launch.program.ptx) or alone.waits((Roles(),)):
         return None

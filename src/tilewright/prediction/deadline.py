@@ -14,8 +14,6 @@ from tilewright.simt.run.limits import Limits
 class Deadline:
     """A number of host seconds from now on.
 
-    Examples
-    --------
     >>> Deadline().left()
     inf
     """

@@ -155,8 +155,6 @@ def working(ways: Graph, flow: Flow) -> tuple[float, Flow]:
     The mean of working and idle warps would describe neither. The guard is an exit before any loop; an exit after a
     good part of all work is no guard.
 
-    Examples
-    --------
     >>> edges = ((0, END), (0, 1), (1, 1), (1, 2), (2, END))
     >>> ways = Graph(((0, 4), (4, 8), (8, 9)), edges, MappingProxyType({}), frozenset())
     >>> working(ways, np.array([0.75, 0.25, 24.75, 0.25, 0.25]))

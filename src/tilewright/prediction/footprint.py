@@ -20,8 +20,6 @@ _STEPS = 7
 class Footprint:
     """The bytes of a block that its neighbours do not have; equal for all blocks of the grid.
 
-    Examples
-    --------
     Blocks of a product: those side by side share a panel of A (100 bytes), those below each other a panel of B (60).
 
     >>> product = Footprint.of_panels(shared=100, own=60)

@@ -32,8 +32,6 @@ OTHER = Opcode(pipe="integer")
 def row(name: str) -> Opcode:
     """The row of an opcode without modifiers.
 
-    Examples
-    --------
     >>> row("FFMA").pipe, row("LDS").access, row("NEWOP") is OTHER
     ('float32', 'shared_load', True)
     """

@@ -70,8 +70,6 @@ def multiply_adds(opcode: str) -> float:
 
     Raises CompileError: no modifier gives the shape.
 
-    Examples
-    --------
     >>> multiply_adds("HMMA.16816.F32"), multiply_adds("DMMA.8x8x4"), multiply_adds("IMMA.SP.16864.S8.S8")
     (2048.0, 256.0, 4096.0)
     >>> multiply_adds("HGMMA.64x256x16.F32.BF16")
@@ -155,8 +153,6 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
 
     Raises CompileError: the model does not support the opcode.
 
-    Examples
-    --------
     >>> from tilewright.machine.gpu import gpu
     >>> taken("FFMA", gpu("a100")), taken("FFMA", gpu("a6000"))
     (Taken(pipes=1, interval=2), Taken(pipes=3, interval=2))

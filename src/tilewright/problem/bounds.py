@@ -41,8 +41,6 @@ class Bound:
         Each group of products truncates its terms, including the sum so far, and the result: `group + 2` units of the
         last of `fraction` bits, relative to the tile's magnitudes.
 
-        Examples
-        --------
         >>> Bound.of_cut_tiles(tile=64, group=16, fraction=13)
         Bound(a_step=0.015625, more=73728.0)
         """
@@ -59,8 +57,6 @@ class Bound:
     def interval(self, a: Array, b: Array, out: Dtype | None = None) -> tuple[Array, Array]:
         """The least and the largest allowed value of each element, in C's dtype; by default that of products.
 
-        Examples
-        --------
         >>> a = np.full((1, 1024), 0.1, np.float32)
         >>> low, high = Bound(1, 16).interval(a, a.T)
         >>> bool(low[0, 0] < 10.24 < high[0, 0]), round(float(high[0, 0] - low[0, 0]), 4)

@@ -293,8 +293,6 @@ def common(a: Dtype, b: Dtype) -> Dtype:
 
     Raises ArgumentTypeError: when there is none, as for int64 with uint64 or an integer with a float.
 
-    Examples
-    --------
     >>> common(dtype("int8"), dtype("uint8")).name
     'int16'
     >>> common(dtype("float16"), dtype("bfloat16")).name

@@ -138,8 +138,6 @@ def same_bits(actual: Array, expected: Array) -> bool:
 
     Zeros of different sign differ. NaNs do not: processors differ in the NaN they make.
 
-    Examples
-    --------
     >>> same_bits(np.array([np.nan, 0.0]), np.array([-np.nan, 0.0])), same_bits(np.array([0.0]), np.array([-0.0]))
     (True, False)
     """

@@ -76,8 +76,6 @@ Words = npt.NDArray[np.uint64]
 class Caches:
     """The model's parameters for a GPU.
 
-    Examples
-    --------
     >>> from tilewright.machine.gpu import gpu
     >>> Caches.of(gpu("a100"), shared_bytes=20_000, resident_blocks=3).l1_bytes >> 10
     128

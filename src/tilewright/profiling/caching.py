@@ -27,8 +27,6 @@ _KINDS = {"store": cache.STORE, "atomic": cache.ATOMIC}
 def kind(site: Site) -> int:
     """The cache model's kind of an access.
 
-    Examples
-    --------
     >>> from tilewright.simt.events import EventKind
     >>> kind(Site(EventKind.ACCESS, 1, "", "ld.global.cg.f32", access="load")) == cache.LOAD_L2
     True
@@ -89,8 +87,6 @@ def served(
 def blocks_of(part: Part, grid: Extent, cluster: Extent | None = None) -> npt.NDArray[np.int64]:
     """The indices of a part's blocks in the grid, x first, in ascending order.
 
-    Examples
-    --------
     >>> blocks_of(Part(4, 2, step=2), (10, 1, 1)).tolist()
     [4, 6]
     >>> blocks_of(Part(1), (4, 2, 1), (2, 2, 1)).tolist()
@@ -107,8 +103,6 @@ def blocks_of(part: Part, grid: Extent, cluster: Extent | None = None) -> npt.ND
 def numbered(buffer: cache.Words, ran: npt.NDArray[np.int64], warps: int, first: int = 0) -> cache.Words:
     """The requests of the blocks that ran, with `warps` warps each and the blocks renumbered from `first`.
 
-    Examples
-    --------
     >>> asked = np.array([9 << 24 | 1, 2 << 4 | 15, 13 << 24 | 2, 9 << 24, 2], np.uint64)
     >>> [int(word >> 24) for word in numbered(asked, np.array([4, 6]), warps=2)[[0, 2]]]
     [1, 3]

@@ -31,8 +31,6 @@ class Summable:
     def total(cls, parts: Iterable[Self]) -> Self:
         """The sum of records of this class.
 
-        Examples
-        --------
         >>> Mix.total([Mix(integer=2), Mix(integer=1, memory=5)])
         Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0, tensor=0)
         """

@@ -48,8 +48,6 @@ _Kind = tuple[str, str, int, bool]
 def operations(opcode: str) -> tuple[str, int]:
     """The field of Operations for an instruction, and how many operations each lane does; ("", 0) for none.
 
-    Examples
-    --------
     >>> operations("fma.rn.f32"), operations("add.f16x2"), operations("mul.wide.s32"), operations("mov.f32")
     (('float32', 2), ('float16', 2), ('integer', 1), ('', 0))
     """

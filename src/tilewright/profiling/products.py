@@ -32,8 +32,6 @@ def products(
     A block runs on one multiprocessor: with fewer `blocks` than multiprocessors, the other tensor cores are idle.
     `tensor` has the products in tensor memory, whose shapes are in registers.
 
-    Examples
-    --------
     >>> from tilewright import machine
     >>> from tilewright.profiling import Counts
     >>> name = "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"

@@ -58,8 +58,6 @@ def written_back(gpu: Gpu, touched_bytes: float, written_bytes: float) -> float:
     If all that the launch touches fits in the second level, the data stay there until the next launch writes them
     again. Otherwise they are evicted before that.
 
-    Examples
-    --------
     >>> from tilewright import machine
     >>> t4 = machine.gpu("t4")  # a second level of 4 MiB
     >>> written_back(t4, 1 << 22, 1 << 20), written_back(t4, 1 << 23, 1 << 20)

@@ -152,8 +152,6 @@ def _divided(rate: Rate, stick: Rate) -> list[float]:
 def interval(old: Sequence[float], new: Sequence[float], wrong: float) -> tuple[float, float, float]:
     """The median ratio of new values to old ones, and the interval that misses the true one with probability `wrong`.
 
-    Examples
-    --------
     >>> ratio, least, most = interval([1.0, 1.1, 1.2, 1.3, 1.4], [2.0, 2.2, 2.4, 2.6, 2.8], 0.05)
     >>> ratio, least < 2 < most
     (2.0, True)

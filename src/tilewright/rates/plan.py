@@ -91,13 +91,8 @@ def record_of(point: Point) -> Record | None:
 def points(asked: Asked) -> tuple[Point, ...]:
     """All points in order: by dtype, extents and caches; points that are timed in turns are adjacent.
 
-    Raises
-    ------
-    ArgumentValueError, ArgumentTypeError
-        A part of the request is unknown, or has no device or point.
+    Raises ArgumentValueError, ArgumentTypeError: a part of the request is unknown, or has no device or point.
 
-    Examples
-    --------
     >>> [point.contender for point in points(Asked(kernels=("S9",), sizes=((64, 64, 64),), devices=("a6000",)))]
     ['shared_memory_8', 'shared_memory_16', 'shared_memory_32']
     """

@@ -66,8 +66,6 @@ class Agreement:
 def agreement(table: SourceTable, rates: Sequence[Rate]) -> Agreement | None:
     """Compare rates with the source's figures; None if the source has none.
 
-    Examples
-    --------
     >>> agreement(tables()["S8"], []) is None
     True
     """

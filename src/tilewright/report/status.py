@@ -93,8 +93,6 @@ class StatusLine:
 def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS, hint: str = "") -> str:
     """The line for current activities: the longest one, and in brackets the latest within it; "" while they are short.
 
-    Examples
-    --------
     >>> line([Activity("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
     'running tiled ... 12 s, 1,024 of 4,096 blocks, about 36 s left'
     >>> line([Activity("running", "spins", launch=True, began_s=0.0)], 31.0, hint="Ctrl-C stops it")

@@ -149,8 +149,6 @@ class Handler:
 def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, strided: bool = False) -> str:
     """The parameter list of a handler, as its definition must write it.
 
-    Examples
-    --------
     >>> parameters(EventKind.ACCESS, affine=True).removeprefix(WHERE)
     ', i32 %mask, i64 %base'
     """
@@ -249,8 +247,6 @@ def _prototype(name: str, result: str, listed: Sequence[str], *, where: bool = T
 def words(items: Sequence[int]) -> str:
     """LLVM text of a constant of 64-bit integers.
 
-    Examples
-    --------
     >>> words([1, -2])
     '[2 x i64] [i64 1, i64 -2]'
     """

@@ -66,8 +66,6 @@ class DeviceRun:
 def unavailable() -> str:
     """Why no GPU can be used, in one line; empty if one can.
 
-    Examples
-    --------
     >>> isinstance(unavailable(), str)
     True
     """

@@ -17,8 +17,6 @@ from tilewright.blocks.stores.store import Array, Store
 class Extent:
     """A file or a folder, and what of it an array takes.
 
-    Examples
-    --------
     >>> Extent(Path("x"), (0, 10)).meets(Extent(Path("x"), (10, 20)))
     False
     """

@@ -39,8 +39,6 @@ FORMATS = (
 class Place:
     """A path that names an array.
 
-    Examples
-    --------
     >>> Place.of("x.h5:/a", "a").unfinished().text
     'x.h5.part:/a'
     """

@@ -25,12 +25,8 @@ def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tupl
 
     The type of a tensor map is `nvTmaDesc`, and its value is 128 bytes.
 
-    Raises
-    ------
-    CudaAPIError
-        A rule of the driver is violated.
-    NotImplementedError
-        The descriptor is of images, or of packed elements such as `.b4x16_p64`.
+    Raises CudaAPIError: a rule of the driver is violated; NotImplementedError: the descriptor is of images, or of
+    packed elements such as `.b4x16_p64`.
     """
     extents, steps = list(value.shape), list(value.strides)
     if described is not None:
