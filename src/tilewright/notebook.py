@@ -129,10 +129,10 @@ def _gpu(options: dict[str, Any]) -> str:
     Raises ArgumentValueError: there is no such GPU, or another one is in place.
     """
     from tilewright.cli import values
-    from tilewright.drivers.current import placed_gpu
+    from tilewright.drivers.installed_gpu import installed_gpu
     from tilewright.settings import Settings
 
-    placed, name = placed_gpu(), values.gpu(options["gpu"])
+    placed, name = installed_gpu(), values.gpu(options["gpu"])
     if placed is not None:
         there = placed.record.key
         if name not in (None, there):
@@ -145,14 +145,14 @@ def _gpu(options: dict[str, Any]) -> str:
 def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     """Attach an observer to the GPU in place, or to a new one, with the limit and the seed of the options."""
     from tilewright.cli import values
-    from tilewright.drivers import patches
-    from tilewright.drivers.current import placed_gpu
+    from tilewright.drivers.imported import observing
+    from tilewright.drivers.installed_gpu import installed_gpu
     from tilewright.drivers.session import simulated_gpu
     from tilewright.simt.run.limits import Limits
 
     seed = options.get("seed")
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    limits, placed = values.limits(options["limit"]), placed_gpu()
+    limits, placed = values.limits(options["limit"]), installed_gpu()
     if placed is None:
         with simulated_gpu(_gpu(options), (observer,), number, limits or Limits.default()):
             yield
@@ -161,7 +161,7 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     placed.seed = before[0] if number is None else number
     placed.limits = limits or before[1] or Limits.default()
     try:
-        with patches.observing(placed, observer):
+        with observing(placed, observer):
             yield
     finally:
         placed.seed, placed.limits = before

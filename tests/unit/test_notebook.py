@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.drivers.current import placed_gpu
+from tilewright.drivers.installed_gpu import installed_gpu
 from tilewright.errors import DeviceError
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
@@ -40,7 +40,7 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
 
     run("%load_ext tilewright")
     yield run
-    placed = placed_gpu()
+    placed = installed_gpu()
     if placed is not None and placed.started_by is not None:
         placed.started_by.stop()
     interactive.InteractiveShell.clear_instance()
@@ -70,7 +70,7 @@ def test_the_example_runs_and_shows_its_results(cell: Cell) -> None:
     assert "TW301 error</span>" in reported
     assert "18 (4)" in reported and "out[x, y] = a[y, x]" in reported  # 4 to load, 32 to store
     assert "limits on the GPU" in reported and "tiled_transpose" in reported
-    assert placed_gpu() is None
+    assert installed_gpu() is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_cell_without_a_gpu_in_place_has_its_own(cell: Cell) -> None:
     cell(KERNEL)
     (shown,) = cell("%%check --gpu t4 --format brief\nfill[1, 32](np.zeros(20))")
     assert "cell [2]:6: TW101 error" in shown["text/plain"]
-    assert placed_gpu() is None
+    assert installed_gpu() is None
     (shown,) = cell("%%profile --gpu t4\nfill[1, 32](np.zeros(32))")
     assert "as on NVIDIA T4" in shown["text/plain"]
     (shown,) = cell("%%check --ignore TW101\nfill[1, 32](np.zeros(20))")
@@ -123,7 +123,7 @@ def test_memory_of_earlier_cells_counts_as_written_and_an_error_keeps_the_report
     shown, raised = failing("%%profile\nfill[1, 32](d)\n1 / 0")
     assert "fill  grid 1x1x1" in shown and isinstance(raised, ZeroDivisionError)
     cell("fill[1, 32](d)")
-    placed = placed_gpu()
+    placed = installed_gpu()
     assert placed is not None and placed.observers == () and placed.memory.red_zones is False
 
 
@@ -132,18 +132,18 @@ def test_a_session_that_starts_again_is_empty() -> None:
 
     first, second = tw.simulated_gpu("t4", check=True), tw.simulated_gpu("a100")
     device = first.start()
-    assert placed_gpu() is device and first.findings == () == device.findings
+    assert installed_gpu() is device and first.findings == () == device.findings
     again = first.start()
-    assert device.closed and placed_gpu() is again
+    assert device.closed and installed_gpu() is again
     assert second.start().record.key == "a100" and again.closed
     with tw.simulated_gpu("l4") as inner:
-        assert placed_gpu() is inner
+        assert installed_gpu() is inner
         with pytest.raises(DeviceError, match="must be for the installed simulated GPU"):
             second.stop()
     assert cuda.to_device(np.arange(3)).copy_to_host().tolist() == [0, 1, 2]
     for session in (second, second, first):  # an ended session is not ended again
         session.stop()
-    assert placed_gpu() is None
+    assert installed_gpu() is None
 
 
 def test_a_session_decorates_a_function_and_is_used_again() -> None:
@@ -151,13 +151,13 @@ def test_a_session_decorates_a_function_and_is_used_again() -> None:
 
     @session
     def name() -> str:
-        placed = placed_gpu()
+        placed = installed_gpu()
         return "" if placed is None else placed.record.key
 
     assert [name(), name()] == ["t4", "t4"]
     with session, pytest.raises(DeviceError, match="must end before it starts again"):
         session.__enter__()
-    assert placed_gpu() is None
+    assert installed_gpu() is None
 
 
 def test_memory_that_earlier_cells_may_have_written_is_not_reported(cell: Cell) -> None:
@@ -234,7 +234,7 @@ def test_a_gpu_describes_itself_and_stops() -> None:
     assert (repr(session), repr(device)) == ("<simulated_gpu('t4'), in place>", "<NVIDIA T4, simulated>")
     device.stop()
     device.stop()
-    assert placed_gpu() is None and repr(device) == "<NVIDIA T4, simulated, ended>"
+    assert installed_gpu() is None and repr(device) == "<NVIDIA T4, simulated, ended>"
     with tw.simulated_gpu("t4") as inner, pytest.raises(DeviceError, match=r"from `start\(\)`"):
         inner.stop()
     with pytest.raises(tw.TilewrightError, match="a GPU must be one of v100"):

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.prediction.launches import REFUSED
 from tilewright.prediction.programs import Counted, Predictions
 from tilewright.prediction.sampling import Care

@@ -130,6 +130,6 @@ class CoreStream:
 
     def sync(self) -> None:
         """Wait for the stream's work."""
-        from tilewright.drivers.current import current_gpu
+        from tilewright.drivers.installed_gpu import current_gpu
 
         streams.cuStreamSynchronize(current_gpu(), self.handle)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -17,20 +17,26 @@ from typing import Any
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.libcuda.served import serve
 from tilewright.native.interrupts import HeldBack
-from tilewright.programs.numba_names import put, put_back
+from tilewright.programs.numba_names import Row, replaced
+from tilewright.simt.observer import Observer
 
-#: Package -> our module with `rows`, and with `registered` if more must be installed.
+#: Package -> our module with `rows`, or with `installed` if more than names must be replaced.
 PACKAGES = MappingProxyType(
     {
-        "torch": "tilewright.drivers.torch_cuda.names",
-        "torch._dynamo": "tilewright.drivers.torch_cuda.compiling", "triton": "tilewright.drivers.triton_cuda.names",
-        "cupy": "tilewright.drivers.cupy_cuda.names", "cupy.cuda.jitify": "tilewright.drivers.cupy_cuda.jitify",
-        "cuda.core": "tilewright.drivers.cuda_python.compiling",
+        "numba.cuda": "tilewright.drivers.numba_cuda.names",
+        "cuda.bindings.driver": "tilewright.drivers.cuda_python.driver",
         "cuda.bindings.nvrtc": "tilewright.drivers.cuda_python.nvrtc",
         "cuda.bindings.runtime": "tilewright.drivers.cuda_python.runtime",
-        "numba_cuda_mlir.cuda": "tilewright.drivers.cuda_python.mlir", "cutlass": "tilewright.drivers.cute_cuda.names",
+        "cuda.core": "tilewright.drivers.cuda_python.compiling",
+        "numba_cuda_mlir.cuda": "tilewright.drivers.cuda_python.mlir",
+        "torch": "tilewright.drivers.torch_cuda.names",
+        "torch._dynamo": "tilewright.drivers.torch_cuda.compiling",
+        "triton": "tilewright.drivers.triton_cuda.names",
+        "cupy": "tilewright.drivers.cupy_cuda.names",
+        "cupy.cuda.jitify": "tilewright.drivers.cupy_cuda.jitify",
+        "cutlass": "tilewright.drivers.cute_cuda.names",
     }
-)  # fmt: skip
+)
 
 
 class Packages:
@@ -38,8 +44,7 @@ class Packages:
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
-        self._names: list[tuple[Any, str, Any]] = []
-        self._held: list[Any] = []
+        self._open = ExitStack()
         self._waited_for = set(PACKAGES)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
@@ -66,16 +71,17 @@ class Packages:
         self._waited_for.discard(package)
         table = importlib.import_module(PACKAGES[package])
         with HeldBack():
-            put(table.rows(self._gpu), self._names)
-        registered: Callable[[], Any] | None = getattr(table, "registered", None)
-        if registered is not None:
-            self._held.append(registered())
+            installed = table.installed if hasattr(table, "installed") else _named(table.rows)
+            self._open.enter_context(installed(self._gpu))
 
     def put_back(self) -> None:
-        """Undo all replacements."""
-        put_back(self._names)
-        while self._held:
-            self._held.pop()._destroy()
+        """Undo all replacements, in reverse order: a name may be replaced twice."""
+        self._open.close()
+
+
+def _named(rows: Callable[[SimulatedGpu], Iterable[Row]]) -> Callable[[SimulatedGpu], AbstractContextManager[None]]:
+    """What replaces the names of a table."""
+    return lambda gpu: replaced(rows(gpu))
 
 
 def _is_loaded(name: str) -> bool:
@@ -100,3 +106,21 @@ def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
         with HeldBack():
             sys.meta_path.remove(packages)
             packages.put_back()
+
+
+@contextmanager
+def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
+    """Let one more observer follow the installed GPU, with everything that it requests."""
+    from tilewright.profiling import Profiles
+
+    # a profile replaces that of events, whose instruments have the same names
+    instead_of = Profiles if isinstance(observer, Profiles) else None
+    with gpu.observing(observer, instead_of=instead_of), replaced(_watching_rows() if gpu.host_races else ()):
+        yield
+
+
+def _watching_rows() -> Iterator[Row]:
+    """Names of loaded packages whose replacements report the host's uses of shared memory."""
+    for package in filter(_is_loaded, PACKAGES):
+        table = importlib.import_module(PACKAGES[package])
+        yield from table.watching_rows() if hasattr(table, "watching_rows") else ()

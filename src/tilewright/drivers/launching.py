@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import inspect
 import math
 import re
 import struct
+import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +23,6 @@ from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.drivers.outstanding import Task, UsedBytes
-from tilewright.drivers.spacing import given_by_program
-from tilewright.drivers.views import HostPointer
 from tilewright.errors import (
     AssertionFailedError,
     DeadlockError,
@@ -38,9 +35,7 @@ from tilewright.errors import (
     TargetError,
     TilewrightError,
 )
-from tilewright.native.once import once
 from tilewright.programs import residency
-from tilewright.programs.arguments import DATA, ITEMSIZE, SHAPE, array_fields
 from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import Parameter
 from tilewright.simt.observer import ArgumentFact, Launch, Rows
@@ -62,6 +57,8 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY"),
 )
 
+#: Errors of packages whose handlers shall catch a failed launch: module and class.
+_ERRORS = (("numba.cuda.cudadrv.driver", "CudaAPIError"), ("cuda.core._utils.cuda_utils", "CUDAError"))
 #: The code for a launch that a capture does not take.
 _CAPTURED = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
 #: Any stack that a program requests is available. Source: cuda.h, CU_LIMIT_STACK_SIZE.
@@ -354,82 +351,9 @@ def facts(gpu: SimulatedGpu, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
             yield ArgumentFact(name, value=number if len(value) in (4, 8) else None)
 
 
-def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
-    """The facts of each argument, from the types that numba-cuda compiled the kernel for and from the passed value."""
-    types = kernel.argument_types
-    function = getattr(kernel, "py_func", None)
-    names = list(inspect.signature(function).parameters) if function else []
-    names += [f"argument {index}" for index in range(len(names), len(types))]
-    words = [int.from_bytes(value, "little", signed=True) for value in values]
-    if sum(_fields(type_) for type_ in types) != len(words):  # an extension passes something else
-        return
-    at = 0
-    for name, type_, value in zip(names, types, given, strict=False):
-        yield from _fact(name, type_, words[at : at + _fields(type_)], value)
-        at += _fields(type_)
-
-
-def _fields(type_: Any) -> int:
-    """Number of kernel parameters for an argument. Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`)."""
-    from numba.cuda import types
-
-    if isinstance(type_, types.Array):
-        return array_fields(int(type_.ndim))
-    if isinstance(type_, types.BaseTuple):
-        return sum(_fields(item) for item in type_)
-    return 2 if isinstance(type_, types.Complex) else 1
-
-
-def _own(argument: Any) -> dict[str, Any]:
-    """Fields of a fact for an argument that is a copy: the program's array."""
-    argument = getattr(argument, "value", argument) if type(argument).__name__ in ("In", "Out", "InOut") else argument
-    own = given_by_program(argument)
-    if isinstance(own, np.ndarray):
-        owner = own
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        return {"given": (int(own.__array_interface__["data"][0]), own.strides), "owner": weakref.ref(owner)}
-    return {} if own is argument else {"given": (int(own.device_ctypes_pointer.value or 0), tuple(own.strides))}
-
-
-def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[ArgumentFact]:
-    from numba.cuda import types
-    from numba.cuda.np.numpy_support import as_dtype
-
-    if isinstance(type_, types.Array):
-        ndim = type_.ndim
-        try:
-            dtype = as_dtype(type_.dtype)
-        except NotImplementedError:  # a type that NumPy does not have
-            dtype = np.dtype((np.void, words[ITEMSIZE]))
-        shape, strides = tuple(words[SHAPE:][:ndim]), tuple(words[SHAPE + ndim :])
-        yield ArgumentFact(name, dtype, shape, strides, words[DATA], _copied_back_to(given), **_own(given))
-    elif isinstance(type_, types.BaseTuple):
-        at = 0
-        for index, item in enumerate(type_):
-            yield from _fact(f"{name}[{index}]", item, words[at : at + _fields(item)], given[index])
-            at += _fields(item)
-    else:
-        pointer = isinstance(type_, types.Record | types.CPointer)
-        value = words[0] if isinstance(type_, types.Integer) else None
-        yield ArgumentFact(name, address=words[0] if pointer else 0, value=value)
-
-
-def _copied_back_to(given: Any) -> int:
-    """Host address of a host array that numba-cuda copies back after the launch; 0 for any other argument."""
-    from numba.cuda import In
-
-    array = getattr(given, "value", given)
-    if isinstance(given, In) or not isinstance(array, np.ndarray) or hasattr(array, "__cuda_memory__"):
-        return 0
-    pointer = HostPointer.of(array)
-    return int(pointer) if pointer.writable_bytes else 0
-
-
 def driver_error(code: str, message: str) -> Exception:
-    """numba-cuda's error of a driver call, which handlers for `cuda.core`'s errors catch too."""
-    error: Exception = _error_class()(code, message, None)
-    return error
+    """The error of a driver call, which handlers for numba-cuda's and `cuda.core`'s errors catch."""
+    return _error(code, message, None)
 
 
 def _print(text: str) -> None:
@@ -446,18 +370,21 @@ def code_of(error: TilewrightError) -> str:
 def kernel_error(error: TilewrightError) -> Exception:
     """The program's error for a launch that the machine rejected or ended."""
     code = code_of(error)
-    made: Exception = _error_class()(code, f"{code}: {error}", error)
-    return made
+    return _error(code, f"{code}: {error}", error)
 
 
-@once
-def _error_class() -> Any:
-    """The error class of launches: numba-cuda's, cuda.core's and our own, so that each one's handlers catch it."""
+def _error(code: str, message: str, cause: TilewrightError | None) -> Exception:
+    """The error of a launch: also one of numba-cuda's and of cuda.core's, if the program has imported them."""
+    loaded = ((sys.modules.get(module), name) for module, name in _ERRORS)
+    error: Exception = _error_class(*(getattr(module, name) for module, name in loaded if module))(code, message, cause)
+    return error
+
+
+@functools.cache
+def _error_class(*bases: type) -> Any:
     from cuda.bindings.driver import CUresult
-    from cuda.core._utils.cuda_utils import CUDAError
-    from numba.cuda.cudadrv.driver import CudaAPIError
 
-    class SimulatedLaunchError(CudaAPIError, CUDAError, KernelError):  # type: ignore[misc]
+    class SimulatedLaunchError(*bases, KernelError):  # type: ignore[misc]
         """A launch failed on the simulated GPU."""
 
         def __init__(self, code: str, message: str, cause: TilewrightError | None) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.modules import Kernel, Library
 from tilewright.errors import CompileError, PtxError
 from tilewright.programs import assembler, listing

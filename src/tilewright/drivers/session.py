@@ -8,12 +8,13 @@ from contextlib import ContextDecorator, ExitStack
 from typing import TYPE_CHECKING
 
 from tilewright import machine
-from tilewright.drivers import patches
-from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.imported import replaced_when_imported
+from tilewright.drivers.installed_gpu import installed_gpu, registered
 from tilewright.drivers.own_launches import OwnLaunches
 from tilewright.errors import DeviceError
 from tilewright.native.interrupts import none_lost
+from tilewright.programs.optional import require
 from tilewright.public import public
 from tilewright.simt.following import followed_by
 from tilewright.simt.observer import Observer
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, like those of contextlib
-    """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
+    """Let programs that use a GPU run on a simulated one: in a `with` block, or from `start()` to `stop()`.
 
     Both give the :class:`SimulatedGpu`. The parameters are attributes too.
 
@@ -45,7 +46,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
     Raises
     ------
     MissingExtraError
-        numba-cuda is not installed; raised by `with` and `start()`.
+        The compilers are not installed; raised by `with` and `start()`.
     ArgumentValueError
         There is no such GPU.
 
@@ -103,7 +104,9 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         device = SimulatedGpu(self.gpu, observers, self.seed, self.limits)
         with ExitStack() as stack:
             stack.enter_context(none_lost())
-            stack.enter_context(patches.installed(device))
+            require("cuda.bindings.driver", "Running programs on the simulated GPU")
+            stack.enter_context(registered(device))
+            stack.enter_context(replaced_when_imported(device))
             stack.enter_context(followed_by(OwnLaunches(device)))
             stack.callback(device.close)
             self._open = stack.pop_all()
@@ -140,7 +143,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         [0, 1, 2]
         >>> session.stop()
         """
-        before = placed_gpu()
+        before = installed_gpu()
         started = before.started_by if before is not None else None
         for session in (self, started):
             if isinstance(session, simulated_gpu):
@@ -155,7 +158,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
         device = self._device
         if device is None:
             return
-        if placed_gpu() is not device:
+        if installed_gpu() is not device:
             raise DeviceError(
                 "`stop()` must be for the installed simulated GPU (got another one, started later); stop that first"
             )

@@ -16,6 +16,9 @@ from tilewright.programs.numba_lines import def_location, set_module_flags
 
 Row = tuple[str, str, Any]
 
+#: numba-cuda's module that calls the driver.
+DRIVER = "numba.cuda.cudadrv.driver"
+
 #: Marks an attribute that a class inherits and does not define.
 _INHERITED = object()
 #: The functions with which numba-cuda reads new registrations.

@@ -19,7 +19,7 @@ import pytest
 from tilewright import configuration
 from tilewright.checking import Checks, suppressions
 from tilewright.checking.suppressions import Sifted
-from tilewright.drivers.current import free_pending
+from tilewright.drivers.numba_cuda.pending_frees import free_pending
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
 from tilewright.report import findings as report, records

@@ -12,7 +12,7 @@ from numba import cuda
 
 import tilewright as tw
 from tilewright.checking import Checks
-from tilewright.drivers import patches
+from tilewright.drivers.imported import observing
 
 N = 32
 
@@ -208,7 +208,7 @@ def test_arrays_are_unchanged_without_a_check() -> None:
 def test_a_temporary_check_reports_arrays_made_meanwhile() -> None:
     with tw.simulated_gpu("h100") as gpu:
         checks = Checks(gpu="h100")
-        with patches.observing(gpu, checks):
+        with observing(gpu, checks):
             scene = Scene()
             _ = scene.fetch().pinned[0]
         assert [one.code for one in checks.findings] == ["TW305"]

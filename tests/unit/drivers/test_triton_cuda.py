@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.drivers import patches
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.imported import observing
 from tilewright.drivers.triton_cuda.descriptors import parameters, tensor_map
 from tilewright.prediction.programs import Predictions
 
@@ -178,7 +178,7 @@ def test_events_use_the_profile_in_use(capsys: pytest.CaptureFixture[str]) -> No
         time = launched_between_events(2)
         assert time == pytest.approx(2e3 * seen.predicted(seen.counted[0]).seconds) and gpu.observers == (seen,)
         later = Predictions(gpu="h100")
-        with patches.observing(gpu, later):
+        with observing(gpu, later):
             assert launched_between_events(2) == time and len(later.counted) == 3 and gpu.observers == (later,)
     with tw.simulated_gpu(observers=(Predictions(gpu="h100", kernel="other"),)):
         assert str(launched_between_events(1)) == "nan"

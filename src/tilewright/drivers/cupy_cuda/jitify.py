@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from tilewright.drivers.cupy_cuda.names import Placed
+from contextlib import AbstractContextManager
+
+from tilewright.drivers.cupy_cuda.names import runtime_in
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.programs.numba_names import Row
 
 
-def rows(gpu: SimulatedGpu) -> tuple[Row, ...]:
-    """No names are replaced."""
-    return ()
-
-
-def registered() -> Placed:
+def installed(gpu: SimulatedGpu) -> AbstractContextManager[None]:
     """Install our runtime in the module."""
-    return Placed(["cupy.cuda.jitify"])
+    return runtime_in(["cupy.cuda.jitify"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.libcuda.served import driver_library, vendors_driver
 from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.errors import DeviceError
-from tilewright.programs.numba_names import Row
+from tilewright.programs.numba_names import Row, replaced
 
 _COMPILER = "cupy.cuda.compiler"
 #: Modules that contain the vendor's runtime, and that CuPy imports when it is imported.
@@ -113,33 +113,21 @@ def _refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-class Placed:
-    """What else is installed for CuPy, until it is destroyed.
-
-    Parameters
-    ----------
-    modules : sequence of str
-        Modules that contain the vendor's runtime; its entries jump to ours.
-    *put_back : callable
-        What undoes the other changes.
-    """
-
-    def __init__(self, modules: Sequence[str], *put_back: Callable[[], None]) -> None:
-        self._stack = ExitStack()
-        for undo in put_back:
-            self._stack.callback(undo)
+@contextmanager
+def runtime_in(modules: Sequence[str]) -> Iterator[None]:
+    """Let the entries of the vendor's runtime in modules jump to ours."""
+    with ExitStack() as stack:
         for name in modules:
             module = importlib.import_module(name)
             redirected = static_runtime().redirect(Path(str(module.__file__)))
             if vendors_driver() is not None:  # otherwise the entries are of no use
-                self._stack.callback(redirected.put_back)
-
-    def _destroy(self) -> None:
-        self._stack.close()
+                stack.callback(redirected.put_back)
+        yield
 
 
-def registered() -> Placed:
-    """Install our runtime in CuPy, and give each array its own memory.
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
+    """Install our runtime in CuPy with the table's names, and give each array its own memory.
 
     Raises DeviceError: CuPy is for another version of CUDA, or the vendor's driver was loaded first.
     """
@@ -155,7 +143,11 @@ def registered() -> Placed:
             "CuPy must find the simulated GPU's driver (got the vendor's, which was loaded first); enter "
             "`tilewright.simulated_gpu()` before anything loads the vendor's, or use `tilewright run`"
         )
-    return Placed(_WITH_RUNTIME, _allocators(), _accelerators())
+    with replaced(rows(gpu)), ExitStack() as stack:
+        stack.callback(_allocators())
+        stack.callback(_accelerators())
+        stack.enter_context(runtime_in(_WITH_RUNTIME))
+        yield
 
 
 def _allocators() -> Callable[[], None]:

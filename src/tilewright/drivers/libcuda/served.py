@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.driver_binding import CALLS, UNLOCKED
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.installed_gpu import installed_gpu
 from tilewright.drivers.launching import kernel_error
 from tilewright.drivers.libcuda import devices, graphs, launches, loading, tensor_maps, transfers
 from tilewright.drivers.libcuda.driver_calls import PROTOTYPES, SINCE
@@ -75,7 +75,7 @@ class Server:
         def call(*arguments: Any) -> int:
             with Postponed():
                 try:
-                    gpu: Any = placed_gpu()
+                    gpu: Any = installed_gpu()
                     if gpu is None and elsewhere is not None and not any_time:
                         return int(elsewhere(*arguments))
                     if gpu is None and harmless:

@@ -9,29 +9,14 @@ Source: PyTorch, `torch.compiler.set_stance`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.programs.numba_names import Row
 
 
-class Eagerly:
-    """Compiled functions run as written until this is destroyed."""
-
-    def __init__(self) -> None:
-        self._stance = torch.compiler.set_stance("force_eager")
-
-    def _destroy(self) -> None:
-        self._stance.__exit__(None, None, None)
-
-
-def rows(gpu: SimulatedGpu) -> Iterator[Row]:
-    """No names are replaced."""
-    return iter(())
-
-
-def registered() -> Eagerly:
-    """What holds while a simulated GPU is installed."""
-    return Eagerly()
+def installed(gpu: SimulatedGpu) -> AbstractContextManager[None]:
+    """Run compiled functions as written in the body of `with`."""
+    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+    return stance

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tilewright.drivers.capturing import Capture
-from tilewright.drivers.current import current_gpu
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.torch_cuda.streams import Stream
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
 from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
-from tilewright.programs.numba_names import Row
+from tilewright.programs.numba_names import Row, replaced
 
 #: Factories of `torch.ops.aten`, by name and overload. Other factories use these.
 _FACTORIES = (
@@ -60,12 +61,17 @@ class Properties:
         )  # fmt: skip
 
 
-def registered() -> torch.library.Library:
-    """Register the factories of the device, as long as the result lives."""
-    library = torch.library.Library("aten", "IMPL")
-    for name in _FACTORIES:
-        library.impl(name, factory(name), "CUDA")
-    return library
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
+    """Replace the table's names, and register the factories of the device."""
+    with replaced(rows(gpu)):
+        library = torch.library.Library("aten", "IMPL")
+        for name in _FACTORIES:
+            library.impl(name, factory(name), "CUDA")
+        try:
+            yield
+        finally:
+            library._destroy()
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:

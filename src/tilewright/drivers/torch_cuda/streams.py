@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from tilewright.drivers.benchmarks import between, observer_for_events
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import Stream as GpuStream
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.torch_cuda.tensors import CUDA
 from tilewright.profiling import Profiles
 

@@ -20,9 +20,9 @@ import torch
 from torch.utils import _pytree
 
 from tilewright.drivers.capturing import free
-from tilewright.drivers.current import current_gpu, placed_gpu
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host_side import Device
+from tilewright.drivers.installed_gpu import current_gpu, installed_gpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.torch_cuda.captured import UNSET, captured
 from tilewright.drivers.torch_cuda.products import Product
@@ -94,7 +94,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
 
     def __repr__(self, **options: Any) -> str:
         """The elements in torch's format, while the GPU exists; an exception may hold a tensor longer."""
-        if placed_gpu() is None:
+        if installed_gpu() is None:
             return f"tensor(..., device='{CUDA}', size={tuple(self.shape)}, dtype={self.dtype})"
         return str(super().__repr__(**options))
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.drivers.contexts import ATTRIBUTES
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.host_side import Device, DeviceNumber
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.launching import LaunchConfig, Launcher
 from tilewright.drivers.linking import ObjectCode
 from tilewright.drivers.modules import Kernel

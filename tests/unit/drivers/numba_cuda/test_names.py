@@ -16,14 +16,14 @@ from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.utils import stream_list
 
 import tilewright as tw
-from tilewright.drivers import patches
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.driver_binding import CALLS
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.installed_gpu import current_gpu
+from tilewright.drivers.numba_cuda import names
 from tilewright.errors import DeviceError
 from tilewright.programs import numba_names
 
-NAMES = [(module, name) for module, name, _ in patches.rows(SimulatedGpu(), patches.Finalizers())]
+NAMES = [(module, name) for module, name, _ in names.rows(SimulatedGpu(), names.Finalizers())]
 
 
 @cuda.jit

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.installed_gpu import installed_gpu
 from tilewright.drivers.internal_code import line_of, users_frame
 from tilewright.drivers.outstanding import Bytes, used_by
 from tilewright.native.once import once
@@ -166,7 +166,7 @@ def classes() -> dict[str, Any]:
 
 def _racing() -> SimulatedGpu | None:
     """The GPU with pending work, if any."""
-    gpu = placed_gpu()
+    gpu = installed_gpu()
     return gpu if gpu is not None and gpu.outstanding.pending else None
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.drivers.current import DRIVER
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.views import ArrayView
+from tilewright.programs.numba_names import DRIVER
 from tilewright.simt.observer import ArgumentFact
 
 

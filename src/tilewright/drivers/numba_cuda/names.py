@@ -15,31 +15,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tilewright.drivers import tensor_maps
-from tilewright.drivers.compile_errors import add_line
-from tilewright.drivers.current import DRIVER
 from tilewright.drivers.driver_binding import Binding
 from tilewright.drivers.ended import end
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.drivers.host_copies import observed_copy, observed_out
 from tilewright.drivers.host_side import CoreStream, Device
-from tilewright.drivers.imported import replaced_when_imported
-from tilewright.drivers.launching import LaunchConfig, Launcher, facts_of
+from tilewright.drivers.launching import LaunchConfig, Launcher
 from tilewright.drivers.linking import Linker, ObjectCode, Program
 from tilewright.drivers.modules import KernelAttributes
-from tilewright.drivers.spacing import spacing_call
+from tilewright.drivers.numba_cuda.argument_facts import facts_of
+from tilewright.drivers.numba_cuda.compile_errors import add_line
+from tilewright.drivers.numba_cuda.host_copies import observed_copy, observed_out
+from tilewright.drivers.numba_cuda.spacing import spacing_call
+from tilewright.drivers.numba_cuda.watched import WatchedNumPy, classes
 from tilewright.drivers.views import ArrayView
-from tilewright.drivers.watched import WatchedNumPy, classes
 from tilewright.errors import CompileError
 from tilewright.native.interrupts import HeldBack, Postponed
 from tilewright.programs import numba_lines, program
-from tilewright.programs.numba_names import Row, compiler_rows, put, put_back, replaced
+from tilewright.programs.numba_names import DRIVER, Row, compiler_rows, put, put_back
 from tilewright.programs.optional import require
-from tilewright.simt.observer import Observer
 from tilewright.waiting import announced
 
-_BINDINGS = "cuda.bindings.driver"  # programs call functions of it that numba-cuda lacks
-_PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
 _CONFIG = "numba.cuda.core.config"
 #: Settings for warnings about the speed of a GPU: few blocks, and arrays that are copied.
@@ -81,11 +76,9 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
     """The table for one simulated GPU."""
     launcher, lines = Launcher(gpu), Lines(gpu.record.compute_capability)
     gpu.with_arrays = lines.with_arrays
-    driver = Binding(gpu)
     return (
-        *(_watching_rows() if gpu.host_races else ()),
-        (DRIVER, "binding", driver),
-        *((_BINDINGS, name, getattr(driver, name)) for name in vars(tensor_maps) if name.startswith("cu")),
+        *(watching_rows() if gpu.host_races else ()),
+        (DRIVER, "binding", Binding(gpu)),
         (DRIVER, "Linker", Linker),
         (DRIVER, "ObjectCode", ObjectCode),
         (DRIVER, "ExperimentalDevice", functools.partial(Device, gpu)),
@@ -115,7 +108,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
     )
 
 
-def _watching_rows() -> Iterator[Row]:
+def watching_rows() -> Iterator[Row]:
     """Rows that make arrays in shared host memory report the host's uses."""
     yield "numba.cuda.api", "np", WatchedNumPy()
     for name, watched in classes().items():
@@ -223,8 +216,8 @@ class Lines:
 
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
-    """Install a simulated GPU as the driver, and restore everything at the end."""
-    require("numba.cuda", _PURPOSE)
+    """Install a simulated GPU as numba-cuda's driver, and restore everything at the end."""
+    require("numba.cuda", "Running kernels of numba.cuda")
     finalizers = Finalizers()
     driver = importlib.import_module(DRIVER).driver
     before = dict(vars(driver))
@@ -234,25 +227,13 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
             put(rows(gpu, finalizers), names)
             _forget(driver)
             driver.__init__()
-        with replaced_when_imported(gpu):
-            yield
+        yield
     finally:
         with HeldBack():
             finalizers.detach()
             put_back(names)
             _forget(driver)
             vars(driver).update(before)
-
-
-@contextmanager
-def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
-    """Let one more observer follow the installed GPU, with everything that it requests."""
-    from tilewright.profiling import Profiles
-
-    # a profile replaces that of events, whose instruments have the same names
-    instead_of = Profiles if isinstance(observer, Profiles) else None
-    with gpu.observing(observer, instead_of=instead_of), replaced(_watching_rows() if gpu.host_races else ()):
-        yield
 
 
 def _forget(driver: Any) -> None:
