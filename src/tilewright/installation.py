@@ -20,13 +20,8 @@ _NAME = "tilewright"
 def extra(name: str) -> str:
     """The command that adds an extra to this installation, to be typed where this process runs.
 
-    Parameters
-    ----------
-    name : str
-        An extra of `pyproject.toml`.
+    `name`: an extra of `pyproject.toml`.
 
-    Examples
-    --------
     >>> extra("gpu")  # doctest: +SKIP
     "pip install -e '.[gpu]'"
     """
@@ -45,15 +40,8 @@ def packages(*requirements: str) -> str:
 def from_origin(origin: Mapping[str, Any], name: str) -> list[str]:
     """What pip must be given to install an extra from where this installation came from.
 
-    Parameters
-    ----------
-    origin : Mapping
-        The content of `direct_url.json`; empty for an installation from a package index.
-    name : str
-        The extra.
+    `origin`: the content of `direct_url.json`; empty for an installation from a package index. `name`: the extra.
 
-    Examples
-    --------
     >>> from_origin({}, "gpu")
     ['tilewright[gpu]']
     >>> from_origin({"url": "https://example.org/t.git", "vcs_info": {"vcs": "git", "commit_id": "1f2e"}}, "gpu")

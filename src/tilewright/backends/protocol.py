@@ -113,16 +113,10 @@ class Backend(Protocol):
     ) -> None:
         """Compute out = a b.
 
-        Parameters
-        ----------
-        a, b, out : ndarray, shapes (..., m, k), (..., k, n) and (..., m, n)
-            Any strides; the axes before the last two broadcast to `out`'s. `out` shares no bytes with the operands.
-        kind : Kind
-            The dtypes that elements are read as, the accumulator, and the finish of the sums.
-        threads : int, optional
-            Most threads; the process's limit by default.
-        more : sequence of ndarray
-            Operands of the finish, of `out`'s shape.
+        `a`, `b`, `out` (shapes (..., m, k), (..., k, n) and (..., m, n)): any strides; the axes before the last two
+        broadcast to `out`'s. `out` shares no bytes with the operands. `kind`: the dtypes that elements are read as, the
+        accumulator, and the finish of the sums. `threads`: most threads; the process's limit by default. `more`:
+        operands of the finish, of `out`'s shape.
         """
 
 

@@ -20,15 +20,8 @@ class Deal:
     A worker holds a few tiles at a time, and gets a new one for each that it ends. When its part is empty it takes a
     free part, or the later half of the longest part of another worker.
 
-    Parameters
-    ----------
-    tiles : iterable of int
-        In the plan's order.
-    parts : int
-        Number of parts of about equal size: one for each worker.
+    `tiles`: in the plan's order. `parts`: number of parts of about equal size: one for each worker.
 
-    Examples
-    --------
     >>> deal = Deal(range(8), parts=2)
     >>> list(deal.to("anna")), list(deal.to("bert"))
     ([0, 1], [4, 5])

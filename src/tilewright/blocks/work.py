@@ -34,27 +34,14 @@ class Work(Protocol):
     def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
         """Add the product of two panels to a tile's sums.
 
-        Parameters
-        ----------
-        a, b : ndarray, shapes (rows, depth) and (depth, columns)
-            Of the stores' own dtypes, any strides.
-        sums : ndarray, shape (rows, columns)
-            In C order, of the dtype :attr:`sums`.
-        first : bool
-            Start from zero: what `sums` holds is not read.
+        `a`, `b` (shapes (rows, depth) and (depth, columns)): of the stores' own dtypes, any strides. `sums` (shape
+        (rows, columns)): in C order, of the dtype :attr:`sums`. `first`: start from zero: what `sums` holds is not
+        read.
         """
 
     def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
         """C's tile from its sums, which are lost: the result may be in their memory.
 
-        Parameters
-        ----------
-        sums : ndarray
-            In C order.
-        at : tuple of int
-            The batch's entry.
-        rows, columns : slice
-            What the tile is of C's rows and columns, with a start and a stop.
-        old : ndarray, optional
-            The tile as it was, where C is scaled by `beta`.
+        `sums`: in C order. `at`: the batch's entry. `rows`, `columns`: what the tile is of C's rows and columns, with a
+        start and a stop. `old`: the tile as it was, where C is scaled by `beta`.
         """

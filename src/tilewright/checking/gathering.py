@@ -46,27 +46,11 @@ _OF_TEXT: tuple[Callable[[Values, str], Iterable[Finding]], ...] = (
 class Checks(Observer):
     """Gathers findings over all launches of a program.
 
-    Parameters
-    ----------
-    gpu : str, optional
-        GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
-    ignore : sequence of str
-        Codes to suppress.
+    `gpu`: GPU whose limits apply, as `tilewright gpus` lists it; by default `TILEWRIGHT_GPU`, or else the H100.
+    `ignore`: codes to suppress.
 
-    Attributes
-    ----------
-    launches : int
-        Launches so far, with the rejected ones.
-    unchecked : dict of str to int
-        For each kernel, how many of its launches did not run to their end for a reason that is no finding.
+    Raises ArgumentValueError: there is no such GPU, or no such code.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such GPU, or no such code.
-
-    Examples
-    --------
     >>> checks = Checks(ignore=["TW601"])
     >>> checks.findings
     ()
@@ -77,7 +61,8 @@ class Checks(Observer):
     host_races = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
-        self.launches = 0
+        self.launches = 0  #: Launches so far, with the rejected ones.
+        #: For each kernel, how many of its launches did not run to their end for a reason that is no finding.
         self.unchecked: Counter[str] = Counter()
         self.folded: dict[str, None] = {}  #: Kernels whose local arrays are in registers, and could not be checked.
         self._waiting: dict[str, None] = {}  # kernels whose local arrays are to be checked at this launch

@@ -76,24 +76,12 @@ class Partial:
     ) -> Partial:
         """The arithmetic for operands of these dtypes, by the rules of :func:`tilewright.matmul`.
 
-        Parameters
-        ----------
-        a, b : dtype
-            Of the operands.
-        shape : tuple of int
-            Shape of the result, as `matmul` returns it, or of `out` if that has further axes.
-        asked : Request
-        out : dtype, optional
-            Dtype of the array that takes the result; the result's own by default.
-        ndims : tuple of int
-            Numbers of dimensions of the operands. Tiles have two even if an operand is a vector.
+        `a`, `b`: of the operands. `shape`: shape of the result, as `matmul` returns it, or of `out` if that has further
+        axes. `out`: dtype of the array that takes the result; the result's own by default. `ndims`: numbers of
+        dimensions of the operands. Tiles have two even if an operand is a vector.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            The dtypes have no such product, or an argument does not fit.
-        DeviceError, MissingExtraError
-            This machine has no such device, or the device has no such product.
+        Raises ArgumentTypeError, ArgumentValueError: the dtypes have no such product, or an argument does not fit;
+        DeviceError, MissingExtraError: this machine has no such device, or the device has no such product.
         """
         asked.check()
         found = asked.types(a, b)

@@ -40,17 +40,9 @@ class AddressesResult:
 class Addresses(Instrument):
     """Keep the address of every lane, request by request.
 
-    Parameters
-    ----------
-    space : str
-        `global` or `shared`.
-    blocks : int
-        Number of blocks to record, from the first block of the grid on.
-    most_requests : int
-        Capacity in requests.
+    `space`: `global` or `shared`. `blocks`: number of blocks to record, from the first block of the grid on.
+    `most_requests`: capacity in requests.
 
-    Examples
-    --------
     >>> from tilewright.programs import Program
     >>> from tilewright.simt import Memory, launch
     >>> text = '''

@@ -24,30 +24,17 @@ PREFERENCES = MappingProxyType({"l1": 0, "equal": 50, "shared": 100})
 
 @dataclass(frozen=True, slots=True)
 class Occupancy(Shown):
-    """Theoretical occupancy of a multiprocessor.
+    """Theoretical occupancy of a multiprocessor."""
 
-    Attributes
-    ----------
-    active_blocks : int
-        Blocks resident at once; 0 when the kernel cannot run at all.
-    active_warps : int
-        Their warps.
-    fraction : float
-        Active warps divided by the multiprocessor's most, 0 to 1.
-    limits : mapping of str to int or None
-        Blocks that each resource alone allows; None if it sets no limit. Keys `warps`, `registers`, `shared`, `blocks`,
-        `barriers` and `virtual` if they were given and the GPU counts them, and `tensor memory` if columns were given.
-    limiters : tuple of str
-        The resources that allow no more than `active_blocks`, in the order above.
-    allocated_registers, allocated_shared_bytes : int
-        The allocation of a block, rounded up as in hardware and including the driver's reserve.
-    """
-
-    active_blocks: int
-    active_warps: int
-    fraction: float
+    active_blocks: int  #: Blocks resident at once; 0 when the kernel cannot run at all.
+    active_warps: int  #: Their warps.
+    fraction: float  #: Active warps divided by the multiprocessor's most, 0 to 1.
+    #: Blocks that each resource alone allows; None if it sets no limit. Keys `warps`, `registers`, `shared`, `blocks`,
+    #: `barriers` and `virtual` if they were given and the GPU counts them, and `tensor memory` if columns were given.
     limits: Mapping[str, int | None]
-    limiters: tuple[str, ...]
+    limiters: tuple[str, ...]  #: The resources that allow no more than `active_blocks`, in the order above.
+    #: `allocated_registers`, `allocated_shared_bytes`: the allocation of a block, rounded up as in hardware and
+    #: including the driver's reserve.
     allocated_registers: int
     allocated_shared_bytes: int
 
@@ -192,16 +179,9 @@ def allocated_shared(gpu: Gpu, shared_bytes: int) -> int:
 def shared_memory(gpu: Gpu, wanted_bytes: int, carveout: int | None = None) -> int:
     """Bytes of shared memory that a multiprocessor is set to: `cudaOccSMemPreferenceVoltaPlus`.
 
-    Parameters
-    ----------
-    gpu : Gpu
-    wanted_bytes : int
-        Least shared memory, at most that of a multiprocessor.
-    carveout : int, optional
-        The preferred percentage, 0 to 100, raised if `wanted_bytes` needs more; by default 100.
+    `wanted_bytes`: least shared memory, at most that of a multiprocessor. `carveout`: the preferred percentage, 0 to
+    100, raised if `wanted_bytes` needs more; by default 100.
 
-    Examples
-    --------
     >>> from tilewright.machine.gpu import gpu
     >>> shared_memory(gpu("a100"), 5000, carveout=0), shared_memory(gpu("a100"), 5000)
     (8192, 167936)

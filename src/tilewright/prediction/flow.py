@@ -122,16 +122,9 @@ def frequencies(
 
     A loop with iterations that no other flow leads to still gets an entry: a warp enters each loop at least once.
 
-    Parameters
-    ----------
-    code, ways
-        The machine code, and its graph.
-    executed : mapping of int to float
-        How often a warp executes the PTX instruction of each line.
-    ptx : mapping of int to str
-        The opcode on each line, without modifiers. It decides which machine instructions correspond to one PTX
-        instruction, and which are part of a division, for example.
-    deadline : Deadline
+    `code`, `ways`: the machine code, and its graph. `executed`: how often a warp executes the PTX instruction of each
+    line. `ptx`: the opcode on each line, without modifiers. It decides which machine instructions correspond to one PTX
+    instruction, and which are part of a division, for example.
     """
     wanted = list(_wanted(code, ways, executed, ptx))
     flow = _agreeing(ways, wanted, deadline)

@@ -20,24 +20,11 @@ Equation = tuple[Mapping[int, float], float]  #: Factors by number, and their su
 def least(costs: Sequence[float], equations: Sequence[Equation], deadline: Deadline) -> npt.NDArray[np.float64]:
     """The x >= 0 with the least cost.
 
-    Parameters
-    ----------
-    costs : sequence of float
-        Cost of each number.
-    equations : sequence of (mapping of int to float, float)
-    deadline : Deadline
+    `costs`: cost of each number.
 
-    Raises
-    ------
-    CompileError
-        No x satisfies the equations.
-    LimitError
-        The solver did not finish before the deadline.
-    MissingExtraError
-        The solver is not installed.
+    Raises CompileError: no x satisfies the equations; LimitError: the solver did not finish before the deadline;
+    MissingExtraError: the solver is not installed.
 
-    Examples
-    --------
     >>> least([1.0, 3.0, 1.0], [({0: 1.0, 1: 1.0, 2: -1.0}, 4.0)], Deadline()).tolist()
     [4.0, 0.0, 0.0]
     """

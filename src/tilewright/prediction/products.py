@@ -67,27 +67,12 @@ def predict_product(
 ) -> Prediction:
     """The time of a product with a catalogue kernel.
 
-    Parameters
-    ----------
-    record : Record
-        A kernel for GPUs.
-    product : Product
-    gpu : Gpu
-        Of compute capability 7.5 or newer, as the assembler needs.
-    clock_mhz : int, optional
-        The clock that the multiprocessors sustain; by default the vendor's boost clock.
-    changes : bool
-        Whether to predict the effect of single changes, which takes twice as long again.
+    `record`: a kernel for GPUs. `gpu`: of compute capability 7.5 or newer, as the assembler needs. `clock_mhz`: the
+    clock that the multiprocessors sustain; by default the vendor's boost clock. `changes`: whether to predict the
+    effect of single changes, which takes twice as long again.
 
-    Raises
-    ------
-    ArgumentValueError
-        The kernel does not take the product.
-    MissingExtraError
-        The compilers are not installed.
+    Raises ArgumentValueError: the kernel does not take the product; MissingExtraError: the compilers are not installed.
 
-    Examples
-    --------
     >>> from tilewright import catalogue, machine
     >>> found = predict_product(catalogue.find("results_8"), Product(1024, 1024, 1024), machine.gpu("a6000"))
     >>> found.grid, round(found.waves, 2)

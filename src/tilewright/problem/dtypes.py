@@ -231,15 +231,10 @@ def name_of(given: np.dtype[Any]) -> str:
 def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
     """The record of a dtype.
 
-    Parameters
-    ----------
-    like : Dtype or anything `numpy.dtype` takes
-        Names work for all, `"bfloat16"` included; byte order is ignored.
+    `like`: names work for all, `"bfloat16"` included; byte order is ignored.
 
     Raises ArgumentTypeError: when there is no record for it.
 
-    Examples
-    --------
     >>> dtype("int8").accumulator
     'int32'
     >>> dtype(np.float32).bytes

@@ -49,20 +49,9 @@ def served(
 ) -> tuple[tuple[Served, ...], int]:
     """Where the sectors of each row are found, and the number of sectors written to the second level.
 
-    Parameters
-    ----------
-    found : CoalescingResult
-        With the kept requests.
-    gpu : Gpu
-    grid, block : (int, int, int)
-    shared_bytes : int
-        Of a block, static and dynamic.
-    resident_blocks : int
-        Blocks that a multiprocessor holds at once.
-    part : Part, optional
-        The clusters that ran, if not all; one multiprocessor runs their blocks in turn.
-    cluster : (int, int, int), optional
-        Blocks of a cluster along each axis.
+    `found`: with the kept requests. `shared_bytes`: of a block, static and dynamic. `resident_blocks`: blocks that a
+    multiprocessor holds at once. `part`: the clusters that ran, if not all; one multiprocessor runs their blocks in
+    turn. `cluster`: blocks of a cluster along each axis.
     """
     assert found.requests is not None
     warps = -(-math.prod(block) // WARP_LANES)

@@ -63,14 +63,8 @@ def gathered(
 
     Without a line table, a line is one of the PTX.
 
-    Parameters
-    ----------
-    results : mapping
-        The results of a run's instruments, by name.
-    program : Program
-        The program that ran.
-    served : sequence of Served
-        Where the sectors of each row of `coalescing` were found; empty if unknown.
+    `results`: the results of a run's instruments, by name. `program`: the program that ran. `served`: where the sectors
+    of each row of `coalescing` were found; empty if unknown.
     """
     layout = _layout(program, *(tuple(row.site for row in results[name].rows) for name in _INSTRUMENTS))
     parts = list(_parts(results, layout.kinds, served))

@@ -24,39 +24,17 @@ MOST_KEPT = 64
 class Profiles(Observer):
     """Gathers a profile of each launch of a program.
 
-    Parameters
-    ----------
-    gpu : str, optional
-        The GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
-        `TILEWRIGHT_GPU`, or else the H100.
-    kernel : str or sequence of str, optional
-        Profile only launches of these kernels, in whose names `*` matches; the others run as fast as without a
-        profile.
-    launch : int, optional
-        Profile only the launch with this index, from 0.
-    keep : bool
-        Whether to keep the addresses of lanes.
+    `gpu`: the GPU whose rates, caches and limits the model uses, as `tilewright gpus` lists it; by default
+    `TILEWRIGHT_GPU`, or else the H100. `kernel`: profile only launches of these kernels, in whose names `*` matches;
+    the others run as fast as without a profile. `launch`: profile only the launch with this index, from 0. `keep`:
+    whether to keep the addresses of lanes.
 
-    Attributes
-    ----------
-    profiles : list of Profile
-        In launch order.
-    failed : list of (str, str)
-        Kernels whose launch ended with an error, with the error.
-    kept : list of Kept
-        The launches with kept addresses, the longest of them if they are many; empty if `keep` is false.
-    kernels : tuple of str
-        Names of all launched kernels, profiled or not.
+    `kernels`: names of all launched kernels, profiled or not.
 
     Launches of child processes are included; each process numbers its own from 0, and none is in `kept`.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such GPU.
+    Raises ArgumentValueError: there is no such GPU.
 
-    Examples
-    --------
     >>> Profiles(gpu="t4").profiles
     []
     """
@@ -71,10 +49,11 @@ class Profiles(Observer):
         launch: int | None = None,
         keep: bool = False,
     ) -> None:
+        #: The launches with kept addresses, the longest of them if they are many; empty if `keep` is false.
         self.kept: list[Kept] = []
         self._keep = keep
-        self.profiles: list[Profile] = []
-        self.failed: list[tuple[str, str]] = []
+        self.profiles: list[Profile] = []  #: In launch order.
+        self.failed: list[tuple[str, str]] = []  #: Kernels whose launch ended with an error, with the error.
         self.launches = 0
         self._kernels: dict[str, None] = {}
         self._gpu = machine.chosen(gpu)
@@ -150,20 +129,14 @@ def named(kernel: str, patterns: Sequence[str]) -> bool:
 class Footprints(Profiles):
     """Gathers the occupancy of each kernel of a program, whose launches run as fast as without an observer.
 
-    Parameters
-    ----------
-    gpu, kernel
-        As for :class:`Profiles`.
+    `gpu`, `kernel`: as for :class:`Profiles`.
 
-    Attributes
-    ----------
-    found : list of (str, Alternatives)
-        Each kernel, with the occupancy of its blocks: once for each block and shared memory that it is launched with.
-    failed, kernels
-        As of :class:`Profiles`.
+    `failed`, `kernels`: as of :class:`Profiles`.
     """
 
     def __init__(self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None) -> None:
+        #: Each kernel, with the occupancy of its blocks: once for each block and shared memory that it is launched
+        #: with.
         self.found: list[tuple[str, Alternatives]] = []
         super().__init__(gpu=gpu, kernel=kernel)
 

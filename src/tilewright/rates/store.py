@@ -59,19 +59,11 @@ def kept(
 ) -> Iterator[Kept]:
     """The file of a plan, open for its rates.
 
-    Parameters
-    ----------
-    path : Path
-        A new file, or one with the same plan and conditions (`SAME`), which is continued.
-    plan, conditions : mapping
-        The fields of :class:`Sweep`.
-    whole : callable, optional
-        Function of the file's rates: how many of them to keep. Later ones are removed, since their group is incomplete.
+    `path`: a new file, or one with the same plan and conditions (`SAME`), which is continued. `plan`, `conditions`: the
+    fields of :class:`Sweep`. `whole`: function of the file's rates: how many of them to keep. Later ones are removed,
+    since their group is incomplete.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file has another format, plan or conditions, or another process writes it.
+    Raises ArgumentValueError: the file has another format, plan or conditions, or another process writes it.
     """
     try:
         _require_file(path)

@@ -42,13 +42,8 @@ _MOST = 1024
 class Rules:
     """How products that are asked for alike are made by every rule; equal where their keys are.
 
-    Parameters
-    ----------
-    key : hashable
-        What is asked for.
-    multiply : callable
-        (a, b, out, the epilogue's arrays) -> the product. It is called once at most, and then dropped: it may hold the
-        caller's arrays.
+    `key`: what is asked for. `multiply`: (a, b, out, the epilogue's arrays) -> the product. It is called once at most,
+    and then dropped: it may hold the caller's arrays.
     """
 
     __slots__ = ("key", "multiply")

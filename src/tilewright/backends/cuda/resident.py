@@ -23,13 +23,7 @@ Array = npt.NDArray[Any]
 class Resident:
     """C = A B by one kernel of the catalogue; a call launches it and waits.
 
-    Parameters
-    ----------
-    record, program : Record, Program
-    a, b : numpy.ndarray
-        Of the host, (m, k) and (k, n), in the dtype that the kernel reads.
-    made : numpy.dtype
-        Of C.
+    `a`, `b`: of the host, (m, k) and (k, n), in the dtype that the kernel reads. `made`: of C.
 
     Raises DeviceError: the GPU has no memory left, or its driver refuses a call.
     """

@@ -64,25 +64,13 @@ def is_outside(value: Any) -> bool:
 def opened(value: Any, name: str, dtype: npt.DTypeLike | None = None) -> Store:
     """An operand, to be read.
 
-    Parameters
-    ----------
-    value : path or array
-        A path's suffix says what it is: .npy; .zarr, the folder of an array or group, or one in it; .h5 or .hdf5, with
-        `:/name` where it holds more than one dataset. Arrays of zarr, of h5py and of NumPy, mapped files too; anything
-        else that has a shape, a dtype and slices.
-    name : str
-        What it is called in messages.
-    dtype : dtype, optional
-        Of elements of which the file says only how wide they are: NumPy's format does so for bfloat16 and float8.
+    `value`: a path's suffix says what it is: .npy; .zarr, the folder of an array or group, or one in it; .h5 or .hdf5,
+    with `:/name` where it holds more than one dataset. Arrays of zarr, of h5py and of NumPy, mapped files too; anything
+    else that has a shape, a dtype and slices. `name`: what it is called in messages. `dtype`: of elements of which the
+    file says only how wide they are: NumPy's format does so for bfloat16 and float8.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        It is no array of numbers, or of no known format.
-    MissingExtraError
-        What reads the format is not installed.
-    StorageError
-        It cannot be read, or is cut short.
+    Raises ArgumentTypeError, ArgumentValueError: it is no array of numbers, or of no known format; MissingExtraError:
+    what reads the format is not installed; StorageError: it cannot be read, or is cut short.
     """
     return _found(value, name, dtype, writable=False)
 
@@ -100,23 +88,11 @@ def created(
 ) -> Store:
     """A new array on disk, to be written; its room is taken now, where its format permits.
 
-    Parameters
-    ----------
-    path : path
-        Its suffix says the format; `.part` may follow it.
-    shape, dtype
-        Of the array.
-    chunks_hint : tuple of int
-        Rows and columns that are written at once.
+    `path`: its suffix says the format; `.part` may follow it. `shape`, `dtype`: of the array. `chunks_hint`: rows and
+    columns that are written at once.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file exists, or its format is not known.
-    ArgumentTypeError
-        The format has no such dtype.
-    MissingExtraError, StorageError
-        It cannot be made.
+    Raises ArgumentValueError: the file exists, or its format is not known; ArgumentTypeError: the format has no such
+    dtype; MissingExtraError, StorageError: it cannot be made.
     """
     place = Place.of(path, "out")
     if os.path.lexists(place.file):

@@ -61,22 +61,14 @@ class EndedConnection(Exception):  # noqa: N818  # no error: a thread of the pro
 
 
 class Caller(Host):
-    """One thread of a program; `answer` computes the result of a call from its number and words.
-
-    Attributes
-    ----------
-    runtime : Runtime
-        State of its process on the simulated GPU.
-    last_error : int
-        The error that `cudaGetLastError` returns next; 0 for none.
-    """
+    """One thread of a program; `answer` computes the result of a call from its number and words."""
 
     def __init__(self, channel: socket.socket, runtime: Runtime, answer: Callable[[Caller, int, bytes], int]) -> None:
         super().__init__()
         self.channel = channel
-        self.runtime = runtime
+        self.runtime = runtime  #: State of its process on the simulated GPU.
         self.registered = runtime.registered
-        self.last_error = 0
+        self.last_error = 0  #: The error that `cudaGetLastError` returns next; 0 for none.
         self._answer = answer
         self._out = bytearray()
 

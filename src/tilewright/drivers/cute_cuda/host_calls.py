@@ -31,20 +31,12 @@ _Answer = Callable[..., Any]
 
 
 class HostCalls:
-    """The functions, for one simulated GPU.
-
-    Attributes
-    ----------
-    error : BaseException or None
-        The error of the last call that failed.
-    names : dict
-        Kernel -> the names of its arguments with an address, in order.
-    """
+    """The functions, for one simulated GPU."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
-        self.error: BaseException | None = None
-        self.names: dict[str, Sequence[str]] = {}
+        self.error: BaseException | None = None  #: The error of the last call that failed.
+        self.names: dict[str, Sequence[str]] = {}  #: Kernel -> the names of its arguments with an address, in order.
         self._thread = threading.local()
         self._server = Server(code_of)  # keeps the functions at these addresses alive
         self._functions = {

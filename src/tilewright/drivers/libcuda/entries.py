@@ -48,17 +48,10 @@ def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
 class Redirected:
     """Entry points of a loaded library that jump elsewhere, until :meth:`put_back`.
 
-    Parameters
-    ----------
-    library : Path
-        The library's file, as loaded by the process.
-    targets : mapping
-        Function -> address of its replacement; functions that the library lacks are ignored.
+    `library`: the library's file, as loaded by the process. `targets`: function -> address of its replacement;
+    functions that the library lacks are ignored.
 
-    Raises
-    ------
-    DeviceError
-        The host does not allow changes of code.
+    Raises DeviceError: the host does not allow changes of code.
     """
 
     def __init__(self, library: Path, targets: Mapping[str, int]) -> None:

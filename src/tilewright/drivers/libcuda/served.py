@@ -45,12 +45,8 @@ _Answer = Callable[..., Any]
 class Server:
     """Makes C functions from Python functions: reads the inputs of a prototype, and writes the outputs.
 
-    Parameters
-    ----------
-    code_of : callable
-        Converts the name of an error to the number that the C function returns.
-    vendor : ctypes.CDLL, optional
-        The library that is called while no simulated GPU is installed.
+    `code_of`: converts the name of an error to the number that the C function returns. `vendor`: the library that is
+    called while no simulated GPU is installed.
     """
 
     def __init__(self, code_of: Callable[[str], int], vendor: ctypes.CDLL | None = None) -> None:
@@ -129,12 +125,7 @@ def _explained(error: BaseException) -> tuple[str, str]:
 class Exported:
     """A library in this process only, with our functions under C names.
 
-    Parameters
-    ----------
-    soname : str
-        The name by which other libraries find it.
-    functions : mapping
-        Name -> address of the function.
+    `soname`: the name by which other libraries find it. `functions`: name -> address of the function.
     """
 
     def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
@@ -157,12 +148,8 @@ class Exported:
 class DriverLibrary:
     """The loaded library.
 
-    Parameters
-    ----------
-    vendor : ctypes.CDLL, optional
-        The vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
-    soname : str
-        The name by which other libraries find it.
+    `vendor`: the vendor's library. It serves calls while no simulated GPU is installed, and functions that ours lacks.
+    `soname`: the name by which other libraries find it.
     """
 
     def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:

@@ -30,19 +30,10 @@ _GLOBAL_FUNCTION, _GLOBAL_OBJECT = 0x12, 0x11
 def shared_object(soname: str, names: Sequence[str], machine: str) -> bytes:
     """The library's bytes.
 
-    Parameters
-    ----------
-    soname : str
-        The name for the loader.
-    names : sequence of str
-        Names of its functions, each once.
-    machine : str
-        The processor, as from `platform.machine`: `x86_64` or `aarch64`.
+    `soname`: the name for the loader. `names`: names of its functions, each once. `machine`: the processor, as from
+    `platform.machine`: `x86_64` or `aarch64`.
 
-    Raises
-    ------
-    KeyError
-        The processor is not supported.
+    Raises KeyError: the processor is not supported.
     """
     number = MACHINES[machine]
     strings = _Strings()

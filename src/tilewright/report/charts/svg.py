@@ -71,21 +71,9 @@ def broken(words: str, width: float, size: float) -> list[str]:
 def text(chart: Chart, width: int = WIDE, *, alone: bool = True) -> str:
     """The chart as an `<svg>` element.
 
-    Parameters
-    ----------
-    chart : Lines, Heat or Bars
-    width : int
-        Width of the layout in pixels; the chart can be shown at any size.
-    alone : bool
-        Whether it is a file of its own, with its own colours, light and dark. In a page, the page's style sheet has
-        them.
+    `width`: width of the layout in pixels; the chart can be shown at any size. `alone`: whether it is a file of its
+    own, with its own colours, light and dark. In a page, the page's style sheet has them.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> from tilewright.report.charts.records import Bars, Cell
     >>> text(Bars("Times", (Cell(2.0, "2 s", label="naive"),)))[:40]
     '<svg xmlns="http://www.w3.org/2000/svg" '

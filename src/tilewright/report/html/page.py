@@ -25,17 +25,9 @@ _POLICY = (
 def document(title: str, subtitle: str, facts: Sequence[tuple[str, str, str]], parts: Sequence[Part]) -> str:
     """The whole page.
 
-    Parameters
-    ----------
-    title, subtitle : str
-        Plain text.
-    facts : sequence of (str, str, str)
-        The main facts: a label, a figure, and a few words below it.
-    parts : sequence of Part
-        In this order; a script of a part's name draws it from its values.
+    `title`, `subtitle`: plain text. `facts`: the main facts: a label, a figure, and a few words below it. `parts`: in
+    this order; a script of a part's name draws it from its values.
 
-    Examples
-    --------
     >>> page = document("a < b", "", [], [Part("one", "One", "<p>text</p>", {"x": "</script>"})])
     >>> "<title>a &lt; b</title>" in page, page.count("</script>")
     (True, 2)

@@ -15,16 +15,11 @@ from tilewright.simt.translate.layout import align_up
 
 
 class Resident:
-    """Memory of the resident blocks of one cluster: their slots' records, shared and local arenas, warps' records.
-
-    Attributes
-    ----------
-    records : array of uint64
-        A row for each block, in the order of their ranks.
-    """
+    """Memory of the resident blocks of one cluster: their slots' records, shared and local arenas, warps' records."""
 
     def __init__(self, job: Job, observed: Observed, blocks: int, warps: int) -> None:
         translation = job.ready.translation
+        #: A row for each block, in the order of their ranks.
         self.records = np.zeros((blocks, state.SLOT_BYTES // 8), np.uint64)
         self._shared = Arena(((blocks - 1) << state.RANK_SHIFT) + max(job.shared_bytes, 16))
         self._warp_bytes = translation.warp_bytes * warps

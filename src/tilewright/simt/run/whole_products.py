@@ -25,21 +25,11 @@ _MULTIPLY = ctypes.CFUNCTYPE(
 def whole_product(a: Array, b: Array, format: str, gpu: Gpu) -> npt.NDArray[np.float32]:
     """Multiply matrices as a kernel of `mma.sync.m16n8k16` does that runs over k in ascending order.
 
-    Parameters
-    ----------
-    a, b : ndarray of uint16, shapes (m, k) and (k, n)
-        Bits of the elements; any strides.
-    format : {"f16", "bf16"}
-        The format of the elements.
-    gpu : Gpu
-        The GPU whose tensor cores multiply.
+    `a`, `b` (shapes (m, k) and (k, n)): bits of the elements; any strides. `format`: the format of the elements. `gpu`:
+    the GPU whose tensor cores multiply.
 
-    Returns
-    -------
-    ndarray of float32, shape (m, n)
+    Returns ndarray of float32, shape (m, n).
 
-    Examples
-    --------
     >>> from tilewright import machine
     >>> x = np.arange(6, dtype=np.float16).reshape(2, 3).view(np.uint16)
     >>> whole_product(x, x.T, "f16", machine.gpu("h100"))
