@@ -77,39 +77,25 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlan:
-    """The plan of a product larger than memory.
-
-    Attributes
-    ----------
-    rows, columns, depth : int
-        Of a tile of C, and of panels along k.
-    tiles_held : int
-        2 if a tile is written while the next is summed, else 1.
-    by_columns : bool
-        Whether consecutive tiles go down a column of C, so that panels of B stay in memory; else along a row.
-    held_bytes : int
-        Peak memory of tiles, panels and steps.
-    read_bytes, written_bytes : int
-        Between storage and memory.
-    least_bytes : int
-        Lower bound of reads and writes, for any order of the work with `held_bytes`: each array once, and ``2 m n k /
-        sqrt(S) - 2 S`` elements for a memory of S. Source: Smith, Lowery, Langou, van de Geijn, A Tight I/O Lower Bound
-        for Matrix Multiplication (2019).
-    seconds : float
-        Expected time at the given rates.
-    """
+    """The plan of a product larger than memory."""
 
     sizes: Sizes
+    #: `rows`, `columns`, `depth`: of a tile of C, and of panels along k.
     rows: int
     columns: int
     depth: int
-    tiles_held: int
+    tiles_held: int  #: 2 if a tile is written while the next is summed, else 1.
+    #: Whether consecutive tiles go down a column of C, so that panels of B stay in memory; else along a row.
     by_columns: bool
-    held_bytes: int
+    held_bytes: int  #: Peak memory of tiles, panels and steps.
+    #: `read_bytes`, `written_bytes`: between storage and memory.
     read_bytes: int
     written_bytes: int
+    #: Lower bound of reads and writes, for any order of the work with `held_bytes`: each array once, and ``2 m n k /
+    #: sqrt(S) - 2 S`` elements for a memory of S. Source: Smith, Lowery, Langou, van de Geijn, A Tight I/O Lower Bound
+    #: for Matrix Multiplication (2019).
     least_bytes: int
-    seconds: float
+    seconds: float  #: Expected time at the given rates.
     rates: Rates = field(compare=False)
 
     @property

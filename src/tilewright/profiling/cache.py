@@ -107,13 +107,8 @@ class Caches:
     def of(cls, gpu: Gpu, *, shared_bytes: int, resident_blocks: int) -> Caches:
         """A GPU's caches while a kernel runs.
 
-        Parameters
-        ----------
-        gpu : Gpu
-        shared_bytes : int
-            Shared memory of one block, static and dynamic.
-        resident_blocks : int
-            Blocks that a multiprocessor holds, from the occupancy.
+        `shared_bytes`: shared memory of one block, static and dynamic. `resident_blocks`: blocks that a multiprocessor
+        holds, from the occupancy.
         """
         taken = shared_memory(gpu, resident_blocks * allocated_shared(gpu, shared_bytes), carveout=0)
         return cls(gpu.multiprocessors, gpu.unified_bytes - taken, gpu.l2_bytes)

@@ -54,46 +54,27 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an instrument gets to know of a launch before it starts.
-
-    Attributes
-    ----------
-    module : tilewright.ptx.tree.Module
-    entry : str
-    layout : tilewright.simt.translate.layout.Layout
-        The places of variables.
-    grid, block : (int, int, int)
-    cluster_blocks : int
-        Blocks of a cluster; 1 without clusters.
-    shared_bytes, dynamic_shared_bytes : int
-        Shared memory of a block in all, and its dynamic part.
-    global_bytes : int
-        Bytes of global memory in use; device addresses start at GLOBAL_BASE.
-    module_address : int
-        Device address of the module's variables; 0 if there are none.
-    global_address : int
-        Host address of the byte at GLOBAL_BASE.
-    params_address, params_bytes : int
-        Device address of the launch's parameters, which generic loads may read, and their size.
-    callback : callable
-        `callback(function, arguments, otherwise)`: the host address of a C function with `arguments` parameters of type
-        i64, which returns the i32 of the Python function. If that raises, the launch stops and raises the same; the C
-        function returns `otherwise`, which must lead to no finding. The address is valid during the launch.
-    """
+    """What an instrument gets to know of a launch before it starts."""
 
     module: Module
     entry: str
-    layout: Layout
+    layout: Layout  #: The places of variables.
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    cluster_blocks: int
+    cluster_blocks: int  #: Blocks of a cluster; 1 without clusters.
+    #: `shared_bytes`, `dynamic_shared_bytes`: shared memory of a block in all, and its dynamic part.
     shared_bytes: int
     dynamic_shared_bytes: int
-    global_bytes: int
-    module_address: int
-    global_address: int
+    global_bytes: int  #: Bytes of global memory in use; device addresses start at GLOBAL_BASE.
+    module_address: int  #: Device address of the module's variables; 0 if there are none.
+    global_address: int  #: Host address of the byte at GLOBAL_BASE.
+    #: `params_address`, `params_bytes`: device address of the launch's parameters, which generic loads may read, and
+    #: their size.
     params_address: int
     params_bytes: int
+    #: `callback(function, arguments, otherwise)`: the host address of a C function with `arguments` parameters of type
+    #: i64, which returns the i32 of the Python function. If that raises, the launch stops and raises the same; the C
+    #: function returns `otherwise`, which must lead to no finding. The address is valid during the launch.
     callback: Callable[[Callable[..., int], int, int], int]
 
 
@@ -106,23 +87,12 @@ class Storage:
 
 
 class Instrument:
-    """The base class of instruments.
+    """The base class of instruments."""
 
-    Attributes
-    ----------
-    name : str
-        Key of the instrument's result in `Run.results`; must be unique in a launch.
-    slots : int
-        64-bit counters a site. Each host thread has its own; the machine sums them.
-    gap_bytes : int
-        Unused bytes that the instrument needs between variables of shared and of local memory.
-    parameters : tuple of str or None
-        Attributes that the instrument's code depends on besides its class and name; None for all.
-    """
-
-    name: str
-    slots: int = 0
-    gap_bytes: int = 0
+    name: str  #: Key of the instrument's result in `Run.results`; must be unique in a launch.
+    slots: int = 0  #: 64-bit counters a site. Each host thread has its own; the machine sums them.
+    gap_bytes: int = 0  #: Unused bytes that the instrument needs between variables of shared and of local memory.
+    #: Attributes that the instrument's code depends on besides its class and name; None for all.
     parameters: tuple[str, ...] | None = None
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
