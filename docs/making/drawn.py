@@ -14,6 +14,7 @@ from tilewright.profiling.counts import LANES, SECTOR_BYTES
 from tilewright.profiling.steps import Rectangle, steps
 from tilewright.profiling.watching import Operand, Watched
 from tilewright.report.charts import svg
+from tilewright.report.charts.drawing import TITLE_SIZE, Drawing
 from tilewright.simt.events import EventKind, Site
 
 _ELEMENT = 4.4  #: Pixels of a matrix's element.
@@ -26,9 +27,9 @@ def partition(seen: Watched, block: tuple[int, int, int], step: int) -> str:
     mine = next(one for one in steps(seen).blocks if one.block == block)
     a, b, c = seen.kept.operands
     now = mine.loaded[step]
-    drawing = svg.Drawing(round((a.shape[1] + b.shape[1]) * _ELEMENT) + _APART + 60)
+    drawing = Drawing(round((a.shape[1] + b.shape[1]) * _ELEMENT) + _APART + 60)
     title = f"Block {block[:2]} of {seen.record.name}: step {step + 1} of {len(mine.loaded)}"
-    drawing.paragraph(title, font_size=svg.TITLE_SIZE, font_weight="bold")
+    drawing.paragraph(title, font_size=TITLE_SIZE, font_weight="bold")
     left, top = 20.0, drawing.height + 24
     right, below = left + a.shape[1] * _ELEMENT + _APART, top + b.shape[0] * _ELEMENT + _APART
     for which, matrix, x, y in ((0, a, left, below), (1, b, right, top)):
@@ -48,23 +49,23 @@ def partition(seen: Watched, block: tuple[int, int, int], step: int) -> str:
     return svg.element(drawing, title)
 
 
-def _matrix(drawing: svg.Drawing, matrix: Operand, x: float, y: float) -> None:
+def _matrix(drawing: Drawing, matrix: Operand, x: float, y: float) -> None:
     drawing.text(x, y - 6, matrix.name, font_weight="bold")
     _box(drawing, x, y, matrix.shape[1] * _ELEMENT, matrix.shape[0] * _ELEMENT)
 
 
-def _rectangles(drawing: svg.Drawing, found: Sequence[Rectangle], x: float, y: float, colour: str, part: float) -> None:
+def _rectangles(drawing: Drawing, found: Sequence[Rectangle], x: float, y: float, colour: str, part: float) -> None:
     for row, column, rows, columns in found:
         place = x + column * _ELEMENT, y + row * _ELEMENT, columns * _ELEMENT, rows * _ELEMENT
         _box(drawing, *place, fill=f"var(--tw-{colour})", fill_opacity=part, stroke="var(--tw-ground)")
 
 
-def _box(drawing: svg.Drawing, x: float, y: float, width: float, height: float, **look: object) -> None:
+def _box(drawing: Drawing, x: float, y: float, width: float, height: float, **look: object) -> None:
     place = {"x": round(x, 1), "y": round(y, 1), "width": round(width, 1), "height": round(height, 1)}
     drawing.add("rect", **{**place, "fill": "var(--tw-panel)", "stroke": "var(--tw-quiet)", **look})
 
 
-def _told(drawing: svg.Drawing, words: str) -> None:
+def _told(drawing: Drawing, words: str) -> None:
     drawing.paragraph(words, fill="var(--tw-quiet)", font_size=12)
 
 
@@ -79,13 +80,13 @@ def _requests(kept: AddressesResult, access: str) -> Iterator[tuple[Site, Any]]:
             yield site, mine[0]
 
 
-def _begun(seen: Watched, site: Site, title: str) -> svg.Drawing:
+def _begun(seen: Watched, site: Site, title: str) -> Drawing:
     """A picture of one request, with its title and the line of the source that makes it."""
     source = next(one.source for one in seen.kept.profile.sites if one.ptx_line == site.ptx_line)
     file, _, number = source.rpartition(":")
     line = Path(file).read_text(encoding="utf-8").splitlines()[int(number) - 1].strip()
-    drawing = svg.Drawing(svg.WIDE)
-    drawing.paragraph(title, font_size=svg.TITLE_SIZE, font_weight="bold")
+    drawing = Drawing(svg.WIDE)
+    drawing.paragraph(title, font_size=TITLE_SIZE, font_weight="bold")
     _told(drawing, f"{Path(file).name}:{number}: {line}")
     return drawing
 
@@ -154,7 +155,7 @@ def over_banks(seen: Watched, access: str, which: int = 0) -> str:
     return svg.element(drawing, title)
 
 
-def _grid(drawing: svg.Drawing, rows: int, cells: dict[tuple[int, int], list[int]]) -> None:
+def _grid(drawing: Drawing, rows: int, cells: dict[tuple[int, int], list[int]]) -> None:
     left, top = 24.0, drawing.height + 22
     each = (drawing.width - left) / lanes.BANKS
     quiet = {"fill": "var(--tw-quiet)", "font_size": 10}

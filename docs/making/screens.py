@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tilewright.report.charts import svg
+from tilewright.report.charts.drawing import Drawing
 
 PAGE = Path(__file__).resolve().parents[1] / "ladder.md"
 COMMAND = "$ tilewright ladder"
@@ -18,14 +19,14 @@ def first_screen() -> str:
     found = re.search(rf"^{re.escape(COMMAND)}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert found is not None, f"{PAGE.name} shows `{COMMAND}`"
     lines = [COMMAND, *found[1].splitlines()]
-    drawing = svg.Drawing(round(max(map(len, lines)) * _CELL))
+    drawing = Drawing(round(max(map(len, lines)) * _CELL))
     for line in lines:
         drawing.height += _LINE
         _draw(drawing, line)
     return svg.element(drawing, "The first screen of tilewright ladder")
 
 
-def _draw(drawing: svg.Drawing, line: str) -> None:
+def _draw(drawing: Drawing, line: str) -> None:
     for part in re.finditer(rf"[{_EIGHTHS}]+|─+|✓|(?:(?![{_EIGHTHS}─✓]).)+", line):
         x, y, words = part.start() * _CELL, drawing.height, part[0]
         wide = len(words) * _CELL

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from tilewright.report.charts import svg
+from tilewright.report.charts.drawing import TITLE_SIZE, Drawing
 
 PAGE = Path(__file__).resolve().parents[1] / "design" / "measurements.md"
 #: Rows of the page's table, and their names in the chart: what BLAS does well, what it does not, and what we lose.
@@ -57,8 +58,8 @@ def measured() -> tuple[str, dict[str, str]]:
 def chart() -> str:
     """How many times as long as `tw.matmul` its peers take, on a logarithmic scale around 1."""
     title = "Time of NumPy and PyTorch over the time of tw.matmul"
-    drawing = svg.Drawing(svg.WIDE)
-    drawing.paragraph(title, font_size=svg.TITLE_SIZE, font_weight="bold")
+    drawing = Drawing(svg.WIDE)
+    drawing.paragraph(title, font_size=TITLE_SIZE, font_weight="bold")
     where, cells = measured()
     words = f"To the right of 1, tw.matmul is faster; to the left, slower. Measured on {where}."
     drawing.paragraph(words, fill="var(--tw-quiet)", font_size=12)
@@ -86,7 +87,7 @@ def _place(ratio: float) -> float:
     return left + (right - left) * math.log(ratio / _LEAST) / math.log(_MOST / _LEAST)
 
 
-def _bar(drawing: svg.Drawing, found: tuple[float, float] | None, y: float, colour: str) -> None:
+def _bar(drawing: Drawing, found: tuple[float, float] | None, y: float, colour: str) -> None:
     if found is None:
         return
     ratio = math.sqrt(found[0] * found[1])

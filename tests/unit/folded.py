@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tilewright.problem.algebra import Algebra, semiring
 from tilewright.problem.dtypes import dtype
-from tilewright.problem.expression import Instruction, as_numpy, number, trace
+from tilewright.problem.expression import Instruction, as_numpy, number
+from tilewright.problem.functions import trace
 from tilewright.problem.primitives import cast
 from tilewright.problem.reference import canonical
 

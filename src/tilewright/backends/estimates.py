@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tilewright.backends.protocol import Ranked
+from tilewright.backends.ranked import Ranked
 from tilewright.kernels.record import Record
 from tilewright.machine import Gpu, launch_limits, limiters
 from tilewright.machine.gpu import WARP_LANES

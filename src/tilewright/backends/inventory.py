@@ -9,18 +9,14 @@ True
 from __future__ import annotations
 
 import importlib
-import platform
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tilewright import machine
+from tilewright.backends.dlpack import CUDA_DEVICES, dlpack_device
 from tilewright.backends.protocol import Backend, Device, DeviceArrays
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, nearest
-
-#: DLPack's numbers of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
-CUDA_DEVICES = (2, 13)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +67,6 @@ class Row:
         return module is not None and self.arrays is not None and isinstance(value, getattr(module, self.arrays[1]))
 
 
-def dlpack_device(value: Any) -> int | None:
-    """DLPack's device type of an array; None if the array does not tell."""
-    ask = getattr(value, "__dlpack_device__", None)
-    try:
-        return None if ask is None else int(ask()[0])
-    except Exception:  # whatever a library raises for an array that it does not share, as torch does on `meta`
-        return None
-
-
 def _has(value: Any, name: str) -> bool:
     try:
         return getattr(value, name, None) is not None
@@ -102,16 +89,6 @@ BACKENDS = (
         several=True,
     ),
 )  # fmt: skip
-
-
-def host_name() -> str:
-    """The host processor's name, from the system."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def devices() -> list[Device]:

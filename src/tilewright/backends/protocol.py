@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewright.backends.estimates import Candidate
+    from tilewright.backends.ranked import Ranked
     from tilewright.backends.winners import Key
     from tilewright.problem.kind import Kind
 
@@ -53,18 +54,6 @@ class Strided:
     out: Extents
     out_strides: Extents
     more: tuple[Extents, ...] = ()  #: Strides of the finish's operands, which have `out`'s shape.
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """The estimate of a kernel for a product."""
-
-    name: str  #: The kernel's name in the catalogue, or the tile of an OpenCL device.
-    seconds: float  #: Time for one matrix; of a GPU's kernel for the batch.
-    limiter: str  #: The unit that limits the time.
-    waves: float  #: Number of blocks divided by those that the device holds at once.
-    source: str  #: Source of the time: "estimated", or "tuned" if `tilewright tune` timed it.
-    bound: str = ""  #: The error bound of a result; "" if it has the canonical bits.
 
 
 @dataclass(frozen=True, slots=True)

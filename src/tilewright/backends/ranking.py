@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.backends.estimates import Candidate, estimate, rows_of
-from tilewright.backends.protocol import Ranked
+from tilewright.backends.ranked import Ranked
 from tilewright.errors import DeviceError
 from tilewright.kernels import catalogue
 from tilewright.kernels.record import Record

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tilewright.backends import estimates, ranking
-from tilewright.backends.protocol import Ranked
+from tilewright.backends.ranked import Ranked
 from tilewright.errors import DeviceError, warn
 from tilewright.machine import Gpu
 from tilewright.machine.timing import timing

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.blocks.stores import Place
+from tilewright.blocks.stores import has_other_format, place_of
 from tilewright.cli.options import Names, Text, option
 from tilewright.cli.statuses import INTERRUPTED
 from tilewright.errors import ArgumentValueError
@@ -74,7 +74,7 @@ def _fit(paths: Sequence[Path]) -> bool:
     """Whether all are .npy files and the operands take less than a quarter of the free memory."""
     from tilewright.machine import host_memory
 
-    if any(Place.has_other_format(path) for path in paths):
+    if any(has_other_format(path) for path in paths):
         return False
     room = host_memory.available_bytes()
     try:
@@ -104,7 +104,7 @@ def _in_memory(
     from tilewright.report import console, on_disk
 
     files.check_output(output, force=force)
-    if not Place.of(output, "output").is_numpy:
+    if not place_of(output, "output").is_numpy:
         raise ArgumentValueError(f"--output must be an .npy file with --kernels (got {output}); leave --kernels out")
     left, right = files.read(a), files.read(b)
     began = time.perf_counter()

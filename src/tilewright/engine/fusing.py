@@ -18,8 +18,9 @@ from tilewright.engine import operands
 from tilewright.engine.promotion import Types
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
-from tilewright.problem.expression import Expression, as_numpy, check_arity, identity, trace
+from tilewright.problem.expression import Expression, as_numpy, check_arity, identity
 from tilewright.problem.fingerprint import fingerprint
+from tilewright.problem.functions import trace
 from tilewright.problem.narrow import rounded
 from tilewright.problem.tracing import Value
 

@@ -14,7 +14,8 @@ from tilewright.backends.inventory import Row, for_plans, owner
 from tilewright.engine import device_arrays, operands, outside
 from tilewright.engine.fusing import Arguments, Epilogue, Kept
 from tilewright.engine.known_layouts import known_product, thread_count
-from tilewright.engine.libraries import Frame, Tensor, of_operands
+from tilewright.engine.libraries import Frame, Tensor
+from tilewright.engine.libraries.multiplying import of_operands
 from tilewright.engine.planning import Plan, planned
 from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
 from tilewright.engine.request import NAMES, Request, multiply
@@ -253,7 +254,7 @@ def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None, ro
     asked.check()
     maker, library = of_operands(a, b, row is not None)
     if maker is not None:
-        return maker.matmul(a, b, asked.options(), {"out": out, "axes": axes})
+        return maker.matmul(a, b, asked.options(), {"out": out, "axes": axes}, matmul)
     if row is not None:
         return device_arrays.matmul(a, b, out, asked, row, axes)
     left, right, wrap = operands.pair(a, b, library)
@@ -376,4 +377,5 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
         algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
         epilogue=str(made.expression) if made is not None else "",
         options=options,
+        multiply=matmul,
     )

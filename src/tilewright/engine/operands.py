@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.libraries import Library, Wrap, is_tensor, library_of
+from tilewright.engine.libraries import Library, is_tensor, library_of
+from tilewright.engine.libraries.adapter import Wrap
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 Array = npt.NDArray[Any]
@@ -70,7 +71,7 @@ def pair(a: Any, b: Any, library: Library | None) -> tuple[Array, Array, Wrap | 
     if type(a) is type(b) is np.ndarray:
         return a, b, None
     if library is not None:
-        return library.operands(a, b)
+        return library.operands(a, b, array)
     return array(a, "a"), array(b, "b"), _wrapping(a, b)
 
 

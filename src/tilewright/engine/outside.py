@@ -20,7 +20,7 @@ from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
-from tilewright.blocks.stores import Place, Store, disk
+from tilewright.blocks.stores import Place, Store, disk, place_of
 from tilewright.blocks.stores.replacing import move, remove
 from tilewright.blocks.tile_maker import TileMaker
 from tilewright.engine.partial import Partial
@@ -100,7 +100,7 @@ def _shared(value: Any, name: str) -> Any:
             f"`{name}` must be a path that every worker of the cluster sees{or_map} (got {type(value).__name__}); save "
             "the array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
         )
-    place = Place.of(value, name)
+    place = place_of(value, name)
     if name == "out" and place.format.one_writer:
         raise ArgumentValueError(
             f"`out` must have a format that several processes can write (got {place.text}, {place.format.title}); name "
@@ -125,7 +125,7 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
     if out is None:
         return None, None
     if isinstance(out, str | os.PathLike):
-        place = Place.of(out, "out")
+        place = place_of(out, "out")
         stores.load(place)
         if os.path.lexists(place.file):
             # A complete result may be here with a journal that a killed process left; `Product` checks.
@@ -162,7 +162,7 @@ def _check_free(out: Any, operands: Iterable[Store]) -> None:
     """Raise if the result's file, or its unfinished file, cannot be, or is an operand's, which would be lost."""
     if not isinstance(out, str | os.PathLike):
         return
-    place = Place.of(out, "out")
+    place = place_of(out, "out")
     with disk.reading(place.text):  # a name with what is added to it may be too long
         _journal_of(place).exists()
     for operand, file in itertools.product(operands, (place.file, place.unfinished().file)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, Planned, Strided, require
+from tilewright.engine import operands
 from tilewright.engine.libraries import is_tensor
 from tilewright.engine.promotion import Lowering, Types, kind_of, truth_kind
 from tilewright.engine.shapes import Shape
@@ -45,6 +46,8 @@ class Plan(Shown, Planned):
         The expression applied to the sums, or "".
     options : mapping
         Arguments that a call passes on to :func:`tilewright.matmul`.
+    multiply : callable
+        :func:`tilewright.matmul`.
     """
 
     a_shape: Shape
@@ -58,6 +61,7 @@ class Plan(Shown, Planned):
     algebra: str
     epilogue: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    multiply: Callable[..., Any] = field(repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<9}{line}" for name, line in self.facts.items())
@@ -98,15 +102,13 @@ class Plan(Shown, Planned):
 
         Raises ArgumentValueError, ArgumentTypeError: the operands' shapes or dtypes are not the plan's.
         """
-        from tilewright.engine import matmul as engine, operands
-
         for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
             found = operands.array(value.detach() if is_tensor(value) else value, name)
             if found.shape != shape:
                 raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")
             if found.dtype != dtype:
                 raise ArgumentTypeError(f"`{name}.dtype` must be the plan's {dtype} (got {found.dtype}); plan anew")
-        return engine.matmul(a, b, out, **self.options)
+        return self.multiply(a, b, out, **self.options)
 
 
 def planned(

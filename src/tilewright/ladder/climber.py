@@ -14,6 +14,7 @@ from tilewright.backends import inventory
 from tilewright.errors import ArgumentValueError, CompileError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Predicted, Rung
+from tilewright.machine.processor import host_name
 from tilewright.problem.dtypes import element
 from tilewright.problem.reference import canonical, mismatches
 from tilewright.settings import Settings
@@ -83,7 +84,7 @@ class Climber:
             compute_capability="" if own else ".".join(map(str, self.backend.cc)),
             limits="" if own else self.gpu.name,
             device=self.row.name,
-            host=inventory.host_name(),
+            host=host_name(),
             threads=Settings.from_environ().threads,
             tilewright=__version__,
         )

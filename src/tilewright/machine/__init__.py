@@ -12,10 +12,9 @@ from tilewright.machine.gpu import (
     WARP_LANES as WARP_LANES,
     Gpu as Gpu,
     LaunchLimits as LaunchLimits,
-    chosen as chosen,
-    gpu as gpu,
     gpus as gpus,
     launch_limits as launch_limits,
     names as names,
     nearest as nearest,
 )
+from tilewright.machine.record_files import chosen as chosen, gpu as gpu

@@ -77,7 +77,7 @@ def alternatives(gpu: Gpu, demand: Demand) -> Alternatives:
 
     Examples
     --------
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> found = alternatives(gpu("h100"), Demand(registers_per_thread=40, shared_bytes=0, block_threads=256))
     >>> found.occupancy.fraction
     0.75

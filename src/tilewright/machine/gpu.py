@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError
 from tilewright.native.once import once
-from tilewright.public import public
-from tilewright.settings import Settings
 
 #: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
 WARP_LANES = 32
@@ -157,6 +154,7 @@ class Gpu:
 
         Examples
         --------
+        >>> from tilewright.machine import gpu
         >>> round(gpu("a100").peak_gflops())
         19492
         """
@@ -190,6 +188,7 @@ class Gpu:
 
         Examples
         --------
+        >>> from tilewright.machine import gpu
         >>> gpu("a100").gb_per_s("l2"), gpu("a100").gb_per_s("dram"), gpu("t4").gb_per_s("l2")
         (7219.2, 2039, None)
         """
@@ -206,33 +205,9 @@ class Gpu:
         return None if a_clock is None else a_clock * self.boost_mhz / 1000
 
 
-@public
-def gpu(name: str) -> Gpu:
-    """The record of a GPU.
-
-    Parameters
-    ----------
-    name : str
-        A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter. Or a file
-        with a user's record, `NAME.json` (:mod:`tilewright.machine.record_files`).
-
-    Raises
-    ------
-    ArgumentValueError
-        There is no such record; the message names similar ones.
-
-    Examples
-    --------
-    >>> gpu("RTX 4090").multiprocessors
-    128
-    """
-    from tilewright.machine import record_files
-
-    return record_files.read(Path(name)) if name.endswith(record_files.SUFFIX) else _named(name)
-
-
 @functools.lru_cache(maxsize=64)
-def _named(name: str) -> Gpu:
+def named(name: str) -> Gpu:
+    """The record of a GPU by its key or its product's full name."""
     wanted = _plain(name)
     for record in gpus().values():
         if wanted in (_plain(record.key), _plain(record.name)):
@@ -246,18 +221,13 @@ def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int
     >>> nearest("NVIDIA RTX A5000", (8, 6), 64).key, nearest("Tesla T4", (7, 5), 40).key
     ('a10', 't4')
     """
-    named = [record for record in gpus().values() if _plain(record.name).startswith(_plain(name))]
+    alike = [record for record in gpus().values() if _plain(record.name).startswith(_plain(name))]
 
     def apart(record: Gpu) -> tuple[int, int]:
         (major, minor), (other, less) = record.compute_capability, compute_capability
         return abs(100 * (major - other) + minor - less), abs(record.multiprocessors - multiprocessors)
 
-    return min(named or gpus().values(), key=apart)
-
-
-def chosen(name: str | None = None) -> Gpu:
-    """The record of a GPU; without a name that of `TILEWRIGHT_GPU`, by default the H100."""
-    return gpu(name or Settings.from_environ().gpu)
+    return min(alike or gpus().values(), key=apart)
 
 
 def names() -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def occupancy(
 
     Examples
     --------
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> found = occupancy(gpu("h100"), registers_per_thread=40, shared_bytes=2048, block_threads=256)
     >>> found.active_blocks, found.active_warps, found.fraction, found.limiter
     (6, 48, 0.75, 'registers')
@@ -182,7 +182,7 @@ def shared_memory(gpu: Gpu, wanted_bytes: int, carveout: int | None = None) -> i
     `wanted_bytes`: least shared memory, at most that of a multiprocessor. `carveout`: the preferred percentage, 0 to
     100, raised if `wanted_bytes` needs more; by default 100.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> shared_memory(gpu("a100"), 5000, carveout=0), shared_memory(gpu("a100"), 5000)
     (8192, 167936)
     """

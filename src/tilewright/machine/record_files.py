@@ -1,4 +1,4 @@
-"""Records of GPUs as JSON files, which users write."""
+"""Records of GPUs by name, and as JSON files, which users write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError, MissingFileError, near
-from tilewright.machine.gpu import Gpu, gpu, gpus, launch_limits
+from tilewright.machine.gpu import Gpu, gpus, launch_limits, named
+from tilewright.public import public
+from tilewright.settings import Settings
 
 #: The suffix by which a file is distinguished from the name of a GPU.
 SUFFIX = ".json"
@@ -22,6 +24,34 @@ _LIKE = "like"
 #: The largest number of a field, far from what would not fit a C integer or a product of two floats.
 _MOST = 10**15
 _COUNTS, _RATES = ("int", "int | None"), ("float", "float | None")
+
+
+@public
+def gpu(name: str) -> Gpu:
+    """The record of a GPU.
+
+    Parameters
+    ----------
+    name : str
+        A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter. Or a file
+        with a user's record, `NAME.json`.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such record; the message names similar ones.
+
+    Examples
+    --------
+    >>> gpu("RTX 4090").multiprocessors
+    128
+    """
+    return read(Path(name)) if name.endswith(SUFFIX) else named(name)
+
+
+def chosen(name: str | None = None) -> Gpu:
+    """The record of a GPU; without a name that of `TILEWRIGHT_GPU`, by default the H100."""
+    return gpu(name or Settings.from_environ().gpu)
 
 
 def document(record: Gpu) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Roofline:
 def seconds(gpu: Gpu, level: str, size: int) -> float | None:
     """The least time of a level of memory for a number of bytes; None if no source states its bandwidth.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> seconds(gpu("a100"), "dram", 2039 * 10**9)
     1.0
     """
@@ -70,7 +70,7 @@ def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dty
 
     Examples
     --------
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> bound = roofline(gpu("a100"), operations=1e9, bytes_moved={"l2": 10**9, "dram": 4 * 10**9})
     >>> round(bound.gflops, 2), bound.bound
     (509.75, 'dram')

@@ -20,7 +20,7 @@ def suggest_block(gpu: Gpu, demand: Demand, most: int, dynamic_shared: Callable[
     part; `dynamic_shared` returns the rest, in bytes, for a number of threads. `most` is tried first, then the whole
     numbers of warps below it. It is `cudaOccMaxPotentialOccupancyBlockSize`.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> suggest_block(gpu("h100"), Demand(40, shared_bytes=0, block_threads=1), 1024, lambda threads: 0)
     (768, 264)
     """
@@ -40,7 +40,7 @@ def room_for_dynamic(gpu: Gpu, demand: Demand, blocks: int) -> int | None:
     It is 0 if the static part, which `demand` has, leaves none (the difference of the header's
     `cudaOccAvailableDynamicSMemPerBlock` is unsigned, and wraps).
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> room_for_dynamic(gpu("h100"), Demand(32, shared_bytes=0, block_threads=512), 2)
     115712
     """

@@ -30,7 +30,7 @@ def rule(gpu: Gpu, name: str) -> Rule:
 
     A compute capability without records of its own (8.7, for example) has those of the newest one before it.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> rule(gpu("h100"), "f16").group, rule(gpu("a100"), "f16").group
     (16, 8)
     """

@@ -56,7 +56,7 @@ class Timing:
 def timing(gpu: Gpu) -> Timing:
     """The record of a GPU's multiprocessors.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> timing(gpu("a6000")).request, timing(gpu("a100")).request
     (2, 1)
     """

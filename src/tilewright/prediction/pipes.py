@@ -118,7 +118,7 @@ def column_clocks(opcode: str, gpu: Gpu) -> float:
 
     Source: SemiAnalysisAI/microbench-blackwell, umma_throughput: 64.2 clocks for 128 columns of every format on a B200.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> column_clocks("UTCHMMA", gpu("b200")), column_clocks("UTCQMMA", gpu("b200"))
     (0.5, 0.5)
     """
@@ -153,7 +153,7 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
 
     Raises CompileError: the model does not support the opcode.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> taken("FFMA", gpu("a100")), taken("FFMA", gpu("a6000"))
     (Taken(pipes=1, interval=2), Taken(pipes=3, interval=2))
     >>> taken("HMMA.16816.F32", gpu("a100")).interval, taken("HMMA.16816.F32", gpu("rtx3090")).interval

@@ -22,7 +22,8 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import functions
-from tilewright.problem.expression import Expression, brief, constant_text, in_words, trace
+from tilewright.problem.expression import Expression, brief, constant_text, in_words
+from tilewright.problem.functions import trace
 from tilewright.problem.primitives import letter
 
 #: Operations on booleans -> the same on words of booleans.

@@ -95,7 +95,7 @@ def in_vectors(expression: Expression) -> bool:
 def function(name: str, expression: Expression, width: int = 1) -> str:
     """An expression as a C function of its parameters, or of vectors of them where `in_vectors` allows.
 
-    >>> from tilewright.problem.expression import trace
+    >>> from tilewright.problem.functions import trace
     >>> print(function("halved", trace(lambda x: x * 0.5, {"x": "float32"})))
     inline float halved(float v0) {
         const float v1 = 0x1.0000000000000p-1f;

@@ -6,6 +6,7 @@ code on disk.
 
 Examples
 --------
+>>> from tilewright.problem.functions import trace
 >>> halved = trace(lambda x, y: x * 0.5 + y, {"x": "float32", "y": "float32"})
 >>> print(halved)
 x:float32 y:float32 -> %3 = multiply(x, 0.5:float32); add(%3, y)
@@ -128,10 +129,21 @@ def constant_text(value: Number, name: str) -> str:
     return float(exact).hex() if kind == "f" else str(int(exact))
 
 
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions that take traced values, as the values find them."""
+
+    names: frozenset[str] = frozenset()
+    #: The counterpart of a NumPy function, and of a torch function by its name; None if there is none.
+    of_numpy: Callable[[Any], Callable[..., Any] | None] = lambda _: None
+    of_torch: Callable[[str], Callable[..., Any] | None] = lambda _: None
+
+
 class Builder:
     """Instructions under construction; equal instructions are shared."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Functions = Functions()) -> None:
+        self.functions = functions
         self.instructions: list[Instruction] = []
         self._known: dict[Instruction, int] = {}
 
@@ -200,41 +212,6 @@ def _text(steps: tuple[Instruction, ...], arity: int) -> str:
         parts.append(f"{label}{step.op}({', '.join(name(a) for a in step.args)}{stated})")
     header = " ".join(f"{step.text}:{step.dtype}" for step in steps[:arity])
     return f"{header} -> {'; '.join(parts) if parts else name(arity - 1)}"
-
-
-def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expression:
-    """The expression that a Python function computes.
-
-    The function is called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
-
-    Raises ArgumentTypeError: an operation cannot be traced, or the result is not a traced value.
-
-    >>> from tilewright.problem.functions import relu
-    >>> print(trace(relu, {"x": "int32"}))
-    x:int32 -> maximum(x, 0:int32)
-    """
-    from tilewright.problem.tracing import Value
-
-    builder = Builder()
-    values = [Value(builder, builder.add("parameter", (), d, name), d) for name, d in parameters.items()]
-    check_arity(function, values, {})
-    try:
-        result = function(*values)
-    except TypeError as error:
-        if isinstance(error, ArgumentTypeError):
-            raise
-        raise ArgumentTypeError(
-            f"a traced function must compute with operators and tw.* functions (got {type(error).__name__}: {error}); "
-            "other libraries' functions cannot be traced"
-        ) from error
-    if isinstance(result, Value) and result.builder is builder:
-        return builder.finished(result.number, len(values))
-    if isinstance(result, bool | int | float | np.generic) and values:
-        return builder.finished(values[0].like(result).number, len(values))
-    raise ArgumentTypeError(
-        f"a traced function must return what it computed from its parameters (got {type(result).__name__} from "
-        f"{getattr(function, '__name__', 'the function')}); return one expression"
-    )
 
 
 def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -24,15 +24,58 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.native.once import once
 from tilewright.problem.dtypes import dtype as record_of
-from tilewright.problem.expression import Expression, as_numpy, trace
+from tilewright.problem.expression import Expression, Functions, as_numpy
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 from tilewright.problem.primitives import letter
-from tilewright.problem.tracing import Value, apply, on_arrays, promoted
+from tilewright.problem.tracing import Value, apply, promoted, traced
 from tilewright.public import public
 
 #: By float dtype: the integer of its width, the exponent's position, its bias, and the factor that makes subnormals
 #: normal.
 _FORMS = {"float32": ("int32", 23, 127, 24), "float64": ("int64", 52, 1023, 54)}
+
+
+def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expression:
+    """The expression that a Python function computes; see :func:`~tilewright.problem.tracing.traced`.
+
+    >>> print(trace(relu, {"x": "int32"}))
+    x:int32 -> maximum(x, 0:int32)
+    """
+    return traced(function, parameters, _functions())
+
+
+#: Dtypes of booleans: they make no dtype wider, so such scalars need not be constants.
+_TRUTH = -1
+
+
+def _rank(x: Any) -> int:
+    """The arguments that decide a function's dtype: arrays, else NumPy's scalars, else Python's."""
+    if isinstance(x, bool | np.bool_):
+        return _TRUTH
+    if x is None or (isinstance(x, int | float) and not isinstance(x, np.generic)):
+        return 0
+    return 2 if np.ndim(x) else 1
+
+
+def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call a traced function with numbers and arrays: trace it with their dtypes, and evaluate it with NumPy.
+
+    Scalars beside arrays are constants, and so are Python's beside NumPy's, as in an epilogue: they do not make the
+    result's dtype wider.
+    """
+    ranks = [_rank(x) for x in args]
+    parameters = {f"x{i}": np.asarray(x) for i, x in enumerate(args) if ranks[i] in (_TRUTH, max(ranks))}
+    names = {name: x.dtype.name for name, x in parameters.items()}
+    for name in names.values():
+        if name != "bool":
+            record_of(name)  # says what is possible
+
+    def called(*values: Value) -> Any:
+        given = dict(zip(names, values, strict=True))
+        return function(*(given.get(f"x{i}", x) for i, x in enumerate(args)), **options)
+
+    found = trace(called, names).evaluate(*parameters.values())
+    return found if found.ndim else as_numpy(found.dtype.name).type(found[()])
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +87,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     count = sum(p.kind is not p.KEYWORD_ONLY for p in named.values())
 
     @functools.lru_cache(maxsize=64)
-    def traced(dtype: str, options: tuple[tuple[str, Any], ...]) -> Expression:
+    def of_dtype(dtype: str, options: tuple[tuple[str, Any], ...]) -> Expression:
         return trace(functools.partial(function, **dict(options)), {"x": dtype})
 
     @functools.wraps(function)
@@ -52,7 +95,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         if count == len(args) == 1 and isinstance(args[0], Value):
             x = args[0]
-            made = traced(x.dtype, tuple(sorted(options.items())))
+            made = of_dtype(x.dtype, tuple(sorted(options.items())))
             return Value(x.builder, x.builder.insert(made, [x.number]), made.dtype)
         if any(isinstance(x, Value) for x in args):
             return function(*args, **options)
@@ -155,10 +198,7 @@ def astype(x: Any, dtype: npt.DTypeLike | str) -> Any:
     >>> astype(np.array([-3.7, 300.0]), "int8")
     array([ -3, 127], dtype=int8)
     """
-    name = "bool" if dtype in ("bool", bool) else record_of(dtype).name
-    if isinstance(x, Value):
-        return x.cast(name)
-    return on_arrays(lambda value: value.cast(name), (x,), {})
+    return x.astype(dtype) if isinstance(x, Value) else on_arrays(lambda value: value.astype(dtype), (x,), {})
 
 
 # Exponentials
@@ -407,3 +447,9 @@ def _of_numpy() -> dict[Any, Callable[..., Any]]:
         np.bitwise_and: operator.and_, np.bitwise_or: operator.or_, np.bitwise_xor: operator.xor,
         np.power: operator.pow, np.floor_divide: operator.floordiv, np.remainder: operator.mod,
     }  # fmt: skip
+
+
+@once
+def _functions() -> Functions:
+    ours = (name for name, found in globals().items() if getattr(found, "__module__", "") == __name__)
+    return Functions(frozenset(name for name in ours if not name.startswith("_")), of_numpy, of_torch)

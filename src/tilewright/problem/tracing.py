@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.problem.dtypes import dtype, element
-from tilewright.problem.expression import Builder, as_numpy, number, trace
+from tilewright.problem.dtypes import dtype as record_of, element
+from tilewright.problem.expression import Builder, Expression, Functions, check_arity, number
 from tilewright.problem.primitives import PRIMITIVES, letter
 
 _INSTEAD = {
@@ -83,7 +83,7 @@ def _shift(op: str) -> Callable[[Value, Any], Value]:
     def method(self: Value, amount: Any) -> Value:
         if isinstance(amount, bool) or not isinstance(amount, int | np.integer):
             self._refuse("a shift whose amount is no constant", "write a product by a power of two")
-        if letter(self.dtype) not in "su" or not 0 <= amount < dtype(self.dtype).bits:
+        if letter(self.dtype) not in "su" or not 0 <= amount < record_of(self.dtype).bits:
             raise ArgumentTypeError(
                 f"a shift must be of an integer by 0 to its bits less 1 (got {self.dtype} by {amount}); convert with "
                 "tw.astype(x, dtype)"
@@ -131,14 +131,12 @@ _RENAMED = {"abs": "absolute", "clamp": "clip", "to": "astype", "type": "astype"
 
 def _attribute(value: Value, name: str) -> str:
     """The error for a missing attribute, with what to write instead."""
-    from tilewright.problem import functions
-
     has = _RENAMED.get(name, name)
     if name in _REDUCTIONS:
         instead = f"it is one element of the product; take .{name}() of what matmul returns"
     elif name in _CONVERSIONS:
         instead = f'write tw.astype(x, "{_CONVERSIONS[name]}")'
-    elif callable(getattr(functions, has, None)) and not has.startswith("_"):
+    elif has in value.builder.functions.names:
         instead = f"write tw.{has}(x)"
     else:
         instead = "it is one element of the product, with operators and tw.* functions alone"
@@ -205,10 +203,7 @@ class Value:
 
     def astype(self, dtype: npt.DTypeLike | str) -> Value:
         """Convert as :func:`tilewright.astype` does."""
-        from tilewright.problem.functions import astype
-
-        found: Value = astype(self, dtype)
-        return found
+        return self.cast("bool" if dtype in ("bool", bool) else record_of(dtype).name)
 
     def bits(self, to: str) -> Value:
         """The same bits as another dtype of the width."""
@@ -224,9 +219,7 @@ class Value:
 
     def _ours(self, function: Any, plain: bool = True) -> Callable[..., Any]:
         """What a function of NumPy's is here."""
-        from tilewright.problem import functions
-
-        found = functions.of_numpy(function)
+        found = self.builder.functions.of_numpy(function)
         if found is None or not plain:
             self._refuse(
                 f"numpy.{function.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
@@ -235,13 +228,11 @@ class Value:
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Value:
-        from tilewright.problem import functions
-
         name = getattr(function, "__name__", str(function))
-        found = functions.of_torch(name)
+        value = next(x for x in (*args, *(options or {}).values()) if isinstance(x, Value))
+        found = value.builder.functions.of_torch(name)
         options = {key: x for key, x in (options or {}).items() if (key, x) != ("inplace", False)}
         if found is None or not options.keys() <= inspect.signature(found).parameters.keys():
-            value = next(x for x in args if isinstance(x, Value))
             value._refuse(f"torch's {name}", "write it with tw.* functions; torch's are traced where tw has them")
         result: Value = found(*args, **options)
         return result
@@ -346,35 +337,30 @@ def promoted(a: str, b: str) -> str:
     return np.promote_types(*wide).name
 
 
-#: Dtypes of booleans: they make no dtype wider, so such scalars need not be constants.
-_TRUTH = -1
+def traced(function: Callable[..., Any], parameters: Mapping[str, str], functions: Functions) -> Expression:
+    """The expression that a Python function computes.
 
+    The function is called once, with a :class:`Value` for each parameter, by position.
 
-def _rank(x: Any) -> int:
-    """The arguments that decide a function's dtype: arrays, else NumPy's scalars, else Python's."""
-    if isinstance(x, bool | np.bool_):
-        return _TRUTH
-    if x is None or (isinstance(x, int | float) and not isinstance(x, np.generic)):
-        return 0
-    return 2 if np.ndim(x) else 1
-
-
-def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a traced function with numbers and arrays: trace it with their dtypes, and evaluate it with NumPy.
-
-    Scalars beside arrays are constants, and so are Python's beside NumPy's, as in an epilogue: they do not make the
-    result's dtype wider.
+    Raises ArgumentTypeError: an operation cannot be traced, or the result is not a traced value.
     """
-    ranks = [_rank(x) for x in args]
-    parameters = {f"x{i}": np.asarray(x) for i, x in enumerate(args) if ranks[i] in (_TRUTH, max(ranks))}
-    names = {name: x.dtype.name for name, x in parameters.items()}
-    for name in names.values():
-        if name != "bool":
-            dtype(name)  # says what is possible
-
-    def called(*values: Value) -> Any:
-        given = dict(zip(names, values, strict=True))
-        return function(*(given.get(f"x{i}", x) for i, x in enumerate(args)), **options)
-
-    found = trace(called, names).evaluate(*parameters.values())
-    return found if found.ndim else as_numpy(found.dtype.name).type(found[()])
+    builder = Builder(functions)
+    values = [Value(builder, builder.add("parameter", (), d, name), d) for name, d in parameters.items()]
+    check_arity(function, values, {})
+    try:
+        result = function(*values)
+    except TypeError as error:
+        if isinstance(error, ArgumentTypeError):
+            raise
+        raise ArgumentTypeError(
+            f"a traced function must compute with operators and tw.* functions (got {type(error).__name__}: {error}); "
+            "other libraries' functions cannot be traced"
+        ) from error
+    if isinstance(result, Value) and result.builder is builder:
+        return builder.finished(result.number, len(values))
+    if isinstance(result, bool | int | float | np.generic) and values:
+        return builder.finished(values[0].like(result).number, len(values))
+    raise ArgumentTypeError(
+        f"a traced function must return what it computed from its parameters (got {type(result).__name__} from "
+        f"{getattr(function, '__name__', 'the function')}); return one expression"
+    )

@@ -76,7 +76,7 @@ Words = npt.NDArray[np.uint64]
 class Caches:
     """The model's parameters for a GPU.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> Caches.of(gpu("a100"), shared_bytes=20_000, resident_blocks=3).l1_bytes >> 10
     128
     """

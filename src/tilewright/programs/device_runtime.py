@@ -57,7 +57,7 @@ def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], .
     """
     for file, names in files:
         if any(name in module.functions and module.functions[name].is_declaration for name in names):
-            text = resources.files("tilewright.programs").joinpath("device_ptx", file).read_text("utf-8")
+            text = resources.files(__package__).joinpath("device_ptx", file).read_text("utf-8")
             found = parse("\n" * lines + text)
             lines += text.count("\n")
             _refuse_own(module, found, names)

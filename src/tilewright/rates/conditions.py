@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.backends.inventory import host_name
+from tilewright.machine.processor import host_name
 from tilewright.settings import Settings
 
 #: Packages that every sweep depends on, besides peers.

@@ -15,7 +15,8 @@ import numpy as np
 
 from tilewright.backends import estimates, inventory, winners
 from tilewright.backends.launched import LaunchedProducts
-from tilewright.backends.protocol import Backend, Choices, Ranked, Tunable, require
+from tilewright.backends.protocol import Backend, Choices, Tunable, require
+from tilewright.backends.ranked import Ranked
 from tilewright.backends.winners import Extents, Timed
 from tilewright.engine import known_layouts
 from tilewright.engine.promotion import Order, kind_of, truth_kind

@@ -18,7 +18,8 @@ from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record, find
 from tilewright.ladder import operands
 from tilewright.problem.algebra import semiring
-from tilewright.problem.expression import Expression, identity, trace
+from tilewright.problem.expression import Expression, identity
+from tilewright.problem.functions import trace
 from tilewright.problem.reference import same_bits
 
 Array = npt.NDArray[Any]

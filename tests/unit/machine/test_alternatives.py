@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from tilewright.machine import gpu, gpus
 from tilewright.machine.alternatives import Demand, alternatives
-from tilewright.machine.gpu import gpu, gpus
 from tilewright.machine.occupancy import occupancy
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tilewright import machine
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.gpu import gpu, gpus, names
+from tilewright.machine import gpu, gpus, names
 from tilewright.machine.timing import timing
 from tilewright.profiling import cache
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.gpu import gpu
+from tilewright.machine import gpu
 from tilewright.machine.occupancy import FACTORS, PREFERENCES, occupancy, shared_memory
 
 from .occupancy_header import CACHE_CONFIG, INT_MAX, ONE_EACH, PLAIN, header, name

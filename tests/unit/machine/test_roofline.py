@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.gpu import gpu
+from tilewright.machine import gpu
 from tilewright.machine.roofline import roofline
 
 A100 = gpu("a100")  # 108 multiprocessors at 1410 MHz: 19,491.84 GFLOPS; L2 5120 B a clock: 7219.2 GB/s; DRAM 2039 GB/s

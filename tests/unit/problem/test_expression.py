@@ -11,7 +11,8 @@ import pytest
 
 import tilewright.problem.functions as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.problem.expression import identity, trace
+from tilewright.problem.expression import identity
+from tilewright.problem.functions import trace
 
 
 def test_equal_functions_are_equal_expressions() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright.problem.functions as tw
-from tilewright.problem.expression import trace
+from tilewright.problem.functions import trace
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 
 Array = np.ndarray[Any, Any]

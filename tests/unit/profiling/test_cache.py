@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.machine.gpu import gpu, gpus
+from tilewright.machine import gpu, gpus
 from tilewright.profiling import cache
 from tilewright.profiling.cache import Caches, Traffic, simulate
 

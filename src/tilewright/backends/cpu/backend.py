@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tilewright.backends.cpu import blocks, product as products
 from tilewright.backends.cpu.threads import limit
-from tilewright.backends.inventory import host_name
 from tilewright.backends.protocol import IN_WORDS, Choices, Device, Planned, Strided
 from tilewright.errors import DeviceError
+from tilewright.machine.processor import host_name
 from tilewright.native.compiler import compiler
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tilewright.backends.cpu.contexts import Blocks, KernelKey, tile_of
 from tilewright.backends.cpu.layout import Layout
 from tilewright.backends.cpu.microarchitectures import of_host
-from tilewright.backends.protocol import Ranked
+from tilewright.backends.ranked import Ranked
 from tilewright.native import private
 from tilewright.native.compiler import compiler
 from tilewright.native.store import digest

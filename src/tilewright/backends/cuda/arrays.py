@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tilewright.backends.cuda import current, products
 from tilewright.backends.cuda.launches import RESULT, Launches, pointer
 from tilewright.backends.cuda.owned import Owned
-from tilewright.backends.inventory import CUDA_DEVICES, dlpack_device
+from tilewright.backends.dlpack import CUDA_DEVICES, dlpack_device
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind

@@ -14,7 +14,7 @@ from tilewright import kernels
 from tilewright.backends import batches
 from tilewright.kernels import functors
 from tilewright.problem.dtypes import element
-from tilewright.problem.expression import trace
+from tilewright.problem.functions import trace
 from tilewright.programs import Program
 
 Array = npt.NDArray[Any]

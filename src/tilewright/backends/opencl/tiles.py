@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tilewright.backends import winners
 from tilewright.backends.opencl.devices import OpenclDevice
 from tilewright.backends.opencl.source import Form, Tile, takes_vectors
-from tilewright.backends.protocol import Ranked
+from tilewright.backends.ranked import Ranked
 from tilewright.native.store import digest
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.blocks.stores.arrays import MemoryStore
 from tilewright.blocks.stores.extents import one_file, overlap
+from tilewright.blocks.stores.formats import has_other_format, place_of
 from tilewright.blocks.stores.kinds import beside, created, existing, is_outside, load, opened
 from tilewright.blocks.stores.lines import LinesStore
 from tilewright.blocks.stores.places import Place
@@ -21,9 +22,11 @@ __all__ = [
     "beside",
     "created",
     "existing",
+    "has_other_format",
     "is_outside",
     "load",
     "one_file",
     "opened",
     "overlap",
+    "place_of",
 ]

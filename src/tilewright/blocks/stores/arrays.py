@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.blocks.stores.extents import Extent, of_map
-from tilewright.blocks.stores.store import Array, bands, box, numbers, parts
+from tilewright.blocks.stores.extents import of_map
+from tilewright.blocks.stores.store import Array, Extent, bands, box, numbers, parts
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 

@@ -3,51 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from tilewright.blocks.stores.store import Array, Store
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """A file or a folder, and what of it an array takes.
-
-    >>> Extent(Path("x"), (0, 10)).meets(Extent(Path("x"), (10, 20)))
-    False
-    """
-
-    path: Path
-    #: The first byte and the one behind the last; a name for what is in pieces; None where nothing is known.
-    part: tuple[int, int] | str | None = None
-
-    def meets(self, other: Extent) -> bool:
-        """Whether two arrays may share bytes."""
-        one, two = self.part, other.part
-        if not _same(self.path, other.path):
-            return False
-        if one is None or two is None:
-            return True
-        if isinstance(one, str) or isinstance(two, str):
-            return one == two  # what is in pieces shares none with what is in one
-        return one[0] < two[1] and two[0] < one[1]
-
-    def is_in(self, place: Path) -> bool:
-        """Whether the file is this one, or is in this folder, by whatever names."""
-        file = self.path.resolve()
-        return place.exists() and any(_same(x, place) for x in (file, *file.parents))
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether two paths name one file; by their text where there is none, as for arrays in memory of zarr and HDF5."""
-    try:
-        return one.samefile(other)
-    except OSError:
-        return one.absolute() == other.absolute()
+from tilewright.blocks.stores.store import Array, Extent, Store, same_file
 
 
 def of_map(array: Array) -> Extent | None:
@@ -71,7 +33,7 @@ def _map_of(array: Array) -> np.memmap[Any, Any] | None:
 def one_file(store: Store, other: Store) -> bool:
     """Whether two arrays are in one file, so that writing one changes the times by which the other is known."""
     found, where = store.extent(), other.extent()
-    return found is not None and where is not None and _same(found.path, where.path)
+    return found is not None and where is not None and same_file(found.path, where.path)
 
 
 def overlap(value: Any, store: Store, other_value: Any, other: Store) -> bool:

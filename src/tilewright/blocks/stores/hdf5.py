@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
-from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.lines import Layout, LinesStore
 from tilewright.blocks.stores.optional import require
 from tilewright.blocks.stores.places import Place
-from tilewright.blocks.stores.store import Array, Store, check_cast, numbers, parts
+from tilewright.blocks.stores.store import Array, Extent, Store, check_cast, numbers, parts
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import extends_numpy
 

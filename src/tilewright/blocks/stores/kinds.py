@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.blocks.stores import arrays, disk, mapped
+from tilewright.blocks.stores.formats import place_of
 from tilewright.blocks.stores.lines import LinesStore
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.store import Store, numbers
@@ -94,7 +95,7 @@ def created(
     Raises ArgumentValueError: the file exists, or its format is not known; ArgumentTypeError: the format has no such
     dtype; MissingExtraError, StorageError: it cannot be made.
     """
-    place = Place.of(path, "out")
+    place = place_of(path, "out")
     if os.path.lexists(place.file):
         raise ArgumentValueError(f"{place.file}: the output must be a new file (got one that exists); name another")
     elements = numbers(np.dtype(dtype), place.text)
@@ -127,7 +128,7 @@ def _module(place: Place) -> Any:
 def _found(value: Any, name: str, dtype: npt.DTypeLike | None, *, writable: bool) -> Store:
     if not isinstance(value, str | os.PathLike):
         return _checked(_of_object(value, name, writable=writable), name)
-    place, wanted = Place.of(value, name), None if dtype is None else np.dtype(dtype)
+    place, wanted = place_of(value, name), None if dtype is None else np.dtype(dtype)
     with disk.reading(place.text, place.format.title):
         return _checked(_module(place).of_path(place, wanted, writable=writable), name)
 

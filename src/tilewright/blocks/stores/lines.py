@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
-from tilewright.blocks.stores.extents import Extent
-from tilewright.blocks.stores.store import BAND_BYTES, Array, bands
+from tilewright.blocks.stores.store import BAND_BYTES, Array, Extent, bands
 
 #: Lines this near each other are read with what is between them: one call costs as much as these bytes.
 _GAP_BYTES = 4096

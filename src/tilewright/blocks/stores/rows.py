@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.blocks.stores.extents import Extent
-from tilewright.blocks.stores.store import Array, Store
+from tilewright.blocks.stores.store import Array, Extent, Store
 
 
 class _Matrix:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +13,46 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError
 from tilewright.problem.dtypes import extends_numpy
 
-if TYPE_CHECKING:
-    from tilewright.blocks.stores.extents import Extent
-
 Array = npt.NDArray[Any]
 #: What is converted or turned on its way is held in a buffer of this size.
 BAND_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A file or a folder, and what of it an array takes.
+
+    >>> Extent(Path("x"), (0, 10)).meets(Extent(Path("x"), (10, 20)))
+    False
+    """
+
+    path: Path
+    #: The first byte and the one behind the last; a name for what is in pieces; None where nothing is known.
+    part: tuple[int, int] | str | None = None
+
+    def meets(self, other: Extent) -> bool:
+        """Whether two arrays may share bytes."""
+        one, two = self.part, other.part
+        if not same_file(self.path, other.path):
+            return False
+        if one is None or two is None:
+            return True
+        if isinstance(one, str) or isinstance(two, str):
+            return one == two  # what is in pieces shares none with what is in one
+        return one[0] < two[1] and two[0] < one[1]
+
+    def is_in(self, place: Path) -> bool:
+        """Whether the file is this one, or is in this folder, by whatever names."""
+        file = self.path.resolve()
+        return place.exists() and any(same_file(x, place) for x in (file, *file.parents))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one file; by their text where there is none, as for arrays in memory of zarr and HDF5."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return one.absolute() == other.absolute()
 
 
 class Store(Protocol):

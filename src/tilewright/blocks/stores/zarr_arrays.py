@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
-from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.lines import Layout, LinesStore
 from tilewright.blocks.stores.optional import require
 from tilewright.blocks.stores.places import Place
-from tilewright.blocks.stores.store import Array, box, check_cast, numbers
+from tilewright.blocks.stores.store import Array, Extent, box, check_cast, numbers
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError
 from tilewright.problem.dtypes import extends_numpy
 

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tilewright.engine.libraries.adapter import Array, Read, Wrap
 from tilewright.errors import ArgumentTypeError
-
-Array = npt.NDArray[Any]
-#: Turns the product into an array of the operands' library.
-Wrap = Callable[[Array], Any]
 
 
 class Tensor(Protocol):
@@ -42,11 +37,10 @@ class Library:
 
     name: str  #: The module that is loaded if such arrays exist.
     types: tuple[str, ...]  #: Names of their classes in that module.
-    #: Module with `array(value, name)`, which returns one operand's NumPy array, and `operands(a, b)`, which returns
-    #: both and the function that wraps the product. One of the two may be an array of no library.
-    adapter: str
-    #: Whether the adapter multiplies: it has `matmul(a, b, options, more)` in place of `operands`.
-    multiplies: bool = False
+    #: Module with `array(value, name)`, which returns one operand's NumPy array, and `operands(a, b, read)`, which
+    #: returns both and the function that wraps the product. One of the two may be an array of no library.
+    adapter: str = ""
+    refusal: str = ""  #: Why one of its arrays alone has no NumPy array, with `{name}` and `{type}`.
 
     def owns(self, value: Any) -> bool:
         """Whether a value is an array of this library."""
@@ -58,27 +52,42 @@ class Library:
 
         Raises ArgumentTypeError: the array is on a device, or NumPy has no such array.
         """
+        if self.refusal:
+            raise ArgumentTypeError(self.refusal.format(name=name, type=type(value).__name__))
         found: Array = importlib.import_module(self.adapter).array(value, name)
         return found
 
-    def operands(self, a: Any, b: Any) -> tuple[Array, Array, Wrap]:
-        """The NumPy arrays of two operands, and the function that wraps their product.
+    def operands(self, a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
+        """The NumPy arrays of two operands, and the function that wraps their product; `read` reads one.
 
         Raises ArgumentTypeError, ArgumentValueError: as :meth:`array`, or the operands' labels do not fit.
         """
-        found: tuple[Array, Array, Wrap] = importlib.import_module(self.adapter).operands(a, b)
+        found: tuple[Array, Array, Wrap] = importlib.import_module(self.adapter).operands(a, b, read)
         return found
 
 
 #: Types of most operands, which belong to no library.
-_COMMON = (np.ndarray, list, tuple, float, int)
+COMMON = (np.ndarray, list, tuple, float, int)
 
 LIBRARIES = (
     Library("torch", ("Tensor",), "tilewright.engine.libraries.torch_tensors"),
     Library("jax", ("Array",), "tilewright.engine.libraries.jax_arrays"),
-    Library("pandas", ("DataFrame", "Series", "Index"), "tilewright.engine.libraries.pandas_frames"),
-    Library("dask.array", ("Array",), "tilewright.engine.libraries.dask_arrays", multiplies=True),
-    Library("xarray", ("DataArray",), "tilewright.engine.libraries.xarray_arrays", multiplies=True),
+    Library(
+        "pandas",
+        ("DataFrame", "Series", "Index"),
+        "tilewright.engine.libraries.pandas_frames",
+        "`{name}` must be without labels (got a pandas {type}); pass {name}.to_numpy()",
+    ),
+    Library(
+        "dask.array",
+        ("Array",),
+        refusal="`{name}` must be in memory (got a Dask array); pass {name}.compute()",
+    ),
+    Library(
+        "xarray",
+        ("DataArray",),
+        refusal="`{name}` must be without labels (got an xarray {type}); pass {name}.values",
+    ),
 )
 
 
@@ -87,7 +96,7 @@ def library_of(*values: Any) -> Library | None:
 
     Raises ArgumentTypeError: they belong to two.
     """
-    others = [x for x in values if type(x) not in _COMMON]
+    others = [x for x in values if type(x) not in COMMON]
     if not others:
         return None
     found = [row for row in LIBRARIES if any(row.owns(x) for x in others)]
@@ -102,22 +111,3 @@ def library_of(*values: Any) -> Library | None:
 def is_tensor(value: Any) -> bool:
     """Whether a value is torch's, the only library whose arrays can be written."""
     return LIBRARIES[0].owns(value)
-
-
-def of_operands(a: Any, b: Any, on_device: bool = False) -> tuple[Any, Library | None]:
-    """The adapter that multiplies two operands, if there is one, and the library to read them by; each may be None.
-
-    Torch has an adapter for products that autograd records. For arrays on a device only that adapter counts.
-
-    Raises ArgumentTypeError: they belong to two.
-    """
-    if type(a) in _COMMON and type(b) in _COMMON:
-        return None, None
-    if is_tensor(a) or is_tensor(b):
-        gradients = importlib.import_module("tilewright.engine.libraries.torch_gradients")
-        if gradients.wanted(a, b):
-            return gradients, None
-    library = None if on_device else library_of(a, b)
-    if library is not None and library.multiplies:
-        return importlib.import_module(library.adapter), None
-    return None, library

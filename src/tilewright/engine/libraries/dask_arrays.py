@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import dask
@@ -18,7 +18,6 @@ import numpy as np
 from tilewright import installation
 from tilewright.engine import operands as numpy_operands
 from tilewright.engine.chunked import Operand, Product, Segment, segments, steps
-from tilewright.engine.libraries import Array
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import Axes, matrices_at, matrices_last, result_shape
@@ -41,15 +40,7 @@ except ImportError as error:
 _Chunks = tuple[tuple[int, ...], ...]
 
 
-def array(value: Any, name: str) -> Array:
-    """Always raises: a lazy array has no memory until it is computed.
-
-    Raises ArgumentTypeError.
-    """
-    raise ArgumentTypeError(f"`{name}` must be in memory (got a Dask array); pass {name}.compute()")
-
-
-def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any], multiply: Callable[..., Any]) -> Any:
     """The product of two operands, at least one a Dask array, in A's chunks of rows and B's chunks of columns.
 
     `options` are the arguments of :func:`tilewright.matmul` that :class:`Request` holds, `more` the others.

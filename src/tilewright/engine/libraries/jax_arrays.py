@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.engine import operands as numpy_operands
-from tilewright.engine.libraries import Array, Wrap
+from tilewright.engine.libraries.adapter import Array, Read, Wrap
 from tilewright.errors import ArgumentTypeError
 
 
@@ -25,6 +24,6 @@ def array(value: Any, name: str) -> Array:
     return np.asarray(value)
 
 
-def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
+def operands(a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
     """The arrays of two operands; their product is a JAX array, of a dtype that JAX allows at that time."""
-    return numpy_operands.array(a, "a"), numpy_operands.array(b, "b"), sys.modules["jax"].numpy.asarray
+    return read(a, "a"), read(b, "b"), sys.modules["jax"].numpy.asarray

@@ -9,22 +9,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tilewright.engine import operands as numpy_operands
-from tilewright.engine.libraries import Array, Wrap
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.engine.libraries.adapter import Array, Read, Wrap
+from tilewright.errors import ArgumentValueError
 
 
-def array(value: Any, name: str) -> Array:
-    """Always raises: the labels of a single array would be lost.
-
-    Raises ArgumentTypeError.
-    """
-    raise ArgumentTypeError(
-        f"`{name}` must be without labels (got a pandas {type(value).__name__}); pass {name}.to_numpy()"
-    )
-
-
-def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
+def operands(a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
     """The values of two operands in one order of labels; the product is a frame or a series where NumPy's would be.
 
     Raises ArgumentValueError: the labels do not match, or an operand has more than 2 dimensions.
@@ -34,9 +23,7 @@ def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
     a, b = (x.to_numpy() if isinstance(x, index) else x for x in (a, b))
     if _is_labelled(a) and _is_labelled(b):
         a, b = _aligned(a, b)
-    left, right = (
-        x.to_numpy() if _is_labelled(x) else numpy_operands.array(x, name) for x, name in ((a, "a"), (b, "b"))
-    )
+    left, right = (x.to_numpy() if _is_labelled(x) else read(x, name) for x, name in ((a, "a"), (b, "b")))
     for name, x in (("a", left), ("b", right)):
         if x.ndim > 2:
             raise ArgumentValueError(

@@ -9,7 +9,8 @@ section 2.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def wanted(a: Any, b: Any) -> bool:
 _WITHOUT = {"out": None, "axes": None, "beta": 0, "epilogue": None, "algebra": "plus-times"}
 
 
-def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any], multiply: Callable[..., Any]) -> Any:
     """The product of two operands, at least one of which requires a gradient.
 
     `options` are the arguments of :func:`tilewright.matmul` that the gradients use too, `more` the others.
@@ -47,18 +48,16 @@ def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) 
                 "one); call .detach(), or apply torch's own function to the product"
             )
     left, right = (x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in (a, b))
-    return _Product.apply(left, right, dict(options))
+    return _Product.apply(left, right, functools.partial(multiply, **options))
 
 
 class _Product(torch.autograd.Function):  # type: ignore[misc]
     """A product with its gradients, which are products of this class, so that they have gradients too."""
 
     @staticmethod
-    def forward(a: Any, b: Any, options: dict[str, Any]) -> Any:
-        from tilewright.engine.matmul import matmul as multiply
-
+    def forward(a: Any, b: Any, product: functools.partial[Any]) -> Any:
         left, right = (unpack_dual(x.detach()).primal for x in (a, b))
-        found = multiply(left, right, **options)
+        found = product(left, right)
         return found if isinstance(found, torch.Tensor) else torch.as_tensor(found)
 
     @staticmethod
@@ -66,21 +65,21 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(*inputs[:2])
         ctx.save_for_forward(*inputs[:2])
         ctx.set_materialize_grads(False)
-        ctx.options = inputs[2]
+        ctx.product = inputs[2]
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         a, b = ctx.saved_tensors
         of_a, of_b = tangents[:2]
         terms = [
-            _Product.apply(left, right, ctx.options)
+            _Product.apply(left, right, ctx.product)
             for left, right in ((of_a, b), (a, of_b))
             if left is not None and right is not None
         ]
         return sum(terms[1:], terms[0])
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], a: Any, b: Any, options: dict[str, Any]) -> tuple[Any, int]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], a: Any, b: Any, product: functools.partial[Any]) -> tuple[Any, int]:
         first, second = (x if at is None else x.movedim(at, 0) for x, at in zip((a, b), in_dims, strict=False))
         row, column = (x.ndim - (at is not None) == 1 for x, at in zip((a, b), in_dims, strict=False))
         matrices = first.unsqueeze(-2) if row else first, second.unsqueeze(-1) if column else second
@@ -89,7 +88,7 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
             x if at is None else x.reshape(x.shape[0], *[1] * (axes + 1 - x.ndim), *x.shape[1:])
             for x, at in zip(matrices, in_dims, strict=False)
         )
-        found = _Product.apply(left, right, options)
+        found = _Product.apply(left, right, product)
         found = found.squeeze(-1) if column else found
         return found.squeeze(-1 if column else -2) if row else found, 0
 
@@ -99,15 +98,16 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         if gradient is None:  # nothing depends on the product
             return None, None, None
         a, b = ctx.saved_tensors
-        alpha = ctx.options["alpha"]
-        options = ctx.options | {"alpha": alpha.conjugate() if isinstance(alpha, complex) else alpha, "dtype": None}
+        alpha = ctx.product.keywords["alpha"]
+        conjugate = alpha.conjugate() if isinstance(alpha, complex) else alpha
+        product = functools.partial(ctx.product, alpha=conjugate, dtype=None)
         left, right = (x.to(gradient.dtype) for x in (a, b))
         rows = left if a.ndim > 1 else left[None, :]
         columns = right if b.ndim > 1 else right[:, None]
         g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
         g = g.unsqueeze(-2) if a.ndim == 1 else g
-        of_a = _Product.apply(g, columns.mH, options) if ctx.needs_input_grad[0] else None
-        of_b = _Product.apply(rows.mH, g, options) if ctx.needs_input_grad[1] else None
+        of_a = _Product.apply(g, columns.mH, product) if ctx.needs_input_grad[0] else None
+        of_b = _Product.apply(rows.mH, g, product) if ctx.needs_input_grad[1] else None
         return folded(of_a, rows, a), folded(of_b, columns, b), None
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.engine import operands as numpy_operands
-from tilewright.engine.libraries import Array, Wrap
+from tilewright.engine.libraries.adapter import Array, Read, Wrap
 from tilewright.errors import ArgumentTypeError
 from tilewright.problem.dtypes import extends_numpy
 
@@ -45,9 +44,9 @@ def array(value: Any, name: str) -> Array:
         ) from error
 
 
-def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
+def operands(a: Any, b: Any, read: Read) -> tuple[Array, Array, Wrap]:
     """The arrays of two operands; their product is a tensor."""
-    return numpy_operands.array(a, "a"), numpy_operands.array(b, "b"), tensor
+    return read(a, "a"), read(b, "b"), tensor
 
 
 def tensor(result: Array) -> Any:

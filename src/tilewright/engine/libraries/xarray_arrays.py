@@ -7,34 +7,21 @@ name in both. Ambiguous names are refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import xarray
 
-from tilewright.engine.libraries import Array
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 
-def array(value: Any, name: str) -> Array:
-    """Always raises: the labels of a single array would be lost.
-
-    Raises ArgumentTypeError.
-    """
-    raise ArgumentTypeError(
-        f"`{name}` must be without labels (got an xarray {type(value).__name__}); pass {name}.values"
-    )
-
-
-def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any], multiply: Callable[..., Any]) -> Any:
     """The product of two xarray arrays, as a third; it is lazy if their data are.
 
     `options` are the arguments of :func:`tilewright.matmul` that pass through unchanged, `more` the others.
 
     Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: names or labels do not match.
     """
-    from tilewright.engine.matmul import matmul as multiply
-
     for x, name in ((a, "a"), (b, "b")):
         if not isinstance(x, xarray.DataArray):
             raise ArgumentTypeError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.report.charts import style
+from tilewright.report.charts.drawing import LINE, SIZE, Drawing
 from tilewright.report.charts.records import Bars, kinds
-from tilewright.report.charts.svg import LINE, SIZE, Drawing
 
 _EACH = 24
 _THICK = 15

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.report.charts import style
+from tilewright.report.charts.drawing import LINE, SIZE, Drawing
 from tilewright.report.charts.records import Cell, Heat, kinds
-from tilewright.report.charts.svg import LINE, SIZE, Drawing
 
 _CELL_HEIGHT = 30
 _GAP = 3

@@ -7,8 +7,8 @@ from itertools import chain
 
 from tilewright.report import figures
 from tilewright.report.charts import scales, style
+from tilewright.report.charts.drawing import LINE, SIZE, Drawing
 from tilewright.report.charts.records import Lines, Series
-from tilewright.report.charts.svg import LINE, SIZE, Drawing
 
 _DASHES = {"measured": "", "counted": "", "predicted": "7 4", "limit": "2 4"}
 #: Ratio of the plane's height to the drawing's width.

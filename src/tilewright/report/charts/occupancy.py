@@ -17,7 +17,7 @@ _BYTES = 1024
 def charts(gpu: Gpu, demand: Demand, kernel: str = "") -> tuple[Lines, ...]:
     """Warps against registers a thread, shared memory a block, and threads a block.
 
-    >>> from tilewright.machine.gpu import gpu
+    >>> from tilewright.machine import gpu
     >>> found = charts(gpu("h100"), Demand(40, 2048, 256))
     >>> [chart.x.title for chart in found]
     ['registers a thread', 'shared memory a block, KiB', 'threads a block']

@@ -26,7 +26,7 @@ from tilewright.simt.run.crew import start_crew
 from tilewright.simt.run.diagnosis import Diagnosis, number_of
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
-from tilewright.simt.run.kernels import ReadyKernel
+from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.orders import orders
 from tilewright.simt.run.printing import Printout

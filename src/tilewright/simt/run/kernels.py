@@ -9,7 +9,7 @@ import pickle
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from tilewright.native import private, store
@@ -20,25 +20,11 @@ from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run import cache
 from tilewright.simt.run.compiler import Host, host
+from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.tiers import Improvement, Workshop
 from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
-
-
-@dataclass(frozen=True)
-class ReadyKernel:
-    """A kernel as machine code in this process."""
-
-    translation: Translation
-    library: Library
-    cached: bool
-    seconds: float
-
-    @property
-    def address(self) -> int:
-        """Host address of the warp function."""
-        return self.library.addresses[self.translation.symbol]
 
 
 class KernelStore:

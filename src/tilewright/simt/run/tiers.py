@@ -12,10 +12,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tilewright.simt.run.kernels import ReadyKernel
+from tilewright.simt.run.ready_kernel import ReadyKernel
 
 #: What launches of a kernel may take together before its code is optimised: so long, and so many times what the quick
 #: code took to make.

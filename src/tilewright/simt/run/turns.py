@@ -11,15 +11,13 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.native.once import once
 from tilewright.native.stacks import stack_end
 from tilewright.simt.run.crew import is_started
+from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.translate import state
-
-if TYPE_CHECKING:
-    from tilewright.simt.run.kernels import ReadyKernel
 
 #: Most threads of a launch; where there would be more, functions do not pause.
 WARP_THREADS_MAX = 2048

@@ -16,7 +16,7 @@ from tilewright.simt.translate.access_events import notify, notify_affine
 from tilewright.simt.translate.bounds import check_group, fault_unless, vector_pointers
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.moves import by_fullness
+from tilewright.simt.translate.lane_moves import by_fullness
 from tilewright.simt.translate.shape import VECTOR
 from tilewright.simt.translate.state import GLOBAL_BASE
 

@@ -116,7 +116,7 @@ class Flow:
         code.place(f"B{block.index}")
         e.block = block.index
         if block.meets and self.frontiers[block.index]:
-            reconvergence.wait(self, block)
+            reconvergence.wait(self.turns, block, counts_parks=self.counts_parks)
         if self.counts_parks:
             code.put(code.const("i32", 0), "%parks")
         e.mask = ALL_LANES if block.index in self.full else code.op("load i32, ptr %mask", "i32")

@@ -57,7 +57,7 @@ class FunctionFlow(Flow):
         """Leave with 0, or with a fault."""
         code = self.e.code
         if self.turns.parks:
-            reconvergence.others(self)
+            reconvergence.others(self.turns)
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")

@@ -129,7 +129,7 @@ def _end_kernel(flow: Flow) -> None:
     """The common exits, and the resume points that are needed."""
     code, e = flow.e.code, flow.e
     if flow.turns.parks:
-        reconvergence.others(flow)
+        reconvergence.others(flow.turns)
     code.place("fault")
     code.put(code.const("i32", FAULT), "%status")
     code.branch("leave")

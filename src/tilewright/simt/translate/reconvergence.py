@@ -6,26 +6,23 @@ Source: PTX ISA, 9.7.9 (`.sync` instructions wait until all lanes of `membermask
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.state import WARP
-
-if TYPE_CHECKING:
-    from tilewright.simt.translate.flow import Flow
+from tilewright.simt.translate.turns import Turns
 
 
-def wait(flow: Flow, block: Block) -> None:
+def wait(turns: Turns, block: Block, *, counts_parks: bool) -> None:
     """Wait for the lanes in the instruction's member mask, as long as any of them can still arrive.
 
     Lanes park in this block's own pending mask. If no other lane of the warp can run, they go on as they are. They also
     do so if all other lanes wait to reconverge: then each pending block has parked once and nothing has run since.
     """
-    code, e = flow.e.code, flow.e
+    code, e = turns.e.code, turns.e
     here = block.index
-    if here not in flow.turns.places:
+    if here not in turns.places:
         return
     mask = code.op("load i32, ptr %mask", "i32")
     e.mask = mask
@@ -37,38 +34,38 @@ def wait(flow: Flow, block: Block) -> None:
     code.branch_if(code.icmp("eq", missing, code.const("i32", 0)), go, wait)
     code.place(wait)
     anyone = code.const("i32", 0)
-    for other in sorted(flow.frontiers[here] - {here}):
-        anyone = code.or_(anyone, code.op(f"load i32, ptr {flow.turns.pending(other)}", "i32"))
+    for other in sorted(turns.frontiers[here] - {here}):
+        anyone = code.or_(anyone, code.op(f"load i32, ptr {turns.pending(other)}", "i32"))
     rest = f"B{here}.rest"
     hopeful = code.icmp("ne", anyone, code.const("i32", 0))
-    if flow.counts_parks:
+    if counts_parks:
         parks = code.op("load i32, ptr %parks", "i32")
         code.put(code.add(parks, code.const("i32", 1)), "%parks")
-        hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(flow.turns.waitable))))
+        hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(turns.waitable))))
     code.branch_if(hopeful, rest, go)
     code.place(rest)
-    flow.turns.add_pending(here, mask)
+    turns.add_pending(here, mask)
     code.put(code.const("i32", here), "%avoid")
-    flow.turns.parks = True
-    flow.turns.share("others")
+    turns.parks = True
+    turns.share("others")
     code.place(go)
 
 
-def others(flow: Flow) -> None:
+def others(turns: Turns) -> None:
     """Shared by all waits: run the next pending block after `%avoid`, cyclically."""
-    code = flow.e.code
+    code = turns.e.code
     code.place("others")
     avoid = code.op("load i32, ptr %avoid", "i32")
-    for predicate, block in itertools.product(("ult", "ugt"), flow.turns.waitable):
-        pending = code.op(f"load i32, ptr {flow.turns.pending(block)}", "i32")
+    for predicate, block in itertools.product(("ult", "ugt"), turns.waitable):
+        pending = code.op(f"load i32, ptr {turns.pending(block)}", "i32")
         waits = code.icmp("ne", pending, code.const("i32", 0))
         runs = code.and_(waits, code.icmp(predicate, avoid, code.const("i32", block)))
         yes, no = code.label("run"), code.label("skip")
         code.branch_if(runs, yes, no)
         code.place(yes)
-        flow.turns.run(block, pending)
+        turns.run(block, pending)
         code.place(no)
-    flow.turns.dispatch(flow.turns.waitable)  # no other block can run, so the avoided one runs
+    turns.dispatch(turns.waitable)  # no other block can run, so the avoided one runs
     code.branch("finish")
 
 

@@ -10,20 +10,18 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tilewright.machine import launch_limits
 from tilewright.ptx import tree
-from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS
+from tilewright.simt.events import Instrument
+from tilewright.simt.translate.code import LANES, Code, Value
+from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS, Layout
 from tilewright.simt.translate.shape import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import RANK_SHIFT, SLOT, WARP
-
-if TYPE_CHECKING:
-    from tilewright.simt.translate.emitter import Emitter
 
 #: Assumed bound of a grid's extent in threads, and of 32-bit parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.
@@ -88,6 +86,24 @@ class LaunchClass:
         return -(-self.threads // LANES)
 
 
+class Emits(Protocol):
+    """What a value needs of the emitter."""
+
+    code: Code
+    launch: LaunchClass
+    layout: Layout
+    instruments: Sequence[Instrument]
+
+    def context(self, field: str, type_: str = "i64") -> Value:
+        """A field of the launch's record."""
+
+    def field(self, record: str, offset: int, type_: str) -> Value:
+        """A field of another record."""
+
+    def constant_array(self, type_: str, items: Sequence[int]) -> str:
+        """The address of constants."""
+
+
 @dataclass(frozen=True)
 class Special:
     """One special register, or one vector of them."""
@@ -95,7 +111,7 @@ class Special:
     widths: tuple[int, ...]  #: Bits it may be read in, the natural width first; 1 is a predicate.
     shape: Callable[[LaunchClass, int], Shape]  #: ``shape(launch, axis) -> Shape``.
     #: ``value(emitter, axis) -> Value`` of its own width; if affine, its value in lane 0.
-    value: Callable[[Emitter, int], Value]
+    value: Callable[[Emits, int], Value]
     axes: str = ""  #: Letters of the components; "" for a scalar, whose axis is 0. A fourth component, `w`, reads as 0.
 
 
@@ -139,7 +155,7 @@ def special_shape(name: str, launch: LaunchClass) -> Shape:
     return special.shape(launch, axis)
 
 
-def special_value(emitter: Emitter, name: str) -> Value:
+def special_value(emitter: Emits, name: str) -> Value:
     """The value of a special register; if affine, its value in lane 0."""
     special, axis = _known(name)
     return special.value(emitter, axis)
@@ -198,7 +214,7 @@ def _index_shape(block: tuple[int, int, int], axis: int) -> Shape:
     return Shape(AFFINE if any(lane_offsets) else UNIFORM, lane_offsets if any(lane_offsets) else (), low, high, align)
 
 
-def _tid(emitter: Emitter, axis: int) -> Value:
+def _tid(emitter: Emits, axis: int) -> Value:
     code = emitter.code
     rows = thread_indices(emitter.launch.block)[axis]
     index = _warpid(emitter, axis)
@@ -227,15 +243,15 @@ def _nctaid_shape(launch: LaunchClass, axis: int) -> Shape:
     return Shape(UNIFORM, (), 1, max(_blocks_most(launch, axis), 1))
 
 
-def _narrow(emitter: Emitter, value: Value) -> Value:
+def _narrow(emitter: Emits, value: Value) -> Value:
     return emitter.code.cast("trunc", value, "i32")
 
 
-def _ctaid(emitter: Emitter, axis: int) -> Value:
+def _ctaid(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, emitter.field("%slot", SLOT[f"ctaid_{'xyz'[axis]}"], "i64"))
 
 
-def _nctaid(emitter: Emitter, axis: int) -> Value:
+def _nctaid(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, emitter.context(f"grid_{'xyz'[axis]}"))
 
 
@@ -248,22 +264,22 @@ def _up_to(most: Callable[[LaunchClass, int], int]) -> Callable[[LaunchClass, in
     return lambda launch, axis: Shape(UNIFORM, (), 0, max(most(launch, axis), 0))
 
 
-def _clusterid(emitter: Emitter, axis: int) -> Value:
+def _clusterid(emitter: Emits, axis: int) -> Value:
     size = _cluster(emitter.launch)[axis]
     return emitter.code.binary("udiv", _ctaid(emitter, axis), emitter.code.const("i32", size))
 
 
-def _nclusterid(emitter: Emitter, axis: int) -> Value:
+def _nclusterid(emitter: Emits, axis: int) -> Value:
     size = _cluster(emitter.launch)[axis]
     return emitter.code.binary("udiv", _nctaid(emitter, axis), emitter.code.const("i32", size))
 
 
-def _cluster_rank(emitter: Emitter, axis: int) -> Value:
+def _cluster_rank(emitter: Emits, axis: int) -> Value:
     start = emitter.field("%slot", SLOT["shared_start"], "i64")
     return _narrow(emitter, emitter.code.binary("lshr", start, emitter.code.const("i64", RANK_SHIFT)))
 
 
-def _cluster_ctaid(emitter: Emitter, axis: int) -> Value:
+def _cluster_ctaid(emitter: Emits, axis: int) -> Value:
     size = _cluster(emitter.launch)[axis]
     return emitter.code.binary("urem", _ctaid(emitter, axis), emitter.code.const("i32", size))
 
@@ -272,7 +288,7 @@ def _laneid_shape(launch: LaunchClass, axis: int) -> Shape:
     return Shape(AFFINE, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
 
 
-def _laneid(emitter: Emitter, axis: int) -> Value:
+def _laneid(emitter: Emits, axis: int) -> Value:
     return emitter.code.const("i32", 0)
 
 
@@ -280,29 +296,29 @@ def _warpid_shape(launch: LaunchClass, axis: int) -> Shape:
     return Shape(UNIFORM, (), 0, launch.warps - 1)
 
 
-def _warpid(emitter: Emitter, axis: int) -> Value:
+def _warpid(emitter: Emits, axis: int) -> Value:
     return emitter.field("%warp", WARP["index"], "i32")
 
 
 # -- clocks and sizes ---------------------------------------------------------------------------------------------
 
 
-def _clock(emitter: Emitter, axis: int) -> Value:
+def _clock(emitter: Emits, axis: int) -> Value:
     """Warp instructions so far: monotonic, and the same in every run with the same seed."""
     fuel = emitter.code.op("load i64, ptr %fuel", "i64")
     spent = emitter.code.sub(emitter.context("quantum"), fuel)
     return emitter.code.add(emitter.context("instructions"), spent)
 
 
-def _clock_low(emitter: Emitter, axis: int) -> Value:
+def _clock_low(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, _clock(emitter, axis))
 
 
-def _clock_high(emitter: Emitter, axis: int) -> Value:
+def _clock_high(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, emitter.code.binary("lshr", _clock(emitter, axis), emitter.code.const("i64", 32)))
 
 
-def _shared_in_units(emitter: Emitter, axis: int) -> Value:
+def _shared_in_units(emitter: Emits, axis: int) -> Value:
     code = emitter.code
     gaps = emitter.layout.shared_gap_bytes + max((i.gap_bytes for i in emitter.instruments), default=0)
     used = code.sub(_narrow(emitter, emitter.context("shared_bytes")), code.const("i32", gaps))
@@ -310,28 +326,28 @@ def _shared_in_units(emitter: Emitter, axis: int) -> Value:
     return code.and_(raised, code.const("i32", -SHARED_UNIT_BYTES))
 
 
-def _shared_in_all(emitter: Emitter, axis: int) -> Value:
+def _shared_in_all(emitter: Emits, axis: int) -> Value:
     return emitter.code.add(_shared_in_units(emitter, axis), emitter.code.const("i32", RESERVED_BYTES))
 
 
-def _reserved(name: str) -> Callable[[Emitter, int], Value]:
+def _reserved(name: str) -> Callable[[Emits, int], Value]:
     """An offset in the reserved shared memory, which the layout placed."""
 
-    def value(emitter: Emitter, axis: int) -> Value:
+    def value(emitter: Emits, axis: int) -> Value:
         return emitter.code.const("i32", emitter.layout.places[RESERVED][1] + RESERVED_OFFSETS[name])
 
     return value
 
 
-def _shared_dynamic(emitter: Emitter, axis: int) -> Value:
+def _shared_dynamic(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, emitter.context("dynamic_shared_bytes"))
 
 
-def _workspace_low(emitter: Emitter, axis: int) -> Value:
+def _workspace_low(emitter: Emits, axis: int) -> Value:
     return _narrow(emitter, emitter.context("grid_workspace"))
 
 
-def _workspace_high(emitter: Emitter, axis: int) -> Value:
+def _workspace_high(emitter: Emits, axis: int) -> Value:
     code = emitter.code
     return _narrow(emitter, code.binary("lshr", emitter.context("grid_workspace"), code.const("i64", 32)))
 
@@ -342,7 +358,7 @@ def _workspace_high(emitter: Emitter, axis: int) -> Value:
 def _of_launch(number: Callable[[LaunchClass, int], int], *widths: int, axes: str = "") -> Special:
     """A register that a launch's class fixes."""
 
-    def value(emitter: Emitter, axis: int) -> Value:
+    def value(emitter: Emits, axis: int) -> Value:
         return emitter.code.const(f"i{widths[0]}", number(emitter.launch, axis))
 
     return Special(widths, lambda launch, axis: constant(number(launch, axis)), value, axes)
@@ -353,13 +369,13 @@ def _fixed(number: int, *widths: int, axes: str = "") -> Special:
     return _of_launch(lambda _launch, _axis: number, *widths, axes=axes)
 
 
-def _varying(value: Callable[[Emitter, int], Value], bits: int = 32) -> Special:
+def _varying(value: Callable[[Emits, int], Value], bits: int = 32) -> Special:
     """A uniform register with unknown bounds."""
     return Special((bits,), lambda _launch, _axis: ANY_UNIFORM, value)
 
 
 def _lane_mask(mask: Callable[[int], int]) -> Special:
-    def value(emitter: Emitter, axis: int) -> Value:
+    def value(emitter: Emits, axis: int) -> Value:
         return emitter.code.constants("i32", [mask(lane) for lane in range(LANES)])
 
     return Special((32,), lambda _launch, _axis: Shape(VECTOR), value)

@@ -13,7 +13,7 @@ from tilewright.simt.translate.access_events import notify_strided
 from tilewright.simt.translate.bounds import checked_offsets, lane_places
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
-from tilewright.simt.translate.moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
+from tilewright.simt.translate.lane_moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
 from tilewright.simt.translate.shape import STRIDED, Shape
 from tilewright.simt.translate.state import AFFINE_SPAN_MAX
 

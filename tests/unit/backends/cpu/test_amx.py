@@ -23,7 +23,7 @@ from tilewright.backends.cpu.layout import Layout
 from tilewright.backends.cpu.product import Product, multiply_into, product
 from tilewright.native.compiler import compiler
 from tilewright.native.tile_registers import tile_registers_granted
-from tilewright.problem.expression import trace
+from tilewright.problem.functions import trace
 from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, error_bound, same_bits
 

@@ -15,7 +15,8 @@ from tilewright.backends.cpu.ir import Ir
 from tilewright.native.compiler import Compiler, compiler
 from tilewright.problem import functions as tw
 from tilewright.problem.dtypes import DTYPES, dtype
-from tilewright.problem.expression import Expression, as_numpy, trace
+from tilewright.problem.expression import Expression, as_numpy
+from tilewright.problem.functions import trace
 from tilewright.problem.reference import same_bits
 
 Array = np.ndarray[Any, Any]
