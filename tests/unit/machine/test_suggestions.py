@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.machine.alternatives import Demand
 from tilewright.machine import gpu
+from tilewright.machine.alternatives import Demand
 from tilewright.machine.suggestions import room_for_dynamic, suggest_block
 
 from .occupancy_header import PLAIN, header

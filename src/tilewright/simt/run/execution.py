@@ -26,10 +26,10 @@ from tilewright.simt.run.crew import start_crew
 from tilewright.simt.run.diagnosis import Diagnosis, number_of
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
-from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.orders import orders
 from tilewright.simt.run.printing import Printout
+from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.resident import Resident
 from tilewright.simt.run.turns import warp_turns
 from tilewright.simt.translate import state

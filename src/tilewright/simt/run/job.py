@@ -12,8 +12,9 @@ from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import unfit
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
-from tilewright.simt.run.ready_kernel import ReadyKernel, kernel_store
+from tilewright.simt.run.kernels import kernel_store
 from tilewright.simt.run.memory import Memory
+from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.tiers import Improvement
 from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
