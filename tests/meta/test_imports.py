@@ -51,8 +51,8 @@ CLOSING = {
     ("drivers.modules", "drivers.linking"),
     ("drivers.target", "drivers.cuda_programs.following"),
     ("simt.observer", "simt.run.launch"),
-    ("simt.run.memory", "simt.run.variables"),
     ("simt.run.nested", "simt.run.launch"),
+    ("simt.run.variables", "simt.run.memory"),
 }
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")
