@@ -50,9 +50,7 @@ CLOSING = {
     ("drivers.gpu", "drivers.modules"),
     ("drivers.modules", "drivers.linking"),
     ("drivers.target", "drivers.cuda_programs.following"),
-    ("simt.observer", "simt.run.launch"),
-    ("simt.run.nested", "simt.run.launch"),
-    ("simt.run.variables", "simt.run.memory"),
+    ("simt.run.memory", "simt.run.variables"),
 }
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")

@@ -17,8 +17,7 @@ from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.programs.program import Program
 from tilewright.ptx.tokens import with_start
-from tilewright.simt.observer import Launch, Part
-from tilewright.simt.run.launch import Alone
+from tilewright.simt.observer import BlocksAlone, Launch, Part
 
 #: What the run of the first warp may take: warp instructions, and seconds.
 _INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
@@ -45,7 +44,7 @@ def holds_arrays(program: Program) -> bool:
     return bool(statements.made("\n".join(lines), "local", cpp=cpp))
 
 
-def findings(launch: Launch, alone: Alone) -> tuple[list[Finding], bool]:
+def findings(launch: Launch, alone: BlocksAlone) -> tuple[list[Finding], bool]:
     """What is wrong with a kernel's accesses of its local arrays; and whether its first warp ran to its end.
 
     Copies of structures may have unset parts, so a read of what was never set counts where a local array is indexed.

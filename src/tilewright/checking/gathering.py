@@ -31,8 +31,7 @@ from tilewright.instruments.wraparound import Wraparound
 from tilewright.programs.clusters import cluster_of
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.isa import Role
-from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
-from tilewright.simt.run.launch import Alone, Run
+from tilewright.simt.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run
 from tilewright.simt.run.memory import red_zone_bytes
 
 #: Groups of findings that can cause non-finite or unset values.
@@ -234,7 +233,7 @@ class Checks(Observer):
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 
-    def beforehand(self, launch: Launch, alone: Alone) -> None:
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
         """Check the local arrays that the kernel's PTX does not have any more."""
         if launch.name in self._waiting:
             del self._waiting[launch.name]

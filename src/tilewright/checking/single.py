@@ -18,9 +18,9 @@ from tilewright.programs.host_arrays import flat
 from tilewright.programs.staging import Staged, StagedArguments, stage
 from tilewright.public import public
 from tilewright.simt.following import Asked, Extents, LaunchOptions
-from tilewright.simt.observer import Launch
+from tilewright.simt.observer import Launch, Run
 from tilewright.simt.run.job import Placed
-from tilewright.simt.run.launch import Run, check_options, observed
+from tilewright.simt.run.launch import check_options, observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
 from tilewright.simt.run.nested import device_of, run_with_launches

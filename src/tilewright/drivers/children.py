@@ -23,8 +23,7 @@ from typing import Any
 
 from tilewright.drivers.session import simulated_gpu
 from tilewright.native import private
-from tilewright.simt.observer import Launch, Observer
-from tilewright.simt.run.launch import Run
+from tilewright.simt.observer import Launch, Observer, Run
 from tilewright.simt.run.limits import Limits
 
 _PREFIX = "TILEWRIGHT_SIMULATED_"

@@ -38,9 +38,9 @@ from tilewright.errors import (
 from tilewright.programs import residency
 from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import Parameter
-from tilewright.simt.observer import ArgumentFact, Launch, Rows
+from tilewright.simt.observer import ArgumentFact, Launch, Rows, Run
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
-from tilewright.simt.run.launch import Run, ended, observed
+from tilewright.simt.run.launch import ended, observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.nested import PENDING, Device, run_with_launches
 

@@ -18,8 +18,7 @@ from tilewright.programs.disassembler import Instruction
 from tilewright.programs.listing import parsed
 from tilewright.ptx import tree
 from tilewright.simt.isa import table
-from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import Alone
+from tilewright.simt.observer import BlocksAlone, Part
 from tilewright.simt.translate.state import RANK_SHIFT
 
 #: Fields of an operation: kind, the mbarrier's number, the operand, lanes, whether the instruction has another one.
@@ -119,7 +118,7 @@ class Watched:
                 yield from ((op, len(role.warps)) for op in itertools.chain(*done))
 
 
-def watched(alone: Alone) -> Watched | None:
+def watched(alone: BlocksAlone) -> Watched | None:
     """Run a launch's first cluster and record what it does; None if warps wait for no mbarrier, or for other blocks.
 
     Raises KernelError: a block failed; LimitError: the block does more than can be recorded.

@@ -13,8 +13,7 @@ from tilewright.prediction.sampling import Care, Sampled, sampled
 from tilewright.profiling import Profiles
 from tilewright.profiling.record import Profile
 from tilewright.simt.events import Instrument
-from tilewright.simt.observer import Launch
-from tilewright.simt.run.launch import Alone, Run
+from tilewright.simt.observer import BlocksAlone, Launch, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Predictions(Profiles):
     def _lists(self) -> tuple[list[Any], ...]:
         return (*super()._lists(), self.counted)
 
-    def beforehand(self, launch: Launch, alone: Alone) -> None:
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
         """Record the first block, and count a sample of a large launch if wanted; skip a launch like an earlier one."""
         if not self._wanted(launch) or _alike(launch) in self._alike:
             return

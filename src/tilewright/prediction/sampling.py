@@ -32,8 +32,7 @@ from tilewright.profiling import cache, caching, instruments, of_run
 from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Extent, Profile
 from tilewright.profiling.units import written_back
-from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import Alone
+from tilewright.simt.observer import BlocksAlone, Part
 
 #: Largest relative difference between the counts of two similar blocks.
 _ALIKE = 0.05
@@ -76,7 +75,7 @@ class Sampled:
         )
 
 
-def sampled(alone: Alone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
+def sampled(alone: BlocksAlone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
     """The work of a launch from some of its blocks; None if all of them must run.
 
     Raises KernelError: a block failed.
@@ -106,7 +105,7 @@ class _Blocks:
 class _Ran:
     """Blocks that ran, by index."""
 
-    def __init__(self, alone: Alone, gpu: Gpu) -> None:
+    def __init__(self, alone: BlocksAlone, gpu: Gpu) -> None:
         self.grid, self.gpu = alone.launch.grid, gpu
         self.block_warps = -(-math.prod(alone.launch.block) // WARP_LANES)
         self.blocks = 0

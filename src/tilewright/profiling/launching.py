@@ -25,7 +25,8 @@ from tilewright.programs.program import Program
 from tilewright.programs.residency import tensor_columns
 from tilewright.simt.events import Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions
-from tilewright.simt.run.launch import Run, launched
+from tilewright.simt.observer import Run
+from tilewright.simt.run.launch import launched
 
 
 def instruments() -> tuple[Instrument, ...]:

@@ -14,8 +14,7 @@ from tilewright.profiling.launching import fits, instruments, of_run
 from tilewright.profiling.record import Profile
 from tilewright.profiling.watching import Kept, Operand, recorders
 from tilewright.simt.events import Instrument
-from tilewright.simt.observer import ArgumentFact, Launch, Observer
-from tilewright.simt.run.launch import Run
+from tilewright.simt.observer import ArgumentFact, Launch, Observer, Run
 
 #: Most launches whose addresses are kept.
 MOST_KEPT = 64

@@ -17,7 +17,8 @@ from tilewright.machine import Gpu
 from tilewright.profiling.launching import instruments, of_run
 from tilewright.profiling.record import Profile
 from tilewright.programs.program import OLDEST_CC
-from tilewright.simt.run.launch import Run, launch
+from tilewright.simt.observer import Run
+from tilewright.simt.run.launch import launch
 from tilewright.simt.run.memory import DeviceArray, Memory
 
 #: Most blocks, from the first, whose global accesses are kept; shared accesses are kept for the first block only.

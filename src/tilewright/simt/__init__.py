@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tilewright.public import publish
 
 if TYPE_CHECKING:
-    from tilewright.simt.run.launch import Run as Run, launch as launch
+    from tilewright.simt.observer import Run as Run
+    from tilewright.simt.run.launch import launch as launch
     from tilewright.simt.run.limits import Limits as Limits
     from tilewright.simt.run.memory import DeviceArray as DeviceArray, Memory as Memory
     from tilewright.simt.run.variables import Variables as Variables
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 publish(
     __name__,
     {
-        "run.launch": "Run launch",
+        "observer": "Run",
+        "run.launch": "launch",
         "run.limits": "Limits",
         "run.memory": "DeviceArray Memory",
         "run.variables": "Variables",

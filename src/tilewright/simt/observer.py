@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 if TYPE_CHECKING:
     from tilewright.programs.program import Program
     from tilewright.simt.events import Instrument
-    from tilewright.simt.run.launch import Alone, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,86 @@ class Rows:
         )
 
 
+@dataclass(frozen=True)
+class Run:
+    """The result of a launch.
+
+    Attributes
+    ----------
+    seconds : float
+        Host time of the kernel alone. It is the simulator's speed, never a GPU's.
+    translate_seconds : float
+        Time to translate and compile the kernel.
+    cached : bool
+        Whether a cached translation was used.
+    warp_instructions : int
+        PTX instructions, counted once a warp.
+    printed : str
+        The kernel's output, in order of blocks and threads.
+    results : dict
+        Each instrument's result, by its name.
+    program : Program
+    grid, block : (int, int, int)
+    part : Part or None
+        The clusters that ran; None for all.
+    cluster : (int, int, int) or None
+        Blocks of a cluster, if the kernel or the launch gives them.
+    written : frozenset of int
+        If an observer needed only a part: the allocations that the part wrote, which have been restored.
+    """
+
+    seconds: float
+    translate_seconds: float
+    cached: bool
+    warp_instructions: int
+    printed: str
+    results: dict[str, Any] = field(repr=False)
+    program: Program = field(repr=False)
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    part: Part | None = None
+    cluster: tuple[int, int, int] | None = None
+    written: frozenset[int] = frozenset()
+
+
+class BlocksAlone(Protocol):
+    """Runs some blocks of a launch without the others; as a context manager it restores memory."""
+
+    launch: Launch  #: The whole launch.
+
+    def __enter__(self) -> BlocksAlone:
+        """Itself."""
+
+    def __exit__(self, *_: object) -> None:
+        """Restore memory."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of global memory in use."""
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster, which run together; 1 without clusters."""
+
+    @property
+    def written(self) -> frozenset[int]:
+        """Addresses of the allocations that the blocks have written."""
+
+    def waits(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may wait for blocks of other clusters."""
+
+    def allowed(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may run without the others: no block waits for another or prints."""
+
+    def run(
+        self, part: Part, instruments: Sequence[Instrument], build: Program | None = None, limits: Limits | None = None
+    ) -> Run:
+        """Run blocks, of another build of the kernel or within other limits if such are given.
+
+        Raises KernelError: the kernel failed; PtxError, LaunchError: another build cannot run.
+        """
+
+
 class Observer:
     """Gets all events of memory and launches, in order. Subclasses override the methods that they need."""
 
@@ -170,7 +249,7 @@ class Observer:
     def launching(self, launch: Launch) -> None:
         """A launch starts."""
 
-    def beforehand(self, launch: Launch, alone: Alone) -> None:
+    def beforehand(self, launch: Launch, alone: BlocksAlone) -> None:
         """Called before a launch is prepared: `alone` runs some of its blocks and then restores memory."""
 
     def enough(self, launch: Launch) -> bool:

@@ -16,7 +16,8 @@ from tilewright.checking import Checks, folded
 from tilewright.cli.app import program_command
 from tilewright.kernels import catalogue
 from tilewright.programs import Program
-from tilewright.simt.run.launch import Alone, Run
+from tilewright.simt.observer import Run
+from tilewright.simt.run.launch import Alone
 
 KERNEL = """#include <cstdio>
 __global__ void sums(float *c, int n) {

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,7 +21,7 @@ from tilewright.programs.staging import StagedArguments, stage
 from tilewright.public import public
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions, followed
-from tilewright.simt.observer import Launch, Observer, Part
+from tilewright.simt.observer import Launch, Observer, Part, Run
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
@@ -35,48 +35,6 @@ from tilewright.waiting import announced
 _VECTOR_BYTES = 16
 #: Blocks to run for the other observers, if an observer needs only a part of a launch.
 _LOOKED_AT = 32
-
-
-@dataclass(frozen=True)
-class Run:
-    """The result of a launch.
-
-    Attributes
-    ----------
-    seconds : float
-        Host time of the kernel alone. It is the simulator's speed, never a GPU's.
-    translate_seconds : float
-        Time to translate and compile the kernel.
-    cached : bool
-        Whether a cached translation was used.
-    warp_instructions : int
-        PTX instructions, counted once a warp.
-    printed : str
-        The kernel's output, in order of blocks and threads.
-    results : dict
-        Each instrument's result, by its name.
-    program : Program
-    grid, block : (int, int, int)
-    part : Part or None
-        The clusters that ran; None for all.
-    cluster : (int, int, int) or None
-        Blocks of a cluster, if the kernel or the launch gives them.
-    written : frozenset of int
-        If an observer needed only a part: the allocations that the part wrote, which have been restored.
-    """
-
-    seconds: float
-    translate_seconds: float
-    cached: bool
-    warp_instructions: int
-    printed: str
-    results: dict[str, Any] = field(repr=False)
-    program: Program = field(repr=False)
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    part: Part | None = None
-    cluster: tuple[int, int, int] | None = None
-    written: frozenset[int] = frozenset()
 
 
 @public

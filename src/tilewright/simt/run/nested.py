@@ -15,7 +15,7 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,10 @@ from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import parsed
 from tilewright.programs.program import Program
 from tilewright.ptx import tree
-from tilewright.simt.observer import Launch, Observer, Rows
+from tilewright.simt.observer import Launch, Observer, Rows, Run
 from tilewright.simt.run.job import Placed
 from tilewright.simt.run.memory import Memory
 from tilewright.simt.translate.layout import align_up, lay_out
-
-if TYPE_CHECKING:
-    from tilewright.simt.run.launch import Run
 
 #: Pending launches of a grid, unless the program sets more; and levels of nested launches.
 PENDING, LEVELS = 2048, 24
