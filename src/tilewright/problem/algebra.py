@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -146,35 +147,15 @@ class Semiring:
         return replace(self, swapped=not self.swapped)
 
 
-def _plus(x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _times(x: Any, y: Any) -> Any:
-    return x * y
-
-
-def _and(x: Any, y: Any) -> Any:
-    return x & y
-
-
-def _or(x: Any, y: Any) -> Any:
-    return x | y
-
-
-def _xor(x: Any, y: Any) -> Any:
-    return x ^ y
-
-
 _TABLE = (
-    ("min-plus", functions.minimum, _plus, math.inf),
-    ("max-plus", functions.maximum, _plus, -math.inf),
+    ("min-plus", functions.minimum, operator.add, math.inf),
+    ("max-plus", functions.maximum, operator.add, -math.inf),
     ("max-min", functions.maximum, functions.minimum, -math.inf),
     ("min-max", functions.minimum, functions.maximum, math.inf),
-    ("max-times", functions.maximum, _times, -math.inf),
-    ("or-and", _or, _and, 0),
-    ("xor-and", _xor, _and, 0),
-    ("log-sum-exp", functions.logaddexp, _plus, -math.inf),
+    ("max-times", functions.maximum, operator.mul, -math.inf),
+    ("or-and", operator.or_, operator.and_, 0),
+    ("xor-and", operator.xor, operator.and_, 0),
+    ("log-sum-exp", functions.logaddexp, operator.add, -math.inf),
 )
 #: The named algebras. "plus-times" is not here: kernels have fused steps for it.
 ALGEBRAS: dict[str, Algebra] = {name: Algebra(add, multiply, zero, name) for name, add, multiply, zero in _TABLE}

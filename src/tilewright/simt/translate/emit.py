@@ -169,12 +169,9 @@ def _written(
     return emit
 
 
-def _emit_tensor(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    tensor_copies.emit_copy(emitter, op)
-
-
-def _emit_map(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    tensor_maps.emit(emitter, op)
+def _alone(emit: Callable[[Emitter, Op], None]) -> Callable[[Emitter, Op, Value | None], None]:
+    """A function that needs no guard."""
+    return lambda emitter, op, guard: emit(emitter, op)
 
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -193,18 +190,6 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
 def _emit_cluster(emitter: Emitter, op: Op, guard: Value | None) -> None:
     emitter.event(EventKind.CLUSTER, op.instruction, emitter.mask)
     barriers.arrive_at_cluster(emitter, op)
-
-
-def _emit_bulk(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    bulk.emit(emitter, op)
-
-
-def _emit_counted(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    stores.emit_counted(emitter, op)
-
-
-def _emit_fill(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    stores.emit_fill(emitter, op)
 
 
 def _emit_bulk_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
@@ -277,10 +262,6 @@ def _emit_nothing(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Hints have no effect."""
 
 
-def _emit_control(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    calls.emit_call(emitter, op)
-
-
 _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "lane": emit_lane,
     "carry": _emit_carry,
@@ -293,8 +274,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "rows": _written(matrix_moves.emit_rows, "b32"),
     "fragment": _written(fragments.emit_move),
     "product": _written(fragments.emit_product),
-    "tensor": _emit_tensor,
-    "map": _emit_map,
+    "tensor": _alone(tensor_copies.emit_copy),
+    "map": _alone(tensor_maps.emit),
     "texture": _written(textures.emit_read, "b64"),
     "surface": _written(textures.emit_surface, "b64"),
     "barrier": _emit_barrier,
@@ -306,11 +287,11 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "policy": _emit_policy,
     "nothing": _emit_nothing,
     "mbarrier": _written(mbarriers.emit, "b64"),
-    "bulk": _emit_bulk,
-    "counted": _emit_counted,
-    "fill": _emit_fill,
+    "bulk": _alone(bulk.emit),
+    "counted": _alone(stores.emit_counted),
+    "fill": _alone(stores.emit_fill),
     "cluster": _emit_cluster,
     "bulk_group": _emit_bulk_group,
     "await": _emit_await,
-    "control": _emit_control,
+    "control": _alone(calls.emit_call),
 }
