@@ -44,13 +44,10 @@ INSTRUMENTS_MAY = (
 )  # fmt: skip
 #: Imports that close a circle of files: (importer, imported). The list may only shrink.
 CLOSING = {
-    ("drivers.capturing", "drivers.gpu"),
-    ("drivers.cuda_programs.protocol", "drivers.cuda_programs.runtime"),
+    ("drivers.gpu", "drivers.capturing"),
     ("drivers.gpu", "drivers.host"),
     ("drivers.gpu", "drivers.modules"),
     ("drivers.modules", "drivers.linking"),
-    ("drivers.target", "drivers.cuda_programs.following"),
-    ("simt.run.memory", "simt.run.variables"),
 }
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")

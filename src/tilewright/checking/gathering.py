@@ -32,7 +32,7 @@ from tilewright.programs.clusters import cluster_of
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.isa import Role
 from tilewright.simt.observer import ArgumentFact, BlocksAlone, HostRace, Launch, Observer, Rows, Run
-from tilewright.simt.run.memory import red_zone_bytes
+from tilewright.simt.run.allocations import red_zone_bytes
 
 #: Groups of findings that can cause non-finite or unset values.
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")

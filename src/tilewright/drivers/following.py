@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tilewright.drivers.children import in_children
-from tilewright.drivers.cuda_programs.following import run_followed
+from tilewright.drivers.cuda_programs.following import is_cuda, run_followed
 from tilewright.drivers.script import Ended, run_program
 from tilewright.drivers.session import simulated_gpu
 from tilewright.drivers.target import Target
@@ -36,7 +36,7 @@ def follow(
     Returns and raises: as :func:`~tilewright.drivers.script.run_program`, or for a CUDA program as
     :func:`~tilewright.drivers.cuda_programs.following.run_followed`.
     """
-    if target.is_cuda:
+    if is_cuda(target):
         with _output_as_errors() if quiet else contextlib.nullcontext():
             return run_followed(target.text, argv, gpu, (observer,) if observer else (), seed=seed, limits=limits)
     with in_children(gpu, seed, limits, observer) as others:

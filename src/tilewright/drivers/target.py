@@ -21,7 +21,7 @@ from typing import Literal
 
 from tilewright.errors import ArgumentValueError
 
-_STDIN = "-"
+STDIN = "-"
 
 
 class NoProgramError(ArgumentValueError):
@@ -41,13 +41,6 @@ class Target:
         return {"script": self.text, "module": "-m", "code": "-c"}[self.kind]
 
     @property
-    def is_cuda(self) -> bool:
-        """Whether it is a CUDA program: C++ source, or a binary."""
-        from tilewright.drivers.cuda_programs.following import is_cuda
-
-        return self.kind == "script" and self.text != _STDIN and is_cuda(self.text)
-
-    @property
     def source(self) -> str | None:
         """The text of the program itself; None if it has several files, or cannot be read again."""
         if self.kind == "code":
@@ -62,14 +55,14 @@ class Target:
         """The value of `sys.path[0]`."""
         if self.kind == "module":
             return str(Path.cwd())
-        if self.kind == "code" or self.text == _STDIN:
+        if self.kind == "code" or self.text == STDIN:
             return ""
         return str(Path(self.text).absolute() if self._container else Path(self.text).resolve().parent)
 
     @property
     def _container(self) -> bool:
         """Whether it is a folder or an archive, which contains its program."""
-        return self.kind == "script" and self.text != _STDIN and pkgutil.get_importer(self.text) is not None
+        return self.kind == "script" and self.text != STDIN and pkgutil.get_importer(self.text) is not None
 
     def load(self, main: types.ModuleType) -> types.CodeType:
         """Compile the program, and give its module the attributes that the interpreter would give it.
@@ -81,7 +74,7 @@ class Target:
             return _of_module(self.text, main)
         if self._container:
             return _of_container(self.text, main)
-        if self.kind == "code" or self.text == _STDIN:
+        if self.kind == "code" or self.text == STDIN:
             return _of_text(self.text if self.kind == "code" else None, main)
         return _of_file(self.text, main)
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from tilewright.simt.observer import Run as Run
     from tilewright.simt.run.launch import launch as launch
     from tilewright.simt.run.limits import Limits as Limits
-    from tilewright.simt.run.memory import DeviceArray as DeviceArray, Memory as Memory
-    from tilewright.simt.run.variables import Variables as Variables
+    from tilewright.simt.run.memory import DeviceArray as DeviceArray, Memory as Memory, Variables as Variables
 
 publish(
     __name__,
@@ -22,7 +21,6 @@ publish(
         "observer": "Run",
         "run.launch": "launch",
         "run.limits": "Limits",
-        "run.memory": "DeviceArray Memory",
-        "run.variables": "Variables",
+        "run.memory": "DeviceArray Memory Variables",
     },
 )

@@ -47,7 +47,7 @@ def _in_stream(call: Callable[..., Any], kind: str) -> Callable[..., None]:
 
     def answer(caller: Caller, *words: Any) -> None:
         *given, stream = words
-        caller.runtime.submit(caller, stream, lambda now: call(now, *given), kind)
+        caller.do(stream, lambda now: call(now, *given), kind)
 
     return answer
 

@@ -6,15 +6,12 @@ Source: CUDA Runtime API, `cudaChannelFormatDesc`, `cudaExtent`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tilewright.drivers.gpu import DriverError
 from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD, TEXTURES
-
-if TYPE_CHECKING:
-    from tilewright.drivers.cuda_programs.protocol import Caller
 
 _KINDS = tuple(TEXTURES[f"elements_{name}"] for name in ("signed", "unsigned", "float"))
 
@@ -61,14 +58,3 @@ class Elements:
         for name, value in fields.items():
             record[name] = value
         return record.tobytes()
-
-
-def array_of(call: Caller, handle: int) -> Elements:
-    """An array by its handle.
-
-    Raises DriverError: there is no such array.
-    """
-    found = call.runtime.arrays.get(handle)
-    if found is None:
-        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-    return found

@@ -9,19 +9,20 @@ from pathlib import Path
 from tilewright.drivers.cuda_programs import binary, process, source
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.script import Ended
-from tilewright.drivers.target import NoProgramError
+from tilewright.drivers.target import STDIN, NoProgramError, Target
 from tilewright.native import private
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
 
 
-def is_cuda(text: str) -> bool:
-    """Whether a path is a CUDA program: source by its name, a binary by its first bytes.
+def is_cuda(target: Target) -> bool:
+    """Whether it is a CUDA program: source by its name, a binary by its first bytes.
 
-    >>> is_cuda("saxpy.cu"), is_cuda("saxpy.py")
+    >>> is_cuda(Target("saxpy.cu")), is_cuda(Target("saxpy.py"))
     (True, False)
     """
-    return Path(text).suffix == ".cu" or binary.is_binary(Path(text))
+    path = Path(target.text)
+    return target.kind == "script" and target.text != STDIN and (path.suffix == ".cu" or binary.is_binary(path))
 
 
 def run_followed(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from tilewright.drivers.cuda_programs.protocol import Caller
-
-#: Does the work of a node, for a thread of the program.
-Work = Callable[[Caller], None]
+#: Does the work of a node, for a thread of the program: a `Caller`.
+Work = Callable[[Any], None]
 
 
 @dataclass(eq=False)
@@ -52,7 +51,7 @@ class Graph:
             waiting = [one for one in waiting if one not in done]
         return list(done)
 
-    def run(self, caller: Caller) -> None:
+    def run(self, caller: Any) -> None:
         """Do the work."""
         for handle in self.order():
             self.nodes[handle].work(caller)

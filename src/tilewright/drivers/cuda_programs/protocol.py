@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.drivers.cuda_programs.runtime import STICKY, Runtime
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host import Host, Registered
 from tilewright.drivers.launching import LaunchConfig, facts
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
 if TYPE_CHECKING:
-    from tilewright.drivers.cuda_programs.runtime import Runtime
+    from tilewright.drivers.cuda_programs.graph import Work
     from tilewright.drivers.libcuda.loading import Loaded
     from tilewright.drivers.modules import Kernel
 
@@ -33,11 +34,6 @@ _MOST_WAITING = 1 << 20
 _MOST_READ = 1 << 30
 _HEAD = struct.Struct("<6Q")
 _MESSAGE = struct.Struct("<2I")
-#: Errors after which a context is broken.
-STICKY = frozenset(
-    "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
-)
 
 
 class Request(enum.IntEnum):
@@ -216,8 +212,21 @@ class Caller(Host):
         """Do a stream's work now and return True, or record it in a graph if the stream is being captured."""
         captured = stream in self.runtime.captures
         where = 0 if captured else stream  # it may not exist when its graph is launched
-        self.runtime.submit(self, stream, lambda now: work(where), kind)
+        self.do(stream, lambda now: work(where), kind)
         return not captured
+
+    def do(self, stream: int, work: Work, kind: str) -> None:
+        """Do a stream's work now, or record it in a graph if the stream is being captured.
+
+        Raises DriverError: there is no such stream, or the work fails.
+        """
+        self.gpu.stream(stream)
+        graph = self.runtime.captures.get(stream)
+        if graph is not None:
+            graph.note(self.gpu.new_handle(), work, kind)
+        else:
+            self.gpu.outstanding.queued(stream)  # for the synchronisation with the default stream
+            work(self)
 
     def launch(
         self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]

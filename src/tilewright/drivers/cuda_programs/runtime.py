@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.drivers.cuda_programs.protocol import STICKY
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host import Registered
 from tilewright.drivers.launching import Launcher, code_of
@@ -19,9 +18,13 @@ from tilewright.ptx.joining import join
 
 if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.arrays import Elements
-    from tilewright.drivers.cuda_programs.graph import Graph, Work
-    from tilewright.drivers.cuda_programs.protocol import Caller
+    from tilewright.drivers.cuda_programs.graph import Graph
 
+#: Errors after which a context is broken.
+STICKY = frozenset(
+    "CUDA_ERROR_ILLEGAL_ADDRESS CUDA_ERROR_ASSERT CUDA_ERROR_LAUNCH_TIMEOUT CUDA_ERROR_LAUNCH_FAILED "
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION CUDA_ERROR_MISALIGNED_ADDRESS".split()
+)
 #: Errors that programs use to find out what exists.
 _ASKED_FOR = frozenset({"CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_NOT_READY"})
 
@@ -76,18 +79,14 @@ class Runtime:
     broken: str = ""  #: The error code that broke the context; "" for none.
     report: Callable[[str], None] = print  #: Takes the message of a failure.
 
-    def submit(self, caller: Caller, stream: int, work: Work, kind: str) -> None:
-        """Do a stream's work now, or record it in a graph if the stream is being captured.
+    def array(self, handle: int) -> Elements:
+        """An array by its handle.
 
-        Raises DriverError: there is no such stream, or the work fails.
+        Raises DriverError: there is no such array.
         """
-        self.gpu.stream(stream)
-        graph = self.captures.get(stream)
-        if graph is not None:
-            graph.note(self.gpu.new_handle(), work, kind)
-        else:
-            self.gpu.outstanding.queued(stream)  # for the synchronisation with the default stream
-            work(caller)
+        if handle not in self.arrays:
+            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+        return self.arrays[handle]
 
     def graph_ended(self, handle: int) -> None:
         """Forget a graph, and free memory that no other graph uses and no launch left allocated."""

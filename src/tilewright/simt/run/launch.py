@@ -22,10 +22,11 @@ from tilewright.public import public
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.following import Asked, Extents, LaunchOptions, followed
 from tilewright.simt.observer import Launch, Observer, Part, Run
+from tilewright.simt.run.allocations import ALIGNMENT_BYTES
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
+from tilewright.simt.run.memory import Memory
 from tilewright.simt.run.nested import Device, device_of, room_bytes, run_with_launches
 from tilewright.simt.run.staging import Scene, argument_facts, given_memory, needed_bytes
 from tilewright.simt.run.variables import placed_again

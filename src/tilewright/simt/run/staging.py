@@ -14,8 +14,9 @@ from tilewright.programs.host_arrays import ArrayParameter, Region, flat, region
 from tilewright.programs.program import Program
 from tilewright.programs.staging import Staged
 from tilewright.simt.observer import ArgumentFact
+from tilewright.simt.run.allocations import ALIGNMENT_BYTES
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
-from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
+from tilewright.simt.run.memory import DeviceArray, Memory, current_memory
 from tilewright.simt.run.variables import keeps_variables, loaded, place_all
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from tilewright.errors import ArgumentValueError, LaunchError
 from tilewright.simt.run.arena import Addresses, Arena
-from tilewright.simt.run.memory import RED_ZONE_MIN_BYTES, Memory
+from tilewright.simt.run.allocations import RED_ZONE_MIN_BYTES
+from tilewright.simt.run.memory import Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 

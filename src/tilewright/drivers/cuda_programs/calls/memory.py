@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.drivers.allocations import copied, copied_rows, filled_rows
-from tilewright.drivers.cuda_programs.arrays import array_of
 from tilewright.drivers.cuda_programs.graph import Work
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
@@ -67,7 +66,7 @@ def cudaFreeAsync(call: Caller, pointer: int, stream: int) -> None:
     """Free device memory, in a stream."""
     if stream in call.runtime.captures and pointer in call.runtime.graph_memory:
         call.runtime.captures[stream].memory.add(pointer)
-    call.runtime.submit(call, stream, lambda now: cudaFree(now, pointer), "empty")
+    call.do(stream, lambda now: cudaFree(now, pointer), "empty")
 
 
 _COPY_3D = "Q3Q4QQ3Q4Q3Qi4x"
@@ -81,7 +80,7 @@ def cudaMemcpy3D(call: Caller, parameters: int) -> None:
 def cudaMemcpy3DAsync(call: Caller, parameters: int, stream: int) -> None:
     """Copy rows of planes, in a stream."""
     values = call.unpacked(_COPY_3D, parameters)
-    call.runtime.submit(call, stream, lambda now: moved_3d(now, values), "copy")
+    call.do(stream, lambda now: moved_3d(now, values), "copy")
 
 
 def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
@@ -113,7 +112,7 @@ def _side(
     """
     if not array:
         return pitched, 1, offset
-    of = array_of(call, array)
+    of = call.runtime.array(array)
     place = (of.address, of.row_bytes, 0, max(of.extent[1], 1))
     return place, of.element_bytes, (offset[0] * of.element_bytes, *offset[1:])
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.drivers.allocations import copied, copied_rows
-from tilewright.drivers.cuda_programs.arrays import Elements, array_of
+from tilewright.drivers.cuda_programs.arrays import Elements
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
 from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
@@ -43,13 +43,13 @@ def cudaMalloc3DArray(call: Caller, array: int, form: int, extent: tuple[int, in
 def cudaFreeArray(call: Caller, array: int) -> None:
     """Free an array; 0 has no effect."""
     if array:
-        call.gpu.free(array_of(call, array).address)
+        call.gpu.free(call.runtime.array(array).address)
         del call.runtime.arrays[array]
 
 
 def cudaArrayGetInfo(call: Caller, form: int, extent: int, flags: int, array: int) -> None:
     """The parameters of an array."""
-    found = array_of(call, array)
+    found = call.runtime.array(array)
     call.pack(_FORMAT, form, *found.format)
     call.pack("3Q", extent, *found.extent)
     call.pack("I", flags, found.flags)
@@ -57,7 +57,7 @@ def cudaArrayGetInfo(call: Caller, form: int, extent: int, flags: int, array: in
 
 def cudaGetChannelDesc(call: Caller, form: int, array: int) -> None:
     """The format of an array's elements."""
-    call.pack(_FORMAT, form, *array_of(call, array).format)
+    call.pack(_FORMAT, form, *call.runtime.array(array).format)
 
 
 # -- copies -----------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def cudaMemcpy2DToArray(
     call: Caller, target: int, x: int, y: int, source: int, step: int, width: int, height: int, kind: int
 ) -> None:
     """Copy rows into an array, from a byte offset in a row."""
-    to = array_of(call, target)
+    to = call.runtime.array(target)
     copied_rows(call.gpu, _place(to, x, y, width, height), to.row_bytes, source, step, width, height, kind)
 
 
@@ -75,19 +75,19 @@ def cudaMemcpy2DFromArray(
     call: Caller, target: int, step: int, source: int, x: int, y: int, width: int, height: int, kind: int
 ) -> None:
     """Copy rows out of an array."""
-    of = array_of(call, source)
+    of = call.runtime.array(source)
     copied_rows(call.gpu, target, step, _place(of, x, y, width, height), of.row_bytes, width, height, kind)
 
 
 def cudaMemcpyToArray(call: Caller, target: int, x: int, y: int, source: int, size: int, kind: int) -> None:
     """Copy bytes into an array, row after row."""
-    to = array_of(call, target)
+    to = call.runtime.array(target)
     copied(call.gpu, _place(to, x, y, 0, -(-(x + size) // to.row_bytes)), source, size, kind)
 
 
 def cudaMemcpyFromArray(call: Caller, target: int, source: int, x: int, y: int, size: int, kind: int) -> None:
     """Copy bytes out of an array, row after row."""
-    of = array_of(call, source)
+    of = call.runtime.array(source)
     copied(call.gpu, target, _place(of, x, y, 0, -(-(x + size) // of.row_bytes)), size, kind)
 
 
@@ -95,7 +95,7 @@ def cudaMemcpy2DArrayToArray(
     call: Caller, target: int, x: int, y: int, source: int, from_x: int, from_y: int, width: int, height: int, kind: int
 ) -> None:
     """Copy rows from array to array."""
-    of = array_of(call, source)
+    of = call.runtime.array(source)
     place = _place(of, from_x, from_y, width, height)
     cudaMemcpy2DToArray(call, target, x, y, place, of.row_bytes, width, height, kind)
 
@@ -185,7 +185,7 @@ def _elements(call: Caller, resource: int) -> Elements:
     """
     kind, address = call.unpacked("i4xQ", resource)
     if kind == _ARRAY:
-        return array_of(call, address)
+        return call.runtime.array(address)
     form = call.unpacked(_FORMAT, resource + 16)
     size = max(sum(form[:4]) // 8, 1)
     if kind == _LINEAR:
