@@ -84,7 +84,7 @@ docs: $(STAMP)  ## Write the generated pages of docs/, and build all of them as 
 	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
 	@$(BIN)/python docs/making/intrinsics.py
 	@$(BIN)/python docs/making/commands.py
-	@$(BIN)/python -c 'from tilewright.report.schemas import page; print(page(), end="")' > docs/json.md
+	@$(BIN)/python docs/making/documents.py
 	@$(BIN)/python docs/making/pictures.py
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from intrinsics import PAGE
+from intrinsics import PAGE, page
 
-from tilewright.gpu.documentation import page
 from tilewright.gpu.intrinsics import records
 
 

@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.report import schemas, styles
+from tilewright.report import styles
 
+#: Version of every JSON document. If a field of one goes or changes its meaning, that one gets a higher number.
+VERSION = 1
 #: Exit status after the reader of a pipe closed it: 128 + SIGPIPE, as in a shell.
 READER_LEFT = 141
 #: Least width that is assumed for a terminal, since tables need one; `COLUMNS` may be 0.
@@ -105,8 +107,17 @@ def plain(text: str) -> None:
 
 
 def document(name: str, values: Mapping[str, Any]) -> None:
-    """Write a document of `schemas` as JSON in ASCII, which is valid in any terminal's encoding."""
-    plain(json.dumps(schemas.document(name, values), indent=2))
+    """Write a document as JSON."""
+    plain(as_json(name, values))
+
+
+def as_json(name: str, values: Mapping[str, Any]) -> str:
+    """A document as JSON in ASCII, which is valid in any terminal's encoding; `docs/making/documents.py` describes all.
+
+    >>> as_json("devices", {"devices": []}).split()
+    ['{', '"schema":', '"tilewright.devices",', '"version":', '1,', '"devices":', '[]', '}']
+    """
+    return json.dumps({"schema": f"tilewright.{name}", "version": VERSION, **values}, indent=2)
 
 
 def _speak_as_it_can() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes, split
-from tilewright.report import figures, program, schemas, styles, terminal
+from tilewright.report import console as standard_output, figures, program, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
@@ -115,9 +114,9 @@ def document(
 def as_json(
     sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str], unchecked: Mapping[str, int] = _NONE
 ) -> str:
-    """The document as ASCII text, which is valid in any terminal's encoding."""
+    """The document as JSON."""
     made = document(sifted, ended, launches=launches, kernels=kernels, unchecked=unchecked)
-    return json.dumps(schemas.document("check", made), indent=2)
+    return standard_output.as_json("check", made)
 
 
 def table(console: Console) -> None:

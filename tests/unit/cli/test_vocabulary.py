@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import documents
 import numpy as np
 import pytest
 
 from tilewright.cli import statuses
 from tilewright.cli.app import program_command
 from tilewright.cli.options import OPTIONS, named
-from tilewright.report import console, schemas
+from tilewright.report import console
 
 Run = Callable[..., Any]
 COMMANDS: Mapping[str, Any] = program_command().commands
@@ -96,7 +97,7 @@ def test_every_command_has_json_or_a_reason(command: str) -> None:
     assert ("--json" in {one.opts[0] for one in options_of(command)}) is (command not in WITHOUT_JSON)
 
 
-@pytest.mark.parametrize("name", [one.name for one in schemas.DOCUMENTS])
+@pytest.mark.parametrize("name", [one.name for one in documents.DOCUMENTS])
 def test_json_is_as_described(tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(folder)
     if name == "comparison":
@@ -104,13 +105,13 @@ def test_json_is_as_described(tilewright: Run, folder: Path, monkeypatch: pytest
     command, *words = LINES[name].split()
     done = tilewright(command, "--json", *words)
     found = json.loads(done.out)
-    described = schemas.named(name)
+    described = documents.named(name)
     assert found.pop("schema") == f"tilewright.{name}"
-    assert found.pop("version") == described.version
+    assert found.pop("version") == console.VERSION
     assert list(faults(found, described)) == []
 
 
-def faults(found: Mapping[str, Any], described: schemas.Document) -> Iterator[str]:
+def faults(found: Mapping[str, Any], described: documents.Document) -> Iterator[str]:
     """What a document has beside its description, or lacks of it."""
     fields = {one.name: one for one in described.fields}
     yield from (f"{name}: not described" for name in found if name not in fields)
@@ -123,7 +124,7 @@ def faults(found: Mapping[str, Any], described: schemas.Document) -> Iterator[st
 
 
 def wrong(name: str, values: Mapping[str, Any], types: str) -> Iterator[str]:
-    allowed = [kind for word in types.split(" or ") for kind in schemas.TYPES[word]]
+    allowed = [kind for word in types.split(" or ") for kind in documents.TYPES[word]]
     if name not in values:
         yield f"{name}: missing"
     elif type(values[name]) not in allowed:
@@ -131,14 +132,13 @@ def wrong(name: str, values: Mapping[str, Any], types: str) -> Iterator[str]:
 
 
 def test_a_document_that_differs_is_found() -> None:
-    described = schemas.named("devices")
+    described = documents.named("devices")
     assert list(faults({"devices": [], "more": 1}, described)) == ["more: not described"]
     assert list(faults({"devices": [{"device": 3}]}, described))[:2] == ["device: <class 'int'>", "name: missing"]
 
 
 def test_the_page_of_json_is_made_from_the_table() -> None:
-    page = Path(__file__).parents[3] / "docs/json.md"
-    assert page.read_text(encoding="utf-8") == schemas.page(), "make docs writes it"
+    assert documents.PAGE.read_text(encoding="utf-8") == documents.page(), "make docs writes it"
 
 
 def test_the_page_of_commands_is_made_from_the_program() -> None:

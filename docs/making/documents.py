@@ -1,13 +1,14 @@
-"""The JSON documents of the commands: their names, versions and fields. `docs/json.md` is made from this table.
-
-A version grows when a field goes or changes its meaning; a new field leaves it as it is.
-"""
+"""The JSON documents of the commands: their names and fields. `make docs` writes docs/json.md from this table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+
+from tilewright.report.console import VERSION
+
+PAGE = Path(__file__).resolve().parents[1] / "json.md"
 
 #: Types of fields, as pages and tests call them, with those of Python's JSON values.
 TYPES: Mapping[str, tuple[type, ...]] = {
@@ -34,7 +35,6 @@ class Document:
     command: str  #: The command lines that print it.
     text: str
     fields: tuple[Field, ...]
-    version: int = 1
 
 
 _PROGRAM = Field(
@@ -195,15 +195,6 @@ def named(name: str) -> Document:
     return next(one for one in DOCUMENTS if one.name == name)
 
 
-def document(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under the name and the version of their document: every JSON of the command line is made here.
-
-    >>> document("devices", {"devices": []})
-    {'schema': 'tilewright.devices', 'version': 1, 'devices': []}
-    """
-    return {"schema": f"tilewright.{name}", "version": named(name).version, **values}
-
-
 def page() -> str:
     """The page of the documentation."""
     return "\n".join(_lines()) + "\n"
@@ -220,7 +211,7 @@ def _lines() -> Iterator[str]:
         yield ""
         yield f"## tilewright.{one.name}"
         yield ""
-        yield f"`tilewright {one.command} --json`, version {one.version}. {one.text}"
+        yield f"`tilewright {one.command} --json`, version {VERSION}. {one.text}"
         yield ""
         yield "| field | type | what it is |"
         yield "|---|---|---|"
@@ -231,3 +222,7 @@ def _lines() -> Iterator[str]:
 def _inner(field: Field) -> str:
     """The fields of an object, or of each in a list."""
     return f": {', '.join(f'`{name}` ({types})' for name, types in field.of.items())}" if field.of else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
