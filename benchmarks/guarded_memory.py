@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from tilewright.simt.run import memory, resident
-from tilewright.simt.translate.state import SLACK_BYTES
+from tilewright.simt.state import SLACK_BYTES
 
 _FILL = 0xA5
 

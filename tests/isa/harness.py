@@ -17,8 +17,8 @@ import levels
 import numpy as np
 
 from tilewright.native.compiler import Library
+from tilewright.simt.code import LANES, Code, Value, element_type
 from tilewright.simt.isa.table import Form, Row, Table, lower
-from tilewright.simt.translate.code import LANES, Code, Value, element_type
 
 #: "literal" makes every operand after the first a constant: what instruction operands mostly are, and what folds.
 SHAPES = ("vector", "scalar", "mixed")

@@ -36,6 +36,7 @@ FORBIDDEN = {
     ("ladder.climber", "ladder.climbing"),
     ("ladder.choice", "ladder.climb"),
     ("ladder.matrices", "ladder.climb"),
+    ("simt.isa", "simt.translate"),  # what both need is beside them
 }
 #: The only modules that instruments may import: of the SIMT machine, its events and its table.
 INSTRUMENTS_MAY = (

@@ -16,7 +16,7 @@ ROOMS = ("ptx", "programs", "simt", "instruments", "checking", "profiling", "dri
 #: Modules that may name opcodes: the table, and the parser, because `call` and `mov` have their own grammar.
 ALLOWED = ("simt.isa.", "ptx.body", "ptx.operands")
 #: Two modules list LLVM's operations, which have the names of some opcodes.
-OF_LLVM = ("simt.translate.code", "simt.translate.shape")
+OF_LLVM = ("simt.code", "simt.translate.shape")
 
 
 def _strings(node: ast.AST) -> list[str]:

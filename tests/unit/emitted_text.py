@@ -9,7 +9,7 @@ from narrow_hosts import WITHOUT
 from ptx_kernels import kernel
 
 from tilewright.ptx.parser import parse
-from tilewright.simt.translate.hosts import HostVectors
+from tilewright.simt.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import translate
 

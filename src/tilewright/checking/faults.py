@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.errors import KernelError
 from tilewright.instruments.findings import Finding, codes, split
 from tilewright.simt.observer import Launch
-from tilewright.simt.translate.state import LOCAL_WINDOW, SHARED_WINDOW
+from tilewright.simt.state import LOCAL_WINDOW, SHARED_WINDOW
 
 #: Generic addresses of shared and local memory have windows of their own.
 _WINDOWS = {SHARED_WINDOW >> 32: "bounds shared", LOCAL_WINDOW >> 32: "bounds local"}

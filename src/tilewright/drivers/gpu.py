@@ -26,7 +26,7 @@ from tilewright.simt.observer import Observer
 from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Memory
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.checking import Findings

@@ -17,7 +17,7 @@ from tilewright.drivers.contexts import binding
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.errors import warn
 from tilewright.gpu.map_encoding import AXES_MOST, SWIZZLES, TYPES, UNIT_BYTES, Encoding
-from tilewright.simt.translate.state import TENSOR_MAP_RECORD
+from tilewright.simt.state import TENSOR_MAP_RECORD
 
 _TYPE, _SWIZZLE = "CU_TENSOR_MAP_DATA_TYPE_", "CU_TENSOR_MAP_SWIZZLE_"
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.simt.translate.state import TENSOR_MAGIC, TENSOR_MAP_RECORD
+from tilewright.simt.state import TENSOR_MAGIC, TENSOR_MAP_RECORD
 
 #: Bytes within which 16-byte units are permuted; 0 for none. Indexed by the driver's numbers.
 SWIZZLES: Final = (0, 32, 64, 128)

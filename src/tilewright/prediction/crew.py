@@ -19,7 +19,7 @@ from tilewright.programs.listing import parsed
 from tilewright.ptx import tree
 from tilewright.simt.isa import table
 from tilewright.simt.observer import BlocksAlone, Part
-from tilewright.simt.translate.state import RANK_SHIFT
+from tilewright.simt.state import RANK_SHIFT
 
 #: Fields of an operation: kind, the mbarrier's number, the operand, lanes, whether the instruction has another one.
 _FIELDS = 5

@@ -28,8 +28,8 @@ from tilewright.simt.handlers import (
     parameters,
     words,
 )
+from tilewright.simt.state import GLOBAL_BASE
 from tilewright.simt.translate.layout import RESERVED, Layout, align_up
-from tilewright.simt.translate.state import GLOBAL_BASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 from tilewright.native.header import header
-from tilewright.simt.translate.state import SLOT, WARP
+from tilewright.simt.state import SLOT, WARP
 
 #: The first parameters of every handler: the block's and the warp's record (see FIELDS), the instrument's own memory of
 #: the launch and of the block (see Storage), its counters of the site, and the number of that site.

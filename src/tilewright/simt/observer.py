@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.programs.program import Program

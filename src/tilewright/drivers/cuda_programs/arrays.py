@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.drivers.gpu import DriverError
-from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD, TEXTURES
+from tilewright.simt.state import TEXTURE_NUMBERS, TEXTURE_RECORD, TEXTURES
 
 _KINDS = tuple(TEXTURES[f"elements_{name}"] for name in ("signed", "unsigned", "float"))
 

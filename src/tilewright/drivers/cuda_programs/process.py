@@ -25,7 +25,7 @@ from tilewright.drivers.gpu import DeviceAddresses, SimulatedGpu, largest
 from tilewright.drivers.script import INTERRUPTED, Ended
 from tilewright.native import private
 from tilewright.simt.run.arena import Arena
-from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
+from tilewright.simt.state import GLOBAL_BASE, SLACK_BYTES
 
 #: As in `client.hpp`.
 _DESCRIPTOR = "TILEWRIGHT_PROGRAM"

@@ -18,7 +18,7 @@ from tilewright.drivers.cuda_programs.runtime import STICKY, Runtime
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host import Host, Registered
 from tilewright.drivers.launching import LaunchConfig, facts
-from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
+from tilewright.simt.state import GLOBAL_BASE, SLACK_BYTES
 
 if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.graph import Work

@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.simt.observer import Rows
 from tilewright.simt.row_gaps import RowGaps, suits
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.state import GLOBAL_BASE
 
 #: Attribute of an array with gaps: the array that the program passed.
 _GIVEN = "_tilewright_given"

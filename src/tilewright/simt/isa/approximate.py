@@ -13,11 +13,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa import elementary
 from tilewright.simt.isa.half import halves
 from tilewright.simt.isa.rounding import bits_of, canonical, float_of, flush, narrow, one_bits, rounded, widen
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

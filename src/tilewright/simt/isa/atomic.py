@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.packed import by_half
 from tilewright.simt.isa.rounding import narrow, widen
 from tilewright.simt.isa.table import Form, Meaning, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

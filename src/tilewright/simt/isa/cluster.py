@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
-from tilewright.simt.translate.state import CLUSTER_BLOCKS_MOST, RANK_SHIFT
+from tilewright.simt.state import CLUSTER_BLOCKS_MOST, RANK_SHIFT
 
 rows = Table()
 

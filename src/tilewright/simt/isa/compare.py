@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.simt.code import Code, Value, element_type
 from tilewright.simt.isa.packed import join, piece
 from tilewright.simt.isa.rounding import widen
 from tilewright.simt.isa.table import Form, Meaning, Table
-from tilewright.simt.translate.code import Code, Value, element_type
 
 rows = Table()
 

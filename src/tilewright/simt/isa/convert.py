@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 
+from tilewright.simt.code import Code, Value, element_type
 from tilewright.simt.isa.rounding import (
     FORMATS,
     bits_of,
@@ -26,7 +27,6 @@ from tilewright.simt.isa.rounding import (
     widen,
 )
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value, element_type
 
 rows = Table()
 

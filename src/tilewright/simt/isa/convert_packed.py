@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.convert import finish_half
 from tilewright.simt.isa.rounding import bits_of, float_of, is_nan, join, narrow, relu, select_bits, widen
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

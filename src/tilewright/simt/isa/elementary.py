@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import factorial
 
-from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.code import Code, Value
 
 #: ln 2 and its reciprocal, nearest doubles.
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")

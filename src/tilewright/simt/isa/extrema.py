@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from functools import reduce
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.half import halves
 from tilewright.simt.isa.rounding import FORMATS, bits_of, canonical, float_of, flush, narrow, widen
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.rounding import flush, one_bits, packed, rounded, saturate, widen
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.simt.code import Code, Value, element_type
 from tilewright.simt.isa.rounding import (
     FORMATS,
     bits_of,
@@ -27,7 +28,6 @@ from tilewright.simt.isa.rounding import (
     widen,
 )
 from tilewright.simt.isa.table import Form, Meaning, Table
-from tilewright.simt.translate.code import Code, Value, element_type
 
 rows = Table()
 

@@ -6,9 +6,9 @@ those with a carry in `integer_carry`.
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.packed import by_half
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

@@ -5,10 +5,10 @@ Source: PTX ISA, section 9.7.1, Integer Arithmetic Instructions.
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.integer import is_signed
 from tilewright.simt.isa.shift import left, right
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

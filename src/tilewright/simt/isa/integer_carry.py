@@ -9,9 +9,9 @@ the opposite of the manual's borrow, which a program sees if `addc` follows `sub
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.integer import high_product, is_signed
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

@@ -5,9 +5,9 @@ Source: PTX ISA, section 9.7.8, Logic and Shift Instructions, and 9.7.9.7, prmt.
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.shift import left, right
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

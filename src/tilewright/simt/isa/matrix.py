@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tilewright.simt.isa.rounding import MODES
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import FORMATS
+from tilewright.simt.state import FORMATS
 
 rows = Table()
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from tilewright.simt.code import LANES, Code, Value
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import LANES, Code, Value
 
 rows = Table()
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tilewright.simt.isa.matrix import extents
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import FORMATS
+from tilewright.simt.state import FORMATS
 
 rows = Table()
 

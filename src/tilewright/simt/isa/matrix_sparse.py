@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tilewright.simt.isa.matrix import element_bits, extents
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import FORMATS, SPARSE
+from tilewright.simt.state import FORMATS, SPARSE
 
 rows = Table()
 

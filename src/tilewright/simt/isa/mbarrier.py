@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
-from tilewright.simt.translate.state import MBARRIER_MOST, MBARRIER_PENDING_SHIFT
+from tilewright.simt.state import MBARRIER_MOST, MBARRIER_PENDING_SHIFT
 
 rows = Table()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.simt.translate import state
+from tilewright.simt import state
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ Source: PTX ISA, section 9.7.9, Data Movement and Conversion Instructions.
 
 from __future__ import annotations
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

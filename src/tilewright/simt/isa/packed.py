@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.code import Code, Value
 
 
 def piece(code: Code, value: Value, low_bit: int, bits: int) -> Value:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.native.text import mangle
-from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.code import Code, Value
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.code import Code, Value
 
 
 def _literal(amount: Value, bits: int) -> bool:

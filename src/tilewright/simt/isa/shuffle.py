@@ -9,9 +9,9 @@ import functools
 import re
 
 from tilewright.native.text import mangle
+from tilewright.simt.code import LANES, Code, Value
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.isa.warp import laneid, lanes_of
-from tilewright.simt.translate.code import LANES, Code, Value
 
 rows = Table()
 

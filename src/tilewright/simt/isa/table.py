@@ -31,7 +31,7 @@ from tilewright.simt.isa.kinds import COSTS, KINDS
 from tilewright.simt.isa.roles import Role, role_of
 
 if TYPE_CHECKING:
-    from tilewright.simt.translate.code import Code, Value
+    from tilewright.simt.code import Code, Value
 
 #: What a row's meaning receives and returns: (code, form, *source values) -> destination value(s).
 Meaning = Callable[..., Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import MAP_FIELDS
+from tilewright.simt.state import MAP_FIELDS
 
 rows = Table()
 

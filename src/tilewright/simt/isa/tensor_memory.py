@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import MOVES
+from tilewright.simt.state import MOVES
 
 rows = Table()
 

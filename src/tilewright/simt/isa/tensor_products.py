@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.isa.tensor_memory import ALL, GROUPS
-from tilewright.simt.translate.state import KINDS, PRODUCTS
+from tilewright.simt.state import KINDS, PRODUCTS
 
 rows = Table()
 

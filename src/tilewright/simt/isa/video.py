@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from tilewright.simt.code import Code, Value
 from tilewright.simt.isa.integer import is_signed
 from tilewright.simt.isa.packed import join
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 

@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable
 
 from tilewright.native.text import mangle
+from tilewright.simt.code import LANES, Code, Value
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import LANES, Code, Value
 
 rows = Table()
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import FORMATS
+from tilewright.simt.state import FORMATS
 
 rows = Table()
 

@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentValueError, LaunchError, OutOfMemoryError
 from tilewright.machine.host_memory import refused
 from tilewright.native.interrupts import HeldBack
 from tilewright.simt.run.arena import Addresses, Arena
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.state import GLOBAL_BASE
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
 ALIGNMENT_BYTES = 256

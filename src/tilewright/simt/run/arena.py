@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tilewright.errors import LaunchError
 from tilewright.native import pages
-from tilewright.simt.translate.state import SLACK_BYTES
+from tilewright.simt.state import SLACK_BYTES
 
 
 class Arena:

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError
+from tilewright.simt import state
+from tilewright.simt.code import LANES
 from tilewright.simt.events import Site
-from tilewright.simt.translate import state
-from tilewright.simt.translate.code import LANES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from tilewright.native.apart import KilledError, compiled_apart
 from tilewright.native.bitcode import bitcode
 from tilewright.native.compiler import Compiler, Effort, Library, Source
 from tilewright.native.once import once
+from tilewright.simt.hosts import HostVectors
 from tilewright.simt.run import cache
 from tilewright.simt.run.parts import Parts
 from tilewright.simt.run.turns import pause_address
-from tilewright.simt.translate.hosts import HostVectors
 
 #: The functions that the runtime's files export.
 _RUNTIME = (

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from tilewright.forking import wait_for
-from tilewright.simt.translate import state
+from tilewright.simt import state
 
 _STACK_SIZE_LOCK = threading.Lock()
 wait_for(_STACK_SIZE_LOCK)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
 from tilewright.programs.device_runtime import ASSERTION_FORMAT
 from tilewright.ptx.frames import within
+from tilewright.simt import state
+from tilewright.simt.code import LANES
 from tilewright.simt.events import Site
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.isa.mbarrier_bits import Mbarrier
@@ -23,8 +25,6 @@ from tilewright.simt.run.budget import Budget
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.translate import state
-from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.translation import Translation
 
 _Extent = tuple[int, int, int]

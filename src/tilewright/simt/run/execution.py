@@ -18,6 +18,8 @@ from tilewright.machine.occupancy import most_resident
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.stacks import stack_bytes
 from tilewright.settings import Settings
+from tilewright.simt import state
+from tilewright.simt.code import LANES
 from tilewright.simt.events import Facts
 from tilewright.simt.run import traps
 from tilewright.simt.run.budget import UNLIMITED, Budget
@@ -32,8 +34,6 @@ from tilewright.simt.run.printing import Printout
 from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.resident import Resident
 from tilewright.simt.run.turns import warp_turns
-from tilewright.simt.translate import state
-from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import RESERVED
 from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
 

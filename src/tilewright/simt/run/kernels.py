@@ -18,11 +18,11 @@ from tilewright.native.once import Once, bounded, once
 from tilewright.programs.listing import parsed
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
+from tilewright.simt.hosts import HostVectors
 from tilewright.simt.run import cache
 from tilewright.simt.run.compiler import Host, host
 from tilewright.simt.run.ready_kernel import ReadyKernel
 from tilewright.simt.run.tiers import Improvement, Workshop
-from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tilewright.simt import state
 from tilewright.simt.isa.mbarrier_bits import Mbarrier
-from tilewright.simt.translate import state
 
 #: Texts with a fault's fields: `got` and `other` are numbers, `object` is the mbarrier as text.
 RULES: Final = {

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable
 
 from tilewright.simt.run.traps import PrintRecord
-from tilewright.simt.translate.state import PRINT_ARGUMENTS
+from tilewright.simt.state import PRINT_ARGUMENTS
 
 #: The text at a device address; None outside memory.
 ReadText = Callable[[int], str | None]

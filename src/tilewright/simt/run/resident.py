@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.simt import state
+from tilewright.simt.code import LANES
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.job import Job
 from tilewright.simt.run.observed import Observed
-from tilewright.simt.translate import state
-from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import align_up
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tilewright.simt.translate import state
+from tilewright.simt import state
 
 _COLUMNS: Final = state.COLUMNS
 #: The text of each error, with `{got}` and `{other}`; and its fault.

@@ -21,8 +21,8 @@ from tilewright.programs.device_runtime import ASSERTION_ARGUMENTS, GRID_HANDLE
 from tilewright.ptx import tree
 from tilewright.ptx.substitution import parts
 from tilewright.simt.events import Site
+from tilewright.simt.state import PRINT_RECORD, PRINT_TEXT
 from tilewright.simt.translate.layout import align_up
-from tilewright.simt.translate.state import PRINT_RECORD, PRINT_TEXT
 
 #: The header of CUDA C++ whose grid groups trap if the launch is not cooperative.
 _GROUPS = "cooperative_groups.h"

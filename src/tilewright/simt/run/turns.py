@@ -15,9 +15,9 @@ from typing import Any
 
 from tilewright.native.once import once
 from tilewright.native.stacks import stack_end
+from tilewright.simt import state
 from tilewright.simt.run.crew import is_started
 from tilewright.simt.run.ready_kernel import ReadyKernel
-from tilewright.simt.translate import state
 
 #: Most threads of a launch; where there would be more, functions do not pause.
 WARP_THREADS_MAX = 2048

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tilewright.machine import Gpu
 from tilewright.settings import Settings
 from tilewright.simt.run.compiler import host
-from tilewright.simt.translate.state import FORMATS, tensor_rules
+from tilewright.simt.state import FORMATS, tensor_rules
 
 Array = npt.NDArray[Any]
 #: Extents of one instruction, m16n8k16.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
-from tilewright.simt.translate.code import Value, element_type
+from tilewright.simt.code import Value, element_type
+from tilewright.simt.state import AFFINE_SPAN_MAX, GLOBAL_BASE, SLOT
 from tilewright.simt.translate.emitter import Emitter, storage_type
 from tilewright.simt.translate.graph import Block, Op
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.shape import AFFINE, UNIFORM, VECTOR, Shape
-from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE, SLOT
 
 #: The space of the shared memories of a cluster with several blocks.
 CLUSTER = "shared::cluster"

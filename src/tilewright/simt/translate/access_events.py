@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import replace
 
+from tilewright.simt.code import Value
 from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
+from tilewright.simt.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from tilewright.simt.translate.access import CLUSTER, Access, base_offset, shared_start
-from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import ADDRESSES
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 
 
 def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> None:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import (
+from tilewright.simt.state import (
     ARRIVE,
     BARRIER_COUNTS,
     BARRIER_IDS,
@@ -22,6 +20,8 @@ from tilewright.simt.translate.state import (
     SYNC,
     WARP,
 )
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
 
 
 def form_of(op: Op) -> int:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import GLOBAL_BASE, RANK_SHIFT, SPACES
 from tilewright.simt.translate.access import (
     CLUSTER,
     Access,
@@ -21,11 +23,9 @@ from tilewright.simt.translate.access import (
     local_stride,
 )
 from tilewright.simt.translate.access_events import event_site, notify
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import ADDRESSES, IN_MEMORY, as_vector
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT, SPACES
 
 
 def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind, Site
+from tilewright.simt.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIONS
 from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, limit, resolve
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.clusters import OFFSET_MASK, Place, There, at_each, place_of, ranks_in, ranks_of
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.mbarriers import complete, emit_completion, or_fault, places_there, scratch, slot
-from tilewright.simt.translate.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIONS
 
 #: Places and sizes must be multiples of this.
 UNIT = 16

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value, element_type
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of
+from tilewright.simt.state import BAD_CALL, CALL_DEPTH
 from tilewright.simt.translate.access import local_stride
-from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up, own_name
 from tilewright.simt.translate.results import write
 from tilewright.simt.translate.shape import ANY_VECTOR
-from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter

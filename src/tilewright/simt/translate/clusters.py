@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import RANK_SHIFT, SHARED_WINDOW, SLOT, SLOT_BYTES
 from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, resolve, shared_start
 from tilewright.simt.translate.bounds import fault_unless
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import RANK_SHIFT, SHARED_WINDOW, SLOT, SLOT_BYTES
 
 #: The place of the rank in scratch memory, after the data of copies.
 _RANK = f"getelementptr i8, ptr %lanes.scratch, i64 {10 * 8 * LANES}"

@@ -7,8 +7,8 @@ as bytes, in one vector; with the operands' 64 bits they would take eight vector
 
 from __future__ import annotations
 
+from tilewright.simt.code import Value
 from tilewright.simt.isa import Form, Role
-from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.shape import AFFINE, UNIFORM, Shape

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import GLOBAL_BASE
 from tilewright.simt.translate.access import Access, address_shape, arena, base_offset, limit, reads_some
 from tilewright.simt.translate.access_events import notify, notify_affine
 from tilewright.simt.translate.bounds import check_group, fault_unless, vector_pointers
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.lane_moves import by_fullness
 from tilewright.simt.translate.shape import VECTOR
-from tilewright.simt.translate.state import GLOBAL_BASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind
 from tilewright.simt.isa import Role, lower
 from tilewright.simt.translate import (
@@ -31,7 +32,6 @@ from tilewright.simt.translate import (
     warpgroups,
 )
 from tilewright.simt.translate.access import Access, group_accesses, space_of
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.copies import emit_copy
 from tilewright.simt.translate.emitter import Emitter, guard_value
 from tilewright.simt.translate.flow import Flow

@@ -14,16 +14,16 @@ from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.frames import frames, users_line
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Code, Value, element_type
 from tilewright.simt.events import EventKind, Handler, Instrument, Site
 from tilewright.simt.handlers import check_c, parameters
-from tilewright.simt.translate.code import LANES, Code, Value, element_type
+from tilewright.simt.hosts import HostVectors
+from tilewright.simt.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 from tilewright.simt.translate.graph import Graph, Op
-from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.layout import Layout
 from tilewright.simt.translate.shape import AFFINE, STRIDED, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass, special_value
-from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 
 TRUE = Value("true", "i1")
 #: The mask of a warp whose lanes all run, known when translating.

@@ -7,16 +7,16 @@ A block with an empty frontier ends in a plain jump. Elsewhere the end of a bloc
 from __future__ import annotations
 
 from tilewright.ptx import tree
+from tilewright.simt.code import Value
 from tilewright.simt.events import EventKind, Site
+from tilewright.simt.state import ARRIVE, AWAITS, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
 from tilewright.simt.translate import barriers, reconvergence
-from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.frame import Frame
 from tilewright.simt.translate.frontier import full_blocks
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece, cut, is_long, whole
-from tilewright.simt.translate.state import ARRIVE, AWAITS, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
 from tilewright.simt.translate.turns import Turns
 
 #: A piece returns this if the warp goes on in another piece; no caller of the kernel sees it.

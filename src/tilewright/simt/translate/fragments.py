@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.isa import table
 from tilewright.simt.isa.rounding import narrow, widen
 from tilewright.simt.isa.wmma import Fragment, Tiles, moved
 from tilewright.simt.translate.access import Access, resolve
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import in_array
 from tilewright.simt.translate.generic import access_places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.translate.emitter import STRIDE, Emitter
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from tilewright.simt.translate.code import LANES
+from tilewright.simt.code import LANES
 from tilewright.simt.translate.graph import Graph
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import functools
 
 from tilewright.errors import PtxError
+from tilewright.simt.code import Value
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role
+from tilewright.simt.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQUEST
 from tilewright.simt.translate import outline, reconvergence
-from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emit import emit_block
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import Block
-from tilewright.simt.translate.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQUEST
 
 
 class FunctionFlow(Flow):

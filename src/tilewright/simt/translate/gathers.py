@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilewright.native.text import mangle
-from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 
 #: Memory for the addresses of all lanes, and for their places.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, local_stride, shared_start
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bounds import aligned, fault_unless, lane_places, vector_pointers, within
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import as_vector
-from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 
 
 def access_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.native.text import mangle
-from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.gathers import gather, scatter
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.ptx import tree
+from tilewright.simt.code import Value, element_type
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import lower
 from tilewright.simt.translate.access_events import store_values
-from tilewright.simt.translate.code import Value, element_type
 from tilewright.simt.translate.comparing import narrowed
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op

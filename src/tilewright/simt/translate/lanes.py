@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value, element_type
 from tilewright.simt.isa import lower
 from tilewright.simt.translate.access import Access, resolve, space_of
-from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op

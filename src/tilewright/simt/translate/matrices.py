@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value, element_type
 from tilewright.simt.isa import Form
 from tilewright.simt.isa.matrix_scaled import blocks
-from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 

@@ -6,9 +6,9 @@ The rows are consecutive in scratch memory, where a matrix of 128 bytes is one r
 from __future__ import annotations
 
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.isa.matrix_moves import element_bits, transposed, transposed_places
 from tilewright.simt.translate.access import Access, resolve
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import in_array
 from tilewright.simt.translate.generic import access_places

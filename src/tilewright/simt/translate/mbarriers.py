@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind
+from tilewright.simt.state import MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION, SHARED_WINDOW
 from tilewright.simt.translate import clusters
 from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.bounds import fault_unless, within
 from tilewright.simt.translate.clusters import Place, There
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.operands import SINK
 from tilewright.simt.translate.shape import UNIFORM
-from tilewright.simt.translate.state import MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION, SHARED_WINDOW
 
 #: Bytes of an mbarrier.
 _BYTES = 8

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import Value, element_type
 from tilewright.simt.translate.access import CLUSTER, Access, address_shape, arena, local_stride
 from tilewright.simt.translate.access_events import notify_affine
 from tilewright.simt.translate.bounds import check_group
-from tilewright.simt.translate.code import Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.generic import access_places

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES
+from tilewright.simt.state import AWAITS, BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
 from tilewright.simt.translate import reconvergence
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.flow import AGAIN, ELSEWHERE, OTHERS, Flow
 from tilewright.simt.translate.gathers import ADDRESSES, IN_MEMORY
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
-from tilewright.simt.translate.state import AWAITS, BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
 #: Counters that pieces share: byte offsets after `Flow.counters_at`.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 
-from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import WARP
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Block
-from tilewright.simt.translate.state import WARP
 from tilewright.simt.translate.turns import Turns
 
 

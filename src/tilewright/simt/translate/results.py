@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.errors import PtxError
-from tilewright.simt.translate.code import Value
+from tilewright.simt.code import Value
 from tilewright.simt.translate.emitter import Emitter, storage_type
 from tilewright.simt.translate.shape import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, Shape
 from tilewright.simt.translate.webs import ptx_name

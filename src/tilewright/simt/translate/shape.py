@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.simt.translate.code import LANES
+from tilewright.simt.code import LANES
 
 UNIFORM, AFFINE, STRIDED, VECTOR = 0, 1, 2, 3
 #: Most different multiples of a stride: the rows of a block in one warp.

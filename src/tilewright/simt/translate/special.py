@@ -17,11 +17,11 @@ from typing import Protocol
 
 from tilewright.machine import launch_limits
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Code, Value
 from tilewright.simt.events import Instrument
-from tilewright.simt.translate.code import LANES, Code, Value
+from tilewright.simt.state import RANK_SHIFT, SLOT, WARP
 from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS, Layout
 from tilewright.simt.translate.shape import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
-from tilewright.simt.translate.state import RANK_SHIFT, SLOT, WARP
 
 #: Assumed bound of a grid's extent in threads, and of 32-bit parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.

@@ -12,15 +12,15 @@ from dataclasses import replace
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import Value
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of
-from tilewright.simt.translate.code import Value
+from tilewright.simt.state import STACK_FULL, STACK_POINTER
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import STACK, Op
 from tilewright.simt.translate.inline import BUILTINS, call_arguments, frees_stack
 from tilewright.simt.translate.results import shape_of, write
 from tilewright.simt.translate.shape import VECTOR
-from tilewright.simt.translate.state import STACK_FULL, STACK_POINTER
 
 #: Greatest alignment of `alloca`. Source: PTX ISA, 9.7.17.3.
 _ALIGNMENT_MIN, _ALIGNMENT_MAX = 8, 1 << 23

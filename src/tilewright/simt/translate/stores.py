@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value
+from tilewright.simt.state import ELEMENT_TYPES, OPERATIONS
 from tilewright.simt.translate.access import CLUSTER
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bounds import fault_unless, within
 from tilewright.simt.translate.bulk import Side, check, notify_copies, notify_pieces
 from tilewright.simt.translate.clusters import Place, There, at_each, place_of, ranks_of
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import scatter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.mbarriers import complete, places_there, scratch, slot
-from tilewright.simt.translate.state import ELEMENT_TYPES, OPERATIONS
 
 #: Places in scratch memory: the bytes of each lane, their targets, their sources, and the values themselves, after the
 #: data of `clusters`.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.simt.code import LANES, Value, element_type
+from tilewright.simt.state import AFFINE_SPAN_MAX
 from tilewright.simt.translate.access import Access, arena, base_offset, limit
 from tilewright.simt.translate.access_events import notify_strided
 from tilewright.simt.translate.bounds import checked_offsets, lane_places
-from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.lane_moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
 from tilewright.simt.translate.shape import STRIDED, Shape
-from tilewright.simt.translate.state import AFFINE_SPAN_MAX
 
 #: Strides are below this, so that no sum in the check can wrap.
 _STRIDE_BITS = 40

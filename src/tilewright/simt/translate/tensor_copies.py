@@ -6,21 +6,21 @@ import functools
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate import bulk, mbarriers, tensor_maps
-from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
-from tilewright.simt.translate.access_events import notify
-from tilewright.simt.translate.clusters import Place, There
-from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import (
+from tilewright.simt.state import (
     GLOBAL_BASE,
     OPERATIONS,
     TENSOR_IMAGES,
     TENSOR_OPERATION_SHIFT,
     TENSOR_STORES,
 )
+from tilewright.simt.translate import bulk, mbarriers, tensor_maps
+from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.clusters import Place, There
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
 
 #: Alignment of a box in shared memory, in bytes.
 _BOX_ALIGNMENT = 128

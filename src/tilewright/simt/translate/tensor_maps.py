@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import Value
+from tilewright.simt.state import TENSOR_MAP_RECORD
 from tilewright.simt.translate import mbarriers
 from tilewright.simt.translate.access import Access, resolve
-from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import TENSOR_MAP_RECORD
 
 _BYTES = TENSOR_MAP_RECORD.itemsize
 #: Bytes of a map that are checked to be in memory at once, which is also its alignment.

@@ -10,17 +10,17 @@ from dataclasses import replace
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa.tensor_memory import WIDTHS, shape
+from tilewright.simt.state import MOVES, SHARED_WINDOW
 from tilewright.simt.translate import bulk, clusters, mbarriers
 from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bounds import fault_unless, within
 from tilewright.simt.translate.clusters import There
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import MOVES, SHARED_WINDOW
 
 _REGISTER_BYTES = 4 * LANES
 #: Bytes of the stored address of an allocation.

@@ -8,15 +8,15 @@ from __future__ import annotations
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind
+from tilewright.simt.state import PRODUCTS
 from tilewright.simt.translate import mbarriers
 from tilewright.simt.translate.access import Access
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bulk import each_part
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import PRODUCTS
 from tilewright.simt.translate.tensor_memory import address_of, where
 
 #: Divisors of the old D, as powers of two. Source: PTX ISA, 9.7.16.10.9.1 (scale-input-d).

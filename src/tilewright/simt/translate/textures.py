@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa.textures import AXES, COORDINATES
+from tilewright.simt.state import GLOBAL_BASE, TEXTURES
 from tilewright.simt.translate import mbarriers
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import GLOBAL_BASE, TEXTURES
 
 #: Places of arguments in scratch memory, in 64-bit slots of all lanes.
 _HANDLES, _COORDINATES, _VALUES = 0, 1, 4

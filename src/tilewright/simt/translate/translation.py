@@ -12,12 +12,12 @@ from tilewright.errors import LaunchError, PtxError, TilewrightError, Translator
 from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
 from tilewright.simt.handlers import check_names
+from tilewright.simt.hosts import HostVectors
 from tilewright.simt.translate import graph, inline, stack, webs
 from tilewright.simt.translate.calls import STACK_BYTES, STACK_BYTES_MOST, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
 from tilewright.simt.translate.function import emit_called
-from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.layout import Layout, lay_out
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass

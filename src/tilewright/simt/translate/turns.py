@@ -6,7 +6,7 @@ order of the blocks' numbers. Lanes that spin on memory sometimes let the others
 
 from __future__ import annotations
 
-from tilewright.simt.translate.code import Value
+from tilewright.simt.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.pieces import Piece

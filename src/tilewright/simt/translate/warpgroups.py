@@ -10,14 +10,14 @@ from typing import Any
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.code import LANES, Value
 from tilewright.simt.events import EventKind
 from tilewright.simt.isa.warpgroup import columns, is_sparse
+from tilewright.simt.state import WGMMA
 from tilewright.simt.translate.access import Access
 from tilewright.simt.translate.access_events import event_site, notify
-from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import WGMMA
 
 _REGISTER_BYTES = 4 * LANES
 #: Size of the atoms of a matrix in shared memory.

@@ -13,7 +13,7 @@ from tilewright.errors import MemoryAccessError
 from tilewright.programs import Program
 from tilewright.simt import Memory, launch
 from tilewright.simt.run.arena import Arena
-from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
+from tilewright.simt.state import GLOBAL_BASE, SLACK_BYTES
 
 #: Ways to compute the offset %d10 of an access, one for each kind of address in the translator; `far` is a literal.
 SHAPES = {

@@ -8,7 +8,7 @@ import pytest
 from tilewright.errors import MemoryAccessError
 from tilewright.programs import Program
 from tilewright.simt.run.launch import launch
-from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD
+from tilewright.simt.state import TEXTURE_NUMBERS, TEXTURE_RECORD
 
 FLOATS, WRAP = 2, 0
 KERNEL = """

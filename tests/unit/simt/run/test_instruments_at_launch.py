@@ -182,7 +182,7 @@ def test_code_for_events_exists_only_on_request(instrument):
     call = re.compile(rf"call void @tw[._]{instrument().name}[._]")
     assert call.search(plain) is None
     assert call.search(observed) is not None
-    from tilewright.simt.translate.state import CONTEXT
+    from tilewright.simt.state import CONTEXT
 
     place = f"getelementptr i8, ptr %context, i64 {CONTEXT['counters']}\n"
     assert place not in plain + "\n"

@@ -11,9 +11,9 @@ import pytest
 
 from tilewright.errors import CompileError, PtxError
 from tilewright.native import apart, private, store
+from tilewright.simt.hosts import HostVectors
 from tilewright.simt.run import compiler
 from tilewright.simt.run.compiler import Host, host
-from tilewright.simt.translate.hosts import HostVectors
 
 TEXT = "define i32 @f(i32 %x) {\n  %y = mul i32 %x, 2\n  ret i32 %y\n}\n"
 

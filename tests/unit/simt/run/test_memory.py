@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentValueError, LaunchError
-from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.allocations import RED_ZONE_MIN_BYTES
+from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.memory import Memory
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.state import GLOBAL_BASE
 
 
 def test_freed_memory_is_reused_and_reads_as_zero() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.programs import Program
 from tilewright.simt import launch
-from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURE_RECORD
+from tilewright.simt.state import TEXTURE_NUMBERS, TEXTURE_RECORD
 
 KERNEL = """
 .version 8.0

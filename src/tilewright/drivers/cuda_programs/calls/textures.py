@@ -15,7 +15,7 @@ from tilewright.drivers.allocations import copied, copied_rows
 from tilewright.drivers.cuda_programs.arrays import Elements
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.gpu import DriverError
-from tilewright.simt.translate.state import TEXTURE_NUMBERS, TEXTURES
+from tilewright.simt.state import TEXTURE_NUMBERS, TEXTURES
 
 #: `cudaChannelFormatDesc`, the used part of `cudaTextureDesc`, and `cudaResourceDesc`.
 _FORMAT, _TEXTURE, _RESOURCE_BYTES, _TEXTURE_BYTES = "5i", "3i3i4fi", 144, 76

@@ -16,7 +16,7 @@ from tilewright.machine import Gpu
 from tilewright.machine.tensor_cores import WAYS, rule
 from tilewright.native.header import header
 
-_RECORDS: Final = header(Path(__file__).parents[1] / "runtime" / "records.h")
+_RECORDS: Final = header(Path(__file__).parent / "runtime" / "records.h")
 _STRUCTS: Final = _RECORDS.structs
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tilewright.machine import WARP_LANES
 from tilewright.native.text import Text, mangle
-from tilewright.simt.translate.hosts import HostVectors
+from tilewright.simt.hosts import HostVectors
 
 LANES = WARP_LANES
 
