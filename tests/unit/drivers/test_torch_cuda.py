@@ -126,7 +126,7 @@ def test_tensors_are_saved_and_loaded(gpu: SimulatedGpu, tmp_path: Path) -> None
 
 
 def test_other_libraries_arrays_become_tensors(gpu: SimulatedGpu) -> None:
-    from numba import cuda
+    cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
     array = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))[:, ::2]
     for made in (torch.from_dlpack(array), torch.as_tensor(array, device="cuda"), torch.asarray(array, device="cuda")):
@@ -312,7 +312,7 @@ def test_a_capture_refuses_what_needs_results(gpu: SimulatedGpu, call: Any) -> N
 
 
 def test_a_graph_has_the_launches_of_other_packages_in_its_stream(gpu: SimulatedGpu) -> None:
-    from numba import cuda
+    cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
     @cuda.jit
     def add(out: Any) -> None:
