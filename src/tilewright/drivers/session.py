@@ -8,6 +8,8 @@ from contextlib import ContextDecorator, ExitStack
 from typing import TYPE_CHECKING
 
 from tilewright import machine
+from tilewright.backends.cuda import current
+from tilewright.drivers.core_names import CoreNames
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.imported import replaced_when_imported
 from tilewright.drivers.installed_gpu import installed_gpu, registered
@@ -106,6 +108,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
             stack.enter_context(none_lost())
             require("cuda.bindings.driver", "Running programs on the simulated GPU")
             stack.enter_context(registered(device))
+            stack.enter_context(current.replaced_by(CoreNames(device)))
             stack.enter_context(replaced_when_imported(device))
             stack.enter_context(followed_by(OwnLaunches(device)))
             stack.callback(device.close)

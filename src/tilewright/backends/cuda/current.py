@@ -1,30 +1,23 @@
-"""The current GPU, for its arrays: cuda.core's names, or those that a simulated GPU puts in their place.
-
-numba-cuda imports these names from cuda.core. On a real GPU they are the vendor's. A simulated GPU in place replaces
-them, so that it multiplies its own arrays.
-"""
+"""The current GPU, for its arrays: cuda.core's names and the driver's calls, or those of an installed simulated GPU."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright import machine
 from tilewright.errors import DeviceError, MissingExtraError
 from tilewright.machine import Gpu, launch_limits
-from tilewright.native.once import bounded
+from tilewright.native.once import bounded, once
 from tilewright.programs import Program, assembler
 from tilewright.programs.optional import require
 
 _PURPOSE = "Multiplying arrays of a GPU"
 #: Parameters begin at multiples of this in the host's memory, as a tensor map's bytes must.
 _ALIGN = 64
-_DRIVER, _DISPATCHER = "numba.cuda.cudadrv.driver", "numba.cuda.dispatcher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +32,37 @@ class Current:
     identity: str = field(compare=False, default="")
 
 
+class Names(Protocol):
+    """The names of cuda.core that multiply, and the driver's calls."""
+
+    launch: Any
+    LaunchConfig: Any
+    ObjectCode: Any
+    Stream: Any
+    Device: Any
+    driver: Any
+
+
+@once
+def _simulated() -> list[Names]:
+    """Those of the installed simulated GPUs, the innermost last."""
+    return []
+
+
+@contextlib.contextmanager
+def replaced_by(names: Names) -> Iterator[None]:
+    """Let a simulated GPU multiply its own arrays in the body of `with`."""
+    _simulated().append(names)
+    try:
+        yield
+    finally:
+        _simulated().remove(names)
+
+
 def names() -> Any:
     """The names `launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device` of cuda.core."""
-    driver, dispatcher = sys.modules.get(_DRIVER), sys.modules.get(_DISPATCHER)
-    if driver is None or dispatcher is None:
-        return require("cuda.core", _PURPOSE)
-    try:
-        return SimpleNamespace(
-            launch=dispatcher.launch, LaunchConfig=dispatcher.LaunchConfig, ObjectCode=driver.ObjectCode,
-            Stream=driver.ExperimentalStream, Device=driver.ExperimentalDevice,
-        )  # fmt: skip
-    except AttributeError:  # a release of numba-cuda that has other names, which no simulated GPU replaces
-        return require("cuda.core", _PURPOSE)
+    simulated = _simulated()
+    return simulated[-1] if simulated else require("cuda.core", _PURPOSE)
 
 
 def stream(handle: int) -> Any:
@@ -68,8 +80,8 @@ def wait(stream: Any) -> None:
 
 def driver() -> Any:
     """The driver's calls."""
-    found = getattr(sys.modules.get(_DRIVER), "binding", None)
-    return require("cuda.bindings.driver", _PURPOSE) if found is None else found
+    simulated = _simulated()
+    return simulated[-1].driver if simulated else require("cuda.bindings.driver", _PURPOSE)
 
 
 def check(result: Any, action: str) -> Any:

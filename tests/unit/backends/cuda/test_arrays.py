@@ -217,10 +217,9 @@ def test_the_callers_stream_has_the_launch_and_nothing_waits(gpu: Any, monkeypat
     stream = cuda.stream()
     a, b = (cuda.to_device(drawn(8, 8), stream=stream) for _ in range(2))
     out, asked, calls = cuda.device_array((8, 8), "f4", stream=stream), [], []
-    dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
-    original = dispatcher.launch
-    monkeypatch.setattr(dispatcher, "launch", lambda to, *rest: (asked.append(int(to.handle)), original(to, *rest)))
-    binding: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
+    core, binding = current.names(), current.driver()
+    original = core.launch
+    monkeypatch.setattr(core, "launch", lambda to, *rest: (asked.append(int(to.handle)), original(to, *rest)))
     for name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemAlloc"):
         monkeypatch.setattr(binding, name, lambda *given, name=name: calls.append(name), raising=False)
     for _ in range(2):

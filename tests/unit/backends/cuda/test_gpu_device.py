@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import sys
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -319,11 +318,11 @@ def test_compile_errors_are_not_the_devices(gpu: Gpu) -> None:
         launch(kernel, 1, 1, (np.zeros(1),))
 
 
-def test_the_names_of_another_release_of_numba_cuda_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_the_vendors_without_a_simulated_gpu() -> None:
     core = pytest.importorskip("cuda.core", reason="not run: cuda.core is not installed")
-    for name in (current._DRIVER, current._DISPATCHER):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    assert current.names() is core
+    with tw.simulated_gpu():
+        assert current.is_replaced() and current.names() is not core
+    assert current.names() is core and not current.is_replaced()
     assert current.driver().__name__ == "cuda.bindings.driver"
 
 

@@ -6,7 +6,6 @@ The oracle is the CPU engine, whose code for strides is separate; for integers a
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import Any
 
 import numpy as np
@@ -171,13 +170,12 @@ class Recorded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.work: list[Any] = []
-        self._dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
-        self._launch, self._names = self._dispatcher.launch, monkeypatch
-        self._real: Any = sys.modules["numba.cuda.cudadrv.driver"].binding
+        self._core, self._names = current.names(), monkeypatch
+        self._launch, self._real = self._core.launch, self._core.driver
 
     def __enter__(self) -> Recorded:
-        self._names.setattr(self._dispatcher, "launch", lambda *given: self.work.append((self._launch, given)))
-        self._names.setattr(sys.modules["numba.cuda.cudadrv.driver"], "binding", self)
+        self._names.setattr(self._core, "launch", lambda *given: self.work.append((self._launch, given)))
+        self._names.setattr(self._core, "driver", self)
         return self
 
     def __exit__(self, *_: object) -> None:
