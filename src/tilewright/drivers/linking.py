@@ -17,6 +17,7 @@ from tilewright.drivers.modules import Kernel, Library
 from tilewright.errors import CompileError, PtxError
 from tilewright.programs import assembler, listing
 from tilewright.programs.nvrtc import log, output
+from tilewright.programs.optional import binding
 from tilewright.ptx import parse, to_text
 from tilewright.ptx.joining import join
 
@@ -140,8 +141,7 @@ def _text(code: bytes | str) -> str:
 
 def _optimised(objects: list[Any], options: Any) -> str:
     """PTX of LTO IR, from nvJitLink."""
-    from cuda.bindings import nvjitlink
-
+    nvjitlink = binding("cuda.bindings.nvjitlink", "Linking device code")
     flags = [flag.decode() for flag in options.as_bytes("nvjitlink")] if options is not None else ["-lto"]
     flags += [flag for flag in ("-ptx", "-lineinfo") if flag not in flags]
     handle = nvjitlink.create(len(flags), flags)

@@ -19,7 +19,7 @@ from tilewright.errors import ArgumentValueError, CompileError, MissingExtraErro
 from tilewright.native import store
 from tilewright.native.once import once
 from tilewright.programs import nvrtc_cache, removed_names, toolkits
-from tilewright.programs.optional import missing, require
+from tilewright.programs.optional import binding, missing, require
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA C++ kernels"
@@ -51,13 +51,15 @@ def compile_cuda(
     Raises CompileError: NVRTC rejected the source, or it has no such kernel.
     """
     folders, own = _headers()
-    flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *own, *options, *["-lineinfo"] * lineinfo]
+    named = any(option.startswith(("--gpu-architecture", "-arch")) for option in options)  # older releases refuse two
+    flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}"] * (not named)
+    flags += [*own, *options, *["-lineinfo"] * lineinfo]
     facts = (entry, path, _version(), store.fingerprint("programs"))
     return nvrtc_cache.kept(source, path, flags, folders, facts, lambda: _compiled(source, entry, flags, folders, path))
 
 
 def _compiled(source: str, entry: str, flags: Sequence[str], folders: Sequence[str], path: str) -> tuple[str, str]:
-    nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
+    nvrtc = binding("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
     try:
         texts, names = ([part.encode() for part in parts] for parts in (_HEADERS.values(), _HEADERS))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import importlib
 import importlib.util
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,11 @@ from tilewright import installation
 from tilewright.errors import MissingExtraError
 
 _NUMBA_CUDA = "numba.cuda"
+#: The library of a module of the bindings: pip's package, and how the file's name begins.
+_VENDOR_LIBRARIES = {
+    "cuda.bindings.nvrtc": ("nvidia-cuda-nvrtc", "libnvrtc.so."),
+    "cuda.bindings.nvjitlink": ("nvidia-nvjitlink", "libnvJitLink.so."),
+}
 #: The package of a module with another name.
 _PACKAGES = {"numba": "numba-cuda", "cuda": "NVIDIA's package cuda"}
 
@@ -32,6 +41,26 @@ def require(module: str, purpose: str) -> Any:
     except ImportError as error:
         package = module.split(".", maxsplit=1)[0]
         raise missing(_PACKAGES.get(package, package), purpose, error) from error
+
+
+def binding(module: str, purpose: str) -> Any:
+    """A module of NVIDIA's bindings, with the library of pip's own package.
+
+    The bindings take whichever release the process has loaded, and torch's wheels may load an older one.
+
+    Raises MissingExtraError: as :func:`require`.
+    """
+    _load(*_VENDOR_LIBRARIES[module])
+    return require(module, purpose)
+
+
+@functools.cache
+def _load(package: str, library: str) -> None:
+    with contextlib.suppress(metadata.PackageNotFoundError, OSError):  # then the bindings say what is missing
+        files = metadata.files(package) or ()
+        for file in files:
+            if file.name.startswith(library):
+                ctypes.CDLL(str(file.locate()))
 
 
 def _refuse_numba_s_own(module: str, purpose: str) -> None:

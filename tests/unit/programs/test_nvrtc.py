@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
 import pytest
 
 from tilewright.drivers.linking import _compiled
@@ -74,3 +81,29 @@ def test_a_gpu_that_the_compiler_does_not_know(cc: tuple[int, int], got: str) ->
 def test_an_option_that_is_none_is_not_blamed_on_the_gpu() -> None:
     with pytest.raises(ArgumentValueError, match="`options` must be NVRTC options"):
         compile_cuda(_SOURCE, "nothing", (9, 0), ["--nonsense"], "file.cu", lineinfo=True)
+
+
+OLDER = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)  # as torch's wheels load another release
+from tilewright.programs import Program
+program = Program.from_cuda("#include <cuda_fp8.h>\\n__global__ void k(int *x) { *x = 1; }", "k")
+from cuda.bindings import nvrtc
+print(nvrtc.nvrtcVersion()[1:])
+"""
+
+
+def test_the_compiler_is_that_of_its_own_package_whatever_release_is_loaded(tmp_path: Path) -> None:
+    """A library with the name of an older release, which has no functions, is loaded first."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("not run: there is no C compiler")
+    source, library = tmp_path / "empty.c", tmp_path / "libnvrtc.so.12"
+    source.write_text("int nothing;")
+    subprocess.run([compiler, "-shared", "-Wl,-soname,libnvrtc.so.12", source, "-o", library], check=True)
+    environment = os.environ | {"TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", OLDER, library], capture_output=True, text=True, check=False, env=environment
+    )
+    release = metadata.version("nvidia-cuda-nvrtc").split(".")[:2]
+    assert (done.stdout, done.returncode) == (f"({release[0]}, {release[1]})\n", 0), done.stderr

@@ -10,17 +10,17 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from cuda.bindings import nvrtc
-
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.internal_code import internal_folders
 from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.linking import WITH_LINES
 from tilewright.programs.numba_names import Row
+from tilewright.programs.optional import binding
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
+    nvrtc = binding("cuda.bindings.nvrtc", "Compiling CUDA C++")  # of our release, also for the program's own calls
     create, compile_ = nvrtc.nvrtcCreateProgram, nvrtc.nvrtcCompileProgram
 
     @functools.wraps(create)

@@ -7,6 +7,7 @@ from every thread and from its own functions.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,8 +67,10 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
     with replaced(rows(gpu)):
         library = torch.library.Library("aten", "IMPL")
-        for name in _FACTORIES:
-            library.impl(name, factory(name), "CUDA")
+        with warnings.catch_warnings():  # a torch for CUDA has its own
+            warnings.filterwarnings("ignore", "(?s).*verrid", UserWarning)
+            for name in _FACTORIES:
+                library.impl(name, factory(name), "CUDA")
         try:
             yield
         finally:

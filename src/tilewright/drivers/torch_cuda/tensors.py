@@ -235,7 +235,7 @@ def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
             ctypes.memmove(memory.data_ptr(), storage.data_ptr(), storage.nbytes())
             gpu.wrote(memory.data_ptr(), storage.nbytes())
         with torch._C._DisableTorchDispatch(), torch.no_grad():
-            tensor = torch.empty(0, dtype=tensor.dtype).set_(
+            tensor = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
                 memory.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
             )
     return DeviceTensor(tensor)
