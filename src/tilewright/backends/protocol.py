@@ -143,16 +143,6 @@ class Tunable(Backend, Protocol):
         """
 
 
-class Rungs(Backend, Protocol):
-    """A backend with its own kernels on the ladder."""
-
-    def timed(self, a: Array, b: Array, kind: Kind, form: Any) -> tuple[Array, float, float]:
-        """The product by a kernel of a form, and the seconds of its first and second launch."""
-
-    def repeated(self, a: Array, b: Array, kind: Kind, form: Any) -> tuple[Callable[[], None], Callable[[], Array]]:
-        """A function that launches a kernel of a form and waits for it, and one that fetches the product."""
-
-
 class DeviceArrays(Protocol):
     """The operations on one product's arrays in a device's memory."""
 

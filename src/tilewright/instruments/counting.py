@@ -15,7 +15,6 @@ from dataclasses import replace
 from tilewright.simt.events import CFunction, EventKind, Handler, words
 
 LANES = 32
-FULL = (1 << LANES) - 1
 
 
 def by_offsets(

@@ -49,7 +49,7 @@ class Climber:
     gpu: Gpu  #: The GPU whose limits give occupancy.
     row: Row  #: Where records for GPUs run.
     seed: int | None  #: Order of warps and blocks on the simulated GPU.
-    #: The device: `Rungs` if it makes its kernels itself, else `LaunchedProducts`.
+    #: The device: a backend that makes its own kernels, or `LaunchedProducts`.
     backend: Any
     #: Whether kernels are counted, predicted and run again for their times, or only verified.
     counted: bool = True

@@ -17,7 +17,7 @@ from tilewright.errors import CompileError
 MAGIC = 0xBA55ED50
 HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
-_PTX, _ELF = 1, 2
+_PTX = 1
 _COMPRESSED_LZ4, _COMPRESSED_ZSTD = 0x2000, 0x8000
 
 
