@@ -41,8 +41,8 @@ def shared_bytes(stages: int, columns: int) -> int:
 
 #: Instances of the kernel: dtype, entry, by which operands lie by columns; columns of B that a block holds; stages.
 INSTANCES = [
-    ("bfloat16", "blackwell<__nv_bfloat16, 64, 2, ", (False, False), 64, 2),
-    ("float16", "blackwell_pairs<__half, 128, 3, ", (True, True), 64, 3),
+    pytest.param("bfloat16", "blackwell<__nv_bfloat16, 64, 2, ", (False, False), 64, 2, marks=pytest.mark.volume),
+    pytest.param("float16", "blackwell_pairs<__half, 128, 3, ", (True, True), 64, 3, marks=pytest.mark.volume),
     ("int8", "blackwell_pairs<signed char, 256, 2, ", (True, False), 128, 2),
 ]
 

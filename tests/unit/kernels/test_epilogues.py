@@ -92,6 +92,7 @@ def test_the_bits_are_the_processors(name: str, function: Any, shape: tuple[int,
     check(small(name), "float16", function, shape)
 
 
+@VOLUME
 def test_an_epilogue_follows_the_sums_of_digits() -> None:
     check(find("hopper_digits"), "int32", clamped, (70, 33, 40))
 

@@ -51,8 +51,7 @@ ALIKE = (
 )  # fmt: skip
 PLACES = [pytest.param(*case.values, id=case.id, marks=[VOLUME] if case.id in ALIKE else case.marks) for case in CASES]
 #: Kernels that stand for the others where each has to be translated once more, with instruments.
-STANDING = ("tensor_core-float16", "split_k-float16", "tensor_core_f64-float64", "hopper_multicast-bfloat16",
-            "blackwell_pairs-float16")  # fmt: skip
+STANDING = ("tensor_core-float16", "split_k-float16", "hopper_fp8-float8_e5m2", "blackwell_pairs-float16")
 INSTRUMENTED = [pytest.param(*case.values, id=case.id, marks=[] if case.id in STANDING else [VOLUME]) for case in CASES]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
