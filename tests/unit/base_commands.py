@@ -30,7 +30,6 @@ COMMANDS = {
     "matmul a.npy a.npy -o d.npy --kernels tiled": (2, _GPU),
     "matmul a.npy a.npy -o d.npy --device opencl": (2, _OPENCL),
     "matmul a.npy a.npy -o d.npy --device simulated": (2, _GPU),
-    "cluster --workers 10": (0, ""),
     "kernels": (0, ""),
     "run program.py": (2, _GPU),
     "run app.cu": (2, _GPU),
