@@ -374,7 +374,7 @@ def kernel_error(error: TilewrightError) -> Exception:
 
 
 def _error(code: str, message: str, cause: TilewrightError | None) -> Exception:
-    """The error of a launch: also one of numba-cuda's and of cuda.core's, if the program has imported them."""
+    """The error of a launch: a RuntimeError, as torch raises, and one of numba-cuda's and cuda.core's if loaded."""
     loaded = ((sys.modules.get(module), name) for module, name in _ERRORS)
     error: Exception = _error_class(*(getattr(module, name) for module, name in loaded if module))(code, message, cause)
     return error
@@ -384,7 +384,7 @@ def _error(code: str, message: str, cause: TilewrightError | None) -> Exception:
 def _error_class(*bases: type) -> Any:
     from cuda.bindings.driver import CUresult
 
-    class SimulatedLaunchError(*bases, KernelError):  # type: ignore[misc]
+    class SimulatedLaunchError(*bases, KernelError, RuntimeError):  # type: ignore[misc]
         """A launch failed on the simulated GPU."""
 
         def __init__(self, code: str, message: str, cause: TilewrightError | None) -> None:

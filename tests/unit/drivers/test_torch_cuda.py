@@ -416,3 +416,36 @@ def test_memory_that_a_replay_leaves_unset_is_unwritten() -> None:
         assert not gpu.findings
         unset.cpu()
         assert [finding.code for finding in gpu.findings] == ["TW205"]
+
+
+def test_data_that_a_program_sets_takes_effect(gpu: SimulatedGpu) -> None:
+    parameter = torch.nn.Parameter(torch.ones(3, device="cuda"))
+    parameter.data = torch.zeros(2, 4, device="cuda").T
+    assert parameter.shape == (4, 2) and parameter.sum().item() == 0
+    parameter.data.add_(1)
+    assert parameter.sum().item() == 8
+    layer = torch.nn.Linear(4, 4).cuda().half()
+    assert layer(torch.ones(1, 4, device="cuda", dtype=torch.float16)).dtype == torch.float16
+    with pytest.raises(RuntimeError, match="must be a tensor on it"):
+        parameter.data = torch.zeros(3)
+
+
+def test_a_copied_module_keeps_its_parameters(gpu: SimulatedGpu) -> None:
+    layer = torch.nn.Linear(2, 2).cuda()
+    copied = copy.deepcopy(layer)
+    assert isinstance(copied.weight, torch.nn.Parameter) and len(list(copied.parameters())) == 2
+    with torch.no_grad():
+        copied.weight.zero_()
+    assert layer.weight.abs().sum().item() > 0 and copied.weight.abs().sum().item() == 0
+
+
+def test_a_tensor_names_its_class_and_takes_others(gpu: SimulatedGpu) -> None:
+    x = torch.ones(2, device="cuda")
+    assert x.type() == "torch.cuda.FloatTensor" and x.type("torch.cuda.HalfTensor").dtype == torch.float16
+    assert x.type(torch.int32).is_cuda and not x.type("torch.LongTensor").is_cuda
+
+
+def test_a_failed_launch_is_a_runtime_error(gpu: SimulatedGpu) -> None:
+    from tilewright.drivers.launching import driver_error
+
+    assert isinstance(driver_error("CUDA_ERROR_INVALID_VALUE", "no"), RuntimeError)

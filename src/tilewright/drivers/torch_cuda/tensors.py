@@ -35,6 +35,8 @@ CUDA = torch.device("cuda", 0)
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
+#: What `tensor.data = other` calls.
+_SET_DATA = torch.Tensor.data.__set__
 #: Functions that move elements between devices, or take indices on the host.
 _ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
 
@@ -76,6 +78,16 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         """A copy on the host."""
         return _ToHost.apply(self)
 
+    def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        """The name of its class, or its elements in another dtype or class, as `torch.Tensor.type`."""
+        if dtype is None:
+            return str(super().type()).replace("torch.", "torch.cuda.", 1)
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        host = torch.empty(0, device="cpu").type(name.replace("torch.cuda.", "torch."))
+        return (self if name.startswith("torch.cuda.") else self.cpu()).to(host.dtype)
+
     def tolist(self) -> Any:
         """The elements as Python numbers."""
         return self.cpu().tolist()
@@ -102,7 +114,11 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
-        return memo.setdefault(id(self), self.detach().clone().requires_grad_(self.requires_grad))
+        if id(self) not in memo:
+            copy, grads = self.detach().clone(), self.requires_grad
+            is_parameter = isinstance(self, torch.nn.Parameter)
+            memo[id(self)] = torch.nn.Parameter(copy, grads) if is_parameter else copy.requires_grad_(grads)
+        return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Its elements as a host tensor, which any torch loads: a file outlives the simulated GPU."""
@@ -130,10 +146,18 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     ) -> Any:
         """Reject mixed devices; then do what torch does."""
         kwargs = kwargs or {}
+        sets_data = function == _SET_DATA and isinstance(args[0], DeviceTensor)
+        if sets_data and not isinstance(args[1], DeviceTensor):
+            raise RuntimeError(
+                f"`data` of a tensor on {CUDA} must be a tensor on it (got one on the host); use `.cuda()`, or make "
+                "a new tensor"
+            )
         refuse_mixed(function, (*args, *kwargs.values()))
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
         with torch._C.DisableTorchFunctionSubclass():
             found = function(*args, **kwargs)
+        if sets_data:
+            args[0].elements = args[1].elements
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
 
     @classmethod
