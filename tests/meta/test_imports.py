@@ -43,13 +43,6 @@ INSTRUMENTS_MAY = (
     "errors", "settings", "public", "instruments", "machine.host_memory", "native.bitcode", "native.header",
     "native.once", "native.pages", "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
-#: Imports that close a circle of files: (importer, imported). The list may only shrink.
-CLOSING = {
-    ("drivers.gpu", "drivers.capturing"),
-    ("drivers.gpu", "drivers.host"),
-    ("drivers.gpu", "drivers.modules"),
-    ("drivers.modules", "drivers.linking"),
-}
 #: Modules that `import tilewright` may not load: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "tilewright.errors")
 
@@ -86,22 +79,8 @@ def test_no_rooms_import_each_other() -> None:
     assert circle({room: targets - {room} for room, targets in edges.items()}) == []
 
 
-def files() -> dict[str, set[str]]:
-    """Each module with those that it names."""
-    return {m.name: {target for _, target in imports(m)} for m in modules()}
-
-
-def without(edges: dict[str, set[str]], left_out: set[tuple[str, str]]) -> dict[str, set[str]]:
-    return {name: {t for t in targets if (name, t) not in left_out} for name, targets in edges.items()}
-
-
-def test_no_new_circle_of_files() -> None:
-    assert circle(without(files(), CLOSING)) == []
-
-
-def test_each_listed_import_closes_a_circle() -> None:
-    edges = files()
-    assert {edge for edge in CLOSING if not circle(without(edges, CLOSING - {edge}))} == set()
+def test_no_circle_of_files() -> None:
+    assert circle({m.name: {target for _, target in imports(m)} for m in modules()}) == []
 
 
 def test_no_circle_of_c_files() -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-if TYPE_CHECKING:
-    from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.simt.run.memory import Memory
 
 #: What a launch in another stream should do.
 OUTSIDE = "while a graph is captured, launches must be in its streams; use those, or launch before or after"
+
+
+class HasMemory(Protocol):
+    """What a graph needs of a `SimulatedGpu`."""
+
+    closed: bool
+    memory: Memory
+
+    def free(self, address: int) -> None:
+        """Free device memory."""
 
 
 class Capture:
@@ -62,7 +71,7 @@ class Capture:
         """Whether a stream has work that the first one does not follow."""
         return not self.streams.keys() <= self.streams[self.stream]
 
-    def keep(self, gpu: SimulatedGpu, address: int) -> None:
+    def keep(self, gpu: HasMemory, address: int) -> None:
         """Free device memory when nothing can repeat the graph any more."""
         weakref.finalize(self, free, gpu, address)
 
@@ -72,7 +81,7 @@ class Capture:
             run()
 
 
-def free(gpu: SimulatedGpu, address: int) -> None:
+def free(gpu: HasMemory, address: int) -> None:
     """Free memory of a GPU, if it still exists."""
     if not gpu.closed and gpu.memory.extent(address):
         gpu.free(address)

@@ -30,7 +30,6 @@ from tilewright.simt.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.checking import Findings
-    from tilewright.drivers.modules import Library
 
 #: Address space of the arena that all simulated GPUs of a process share; less if the host does not give as much.
 ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
@@ -140,6 +139,7 @@ class SimulatedGpu:
 
     def __init__(
         self,
+        host: Host,
         name: str = "h100",
         observers: Sequence[Observer] = (),
         seed: int | None = None,
@@ -162,8 +162,8 @@ class SimulatedGpu:
         self.process: int | None = None
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
-        self.libraries: dict[int, Library] = {}
-        self.host = Host()  # the maker of the current call
+        self.libraries: dict[int, Any] = {}  # the `Library` of each module
+        self.host = host  # the maker of the current call
         self.host_visible: dict[int, int] = {}  # address -> size of pinned and managed memory
         self.pinned: dict[int, int] = {}  # address of pinned memory -> flags
         self.pool = POOL  # the pool for new memory

@@ -1,26 +1,19 @@
 """The maker of driver calls, as their implementations see it: its memory, its functions, and its loaded code.
 
-A `Host` is the simulated GPU's own process. A program in another process reaches the simulated GPU through a
-connection; `Caller` in `cuda_programs/protocol.py` does the same for it.
+`ThisProcess` in `this_process.py` is the simulated GPU's own process. A program in another process reaches the
+simulated GPU through a connection; `Caller` in `cuda_programs/protocol.py` does the same for it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from tilewright.native.once import once
-
-if TYPE_CHECKING:
-    from tilewright.drivers.gpu import SimulatedGpu
-    from tilewright.drivers.launching import LaunchConfig
-    from tilewright.drivers.libcuda.loading import Loaded
-    from tilewright.drivers.modules import Kernel
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -33,26 +26,22 @@ class Registered:
     is_copy: bool = True  #: Whether the device has a copy, which is synchronised before and after each use.
 
 
-class Host:
-    """The simulated GPU's own process.
+class Host(ABC):
+    """A maker of calls; memory and functions are those of the simulated GPU's own process.
 
-    >>> buffer = ctypes.create_string_buffer(16)
-    >>> host = Host()
-    >>> host.pack("2Q", ctypes.addressof(buffer), 3, 4)
-    >>> host.unpacked("2Q", ctypes.addressof(buffer))
-    (3, 4)
+    `gpu` is the `SimulatedGpu`, which has a host, so that this file does not import it.
     """
 
     def __init__(self) -> None:
         self.registered: dict[int, Registered] = {}  #: By host address.
 
     @property
-    def loaded(self) -> Loaded:
-        """The code that the process loaded."""
-        return _loaded()
+    @abstractmethod
+    def loaded(self) -> Any:
+        """The code that the process loaded: a `Loaded`."""
 
     @property
-    def code_gpu(self) -> SimulatedGpu | None:
+    def code_gpu(self) -> Any:
         """The GPU that its code is loaded on; None for the one installed at the time of use."""
         return None
 
@@ -105,11 +94,11 @@ class Host:
         """Set bytes."""
         ctypes.memset(address, value & 0xFF, size_bytes)
 
-    def kept(self, gpu: SimulatedGpu, data: bytes) -> int:
+    def kept(self, gpu: Any, data: bytes) -> int:
         """The address of a copy of these bytes, which lives as long as the host may read it."""
-        return self.loaded.kept(data)
+        return int(self.loaded.kept(data))
 
-    def register(self, gpu: SimulatedGpu, start: int, size_bytes: int, *, mapped: bool) -> None:
+    def register(self, gpu: Any, start: int, size_bytes: int, *, mapped: bool) -> None:
         """Register host memory."""
         address = gpu.allocate(size_bytes, host_visible=True) if mapped else 0
         self.registered[start] = Registered(size_bytes, address, address)
@@ -140,7 +129,7 @@ class Host:
         """A file by the host's name for it."""
         return Path(text)
 
-    def kernel(self, handle: int) -> Kernel:
+    def kernel(self, handle: int) -> Any:
         """A kernel by its handle.
 
         Raises DriverError: there is no such kernel.
@@ -152,7 +141,7 @@ class Host:
         kind = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * len(words))
         return int(kind(function)(*words) or 0)
 
-    def call_back(self, gpu: SimulatedGpu, stream: int, function: int, *words: int) -> None:
+    def call_back(self, gpu: Any, stream: int, function: int, *words: int) -> None:
         """Call a function of the host when a stream's work is done."""
         found, before = gpu.stream(stream), gpu.outstanding.before(stream)
 
@@ -162,7 +151,7 @@ class Host:
 
         gpu.call_back(found, work)
 
-    def submit(self, gpu: SimulatedGpu, stream: int, work: Callable[[int], None], kind: str) -> bool:
+    def submit(self, gpu: Any, stream: int, work: Callable[[int], None], kind: str) -> bool:
         """Do a stream's work now and return True, or record it in a graph if the stream is being captured.
 
         The work gets its stream; in a graph, that is the default one.
@@ -173,20 +162,6 @@ class Host:
         work(stream)
         return True
 
-    def launch(
-        self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, values: Sequence[bytes]
-    ) -> None:
-        """Run a kernel with the bytes of its parameters."""
-        from tilewright.drivers.launching import Launcher, facts
-
-        launcher = Launcher(gpu)
-        launcher.note(lambda packed: facts(gpu, packed))
-        launcher.launch(stream, config, kernel, *values)
-
-
-@once
-def _loaded() -> Loaded:
-    """The code that this process has loaded, on any simulated GPU."""
-    from tilewright.drivers.libcuda.loading import Loaded
-
-    return Loaded()
+    @abstractmethod
+    def launch(self, gpu: Any, stream: int, config: Any, kernel: Any, values: Sequence[bytes]) -> None:
+        """Run a kernel with the bytes of its parameters, as a `LaunchConfig` says."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.installed_gpu import current_gpu
-from tilewright.drivers.modules import Kernel, Library
+from tilewright.drivers.modules import Kernel, Library, machine_code, no_binary
 from tilewright.errors import CompileError, PtxError
 from tilewright.programs import assembler, listing
 from tilewright.programs.nvrtc import log, output
@@ -120,19 +120,6 @@ class Linker:
 
     def close(self) -> None:
         """Close the linker."""
-
-
-def no_binary(message: str) -> Exception:
-    """The error for code that the device cannot run."""
-    from cuda.core._utils.cuda_utils import CUDAError
-
-    error: Exception = CUDAError(f"CUDA_ERROR_NO_BINARY_FOR_GPU: {message}")
-    return error
-
-
-def machine_code(code: Any) -> Exception:
-    """The error for machine code, which cannot be converted to PTX."""
-    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, but the simulated GPU runs PTX")
 
 
 def _text(code: bytes | str) -> str:

@@ -37,6 +37,19 @@ class DeviceCode(Protocol):
         """The code as loaded on its GPU."""
 
 
+def no_binary(message: str) -> Exception:
+    """The error for code that the device cannot run."""
+    from cuda.core._utils.cuda_utils import CUDAError
+
+    error: Exception = CUDAError(f"CUDA_ERROR_NO_BINARY_FOR_GPU: {message}")
+    return error
+
+
+def machine_code(code: Any) -> Exception:
+    """The error for machine code, which cannot be converted to PTX."""
+    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, but the simulated GPU runs PTX")
+
+
 class Library:
     """A module in a simulated GPU's memory."""
 
@@ -53,11 +66,10 @@ class Library:
     def of(cls, gpu: SimulatedGpu, code: DeviceCode) -> Library:
         """Device code as loaded on a GPU; loads it if necessary."""
         if not code.ptx:
-            from tilewright.drivers.linking import machine_code
-
             raise machine_code(code)
         with gpu.call():
-            for found in gpu.libraries.copy().values():
+            known: list[Library] = [*gpu.libraries.values()]
+            for found in known:
                 if found.code is code:
                     return found
             library = cls(gpu, gpu.new_handle(), code)

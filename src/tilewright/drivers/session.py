@@ -14,6 +14,7 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.imported import replaced_when_imported
 from tilewright.drivers.installed_gpu import installed_gpu, registered
 from tilewright.drivers.own_launches import OwnLaunches
+from tilewright.drivers.this_process import ThisProcess
 from tilewright.errors import DeviceError
 from tilewright.native.interrupts import none_lost
 from tilewright.programs.optional import require
@@ -103,7 +104,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
             from tilewright.checking import Checks
 
             observers = (*observers, Checks(gpu=self.gpu))
-        device = SimulatedGpu(self.gpu, observers, self.seed, self.limits)
+        device = SimulatedGpu(ThisProcess(), self.gpu, observers, self.seed, self.limits)
         with ExitStack() as stack:
             stack.enter_context(none_lost())
             require("cuda.bindings.driver", "Running programs on the simulated GPU")

@@ -10,6 +10,7 @@ from tilewright.drivers.cuda_programs import binary, process, source
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.script import Ended
 from tilewright.drivers.target import STDIN, NoProgramError, Target
+from tilewright.drivers.this_process import ThisProcess
 from tilewright.native import private
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
@@ -43,7 +44,7 @@ def run_followed(
     if not path.is_file():
         raise NoProgramError(f"SCRIPT must be a CUDA program (got {path}, which is no file); name a file")
     library = process.library()
-    device = SimulatedGpu(gpu, observers, seed, limits, process.shared_addresses())
+    device = SimulatedGpu(ThisProcess(), gpu, observers, seed, limits, process.shared_addresses())
     try:
         with private.working_folder() as folder:
             if path.suffix == ".cu":

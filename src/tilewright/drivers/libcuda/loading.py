@@ -56,6 +56,12 @@ class Loaded:
         return ctypes.addressof(self._kept.setdefault(data, ctypes.create_string_buffer(data, len(data))))
 
 
+def _loaded(gpu: SimulatedGpu) -> Loaded:
+    """The code that the caller loaded."""
+    found: Loaded = gpu.host.loaded
+    return found
+
+
 def _found(known: dict[int, _Kept], handle: int) -> _Kept:
     if handle not in known:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
@@ -128,7 +134,7 @@ def load(gpu: SimulatedGpu, image: bytes) -> int:
     code = ObjectCode(image, "ptx", "a module", gpu=gpu.host.code_gpu)
     code.library  # noqa: B018  # reports at once what the GPU cannot run
     handle = next(device_addresses().handles)
-    gpu.host.loaded.codes[handle] = Code(handle, code)
+    _loaded(gpu).codes[handle] = Code(handle, code)
     return handle
 
 
@@ -153,7 +159,7 @@ def _file(gpu: SimulatedGpu, path: int) -> tuple[str, bytes]:
 
 def cuModuleUnload(gpu: SimulatedGpu, handle: int) -> None:
     """Unload a module."""
-    loaded = gpu.host.loaded
+    loaded = _loaded(gpu)
     found = loaded.code(handle)
     for kernel in found.kernels.values():
         del loaded.kernels[kernel]
@@ -175,30 +181,30 @@ def cuModuleGetFunction(gpu: SimulatedGpu, handle: int, name: int) -> int:
 
 def _kernel_of(gpu: SimulatedGpu, handle: int, name: str) -> int:
     """The handle of a module's kernel."""
-    code = gpu.host.loaded.code(handle)
+    code = _loaded(gpu).code(handle)
     if name not in code.kernels:
         if name not in {function.name for function in code.code.library.module.entries}:
             raise DriverError("CUDA_ERROR_NOT_FOUND", f"the module has no kernel {name!r}")
         made = next(device_addresses().handles)
-        gpu.host.loaded.kernels[made] = code, code.code.get_kernel(name)
+        _loaded(gpu).kernels[made] = code, code.code.get_kernel(name)
         code.kernels[name] = made
     return code.kernels[name]
 
 
 def cuModuleGetFunctionCount(gpu: SimulatedGpu, handle: int) -> int:
     """Number of kernels in a module."""
-    return len(gpu.host.loaded.code(handle).code.library.module.entries)
+    return len(_loaded(gpu).code(handle).code.library.module.entries)
 
 
 def cuLibraryEnumerateKernels(gpu: SimulatedGpu, kernels: int, count: int, handle: int) -> None:
     """Write the handles of a library's kernels, at most `count`, to an array."""
-    names = [function.name for function in gpu.host.loaded.code(handle).code.library.module.entries][:count]
+    names = [function.name for function in _loaded(gpu).code(handle).code.library.module.entries][:count]
     gpu.host.pack(f"{len(names)}Q", kernels, *(_kernel_of(gpu, handle, name) for name in names))
 
 
 def cuLibraryGetModule(gpu: SimulatedGpu, handle: int) -> int:
     """A library's module, which has the same handle."""
-    return gpu.host.loaded.code(handle).handle
+    return _loaded(gpu).code(handle).handle
 
 
 def cuKernelGetFunction(gpu: SimulatedGpu, kernel: Kernel) -> int:
@@ -208,7 +214,7 @@ def cuKernelGetFunction(gpu: SimulatedGpu, kernel: Kernel) -> int:
 
 def _handle_of(gpu: SimulatedGpu, kernel: Kernel) -> tuple[Code, int]:
     """A kernel's module and handle."""
-    for handle, (code, found) in gpu.host.loaded.kernels.items():
+    for handle, (code, found) in _loaded(gpu).kernels.items():
         if found is kernel:
             return code, handle
     raise DriverError("CUDA_ERROR_INVALID_HANDLE")
@@ -293,13 +299,13 @@ def cuFuncIsLoaded(gpu: SimulatedGpu, kernel: Kernel) -> int:
 
 def cuModuleGetGlobal(gpu: SimulatedGpu, handle: int, name: int) -> tuple[int, int]:
     """A variable's address and bytes."""
-    return gpu.host.loaded.code(handle).code.library.variable(gpu.host.text(name))
+    return _loaded(gpu).code(handle).code.library.variable(gpu.host.text(name))
 
 
 def cuLinkCreate(gpu: SimulatedGpu, *options: int) -> int:
     """Start linking."""
     handle = next(device_addresses().handles)
-    gpu.host.loaded.links[handle] = []
+    _loaded(gpu).links[handle] = []
     return handle
 
 
@@ -316,13 +322,13 @@ def cuLinkAddFile(gpu: SimulatedGpu, state: int, kind: int, path: int, *options:
 def _add(gpu: SimulatedGpu, state: int, name: str, data: bytes) -> None:
     is_text = b".version" in data[:4096] and data[:4] != _MACHINE_CODE
     code = ObjectCode(data, "ptx" if is_text else "library", name)
-    _found(gpu.host.loaded.links, state).append(code)
+    _found(_loaded(gpu).links, state).append(code)
 
 
 def cuLinkComplete(gpu: SimulatedGpu, state: int) -> tuple[int, int]:
     """Link; return the address and size of the code."""
     try:
-        text = Linker(*_found(gpu.host.loaded.links, state)).link("ptx").code
+        text = Linker(*_found(_loaded(gpu).links, state)).link("ptx").code
     except TilewrightError as error:
         raise DriverError("CUDA_ERROR_INVALID_PTX", str(error)) from error
     return gpu.host.kept(gpu, text + b"\0"), len(text) + 1
@@ -330,7 +336,7 @@ def cuLinkComplete(gpu: SimulatedGpu, state: int) -> tuple[int, int]:
 
 def cuLinkDestroy(gpu: SimulatedGpu, state: int) -> None:
     """Destroy the linker."""
-    gpu.host.loaded.links.pop(state, None)
+    _loaded(gpu).links.pop(state, None)
 
 
 # A library is a module here, and its kernel a function of the module, with the same handle.

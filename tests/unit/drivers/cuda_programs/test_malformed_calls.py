@@ -23,6 +23,7 @@ from tilewright.drivers.cuda_programs.protocol import Caller, EndedConnection, R
 from tilewright.drivers.cuda_programs.runtime import Runtime
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.libcuda import errors
+from tilewright.drivers.this_process import ThisProcess
 
 pytest.importorskip("nvidia")
 HEAD, INVALID = struct.Struct("<6Q"), 1
@@ -115,7 +116,7 @@ def functions() -> Functions:
 
 @pytest.fixture
 def gpu() -> Iterator[SimulatedGpu]:
-    made = SimulatedGpu("h100", addresses=process.shared_addresses())
+    made = SimulatedGpu(ThisProcess(), "h100", addresses=process.shared_addresses())
     yield made
     made.close()
     made.addresses.addresses.arena.close()

@@ -20,10 +20,11 @@ from tilewright.drivers.driver_binding import CALLS
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.numba_cuda import names
+from tilewright.drivers.this_process import ThisProcess
 from tilewright.errors import DeviceError
 from tilewright.programs import numba_names
 
-NAMES = [(module, name) for module, name, _ in names.rows(SimulatedGpu(), names.Finalizers())]
+NAMES = [(module, name) for module, name, _ in names.rows(SimulatedGpu(ThisProcess()), names.Finalizers())]
 
 
 @cuda.jit
