@@ -449,3 +449,21 @@ def test_a_failed_launch_is_a_runtime_error(gpu: SimulatedGpu) -> None:
     from tilewright.drivers.launching import driver_error
 
     assert isinstance(driver_error("CUDA_ERROR_INVALID_VALUE", "no"), RuntimeError)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_changes_the_dtypes_of_products(gpu: SimulatedGpu, dtype: Any) -> None:
+    layer, x = torch.nn.Linear(8, 4).cuda(), torch.ones(2, 8, device="cuda")
+    with torch.autocast("cuda", dtype=dtype):
+        made = layer(x)
+        assert (made.dtype, (x @ x.T).dtype, (x + x).dtype) == (dtype, dtype, torch.float32) and made.is_cuda
+    made.float().sum().backward()
+    assert layer.weight.grad.dtype == torch.float32 and layer.weight.grad.tolist() == [[2] * 8] * 4
+    assert layer(x).dtype == torch.float32
+
+
+def test_a_simulated_gpu_within_another_has_tensors_too(gpu: SimulatedGpu) -> None:
+    x = torch.ones(2, device="cuda")
+    with tw.simulated_gpu("t4"):
+        assert torch.zeros(3, device="cuda").sum().item() == 0
+    assert (x + torch.ones(2, device="cuda")).tolist() == [2, 2]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import torch
@@ -67,10 +68,12 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
     with replaced(rows(gpu)):
         library = torch.library.Library("aten", "IMPL")
+        # torch has had this option since it refuses a second kernel, which a simulated GPU within another needs.
+        options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}
         with warnings.catch_warnings():  # a torch for CUDA has its own
             warnings.filterwarnings("ignore", "(?s).*verrid", UserWarning)
             for name in _FACTORIES:
-                library.impl(name, factory(name), "CUDA")
+                library.impl(name, factory(name), "CUDA", **options)
         try:
             yield
         finally:

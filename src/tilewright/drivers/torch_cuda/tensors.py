@@ -12,6 +12,7 @@ import ctypes
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -154,7 +155,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             )
         refuse_mixed(function, (*args, *kwargs.values()))
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch._C.DisableTorchFunctionSubclass(), _autocast():
             found = function(*args, **kwargs)
         if sets_data:
             args[0].elements = args[1].elements
@@ -198,6 +199,13 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             return on_gpu(one, unset=unset) if known is None else known
 
         return _pytree.tree_map(on_device, results)
+
+
+def _autocast() -> AbstractContextManager[Any]:
+    """The dtypes that the program asks of `torch.autocast` for the device: the elements are computed as the CPU's."""
+    if not torch.is_autocast_enabled("cuda"):
+        return nullcontext()
+    return torch.autocast("cpu", torch.get_autocast_dtype("cuda"))  # type: ignore[no-any-return]
 
 
 #: Its name in torch's messages, as for tensors on any GPU.
