@@ -1,7 +1,7 @@
-"""Redirects the entry points of a runtime that is linked into a library.
+"""Redirects the entry points of the vendor's runtime in a loaded library.
 
-The vendor's runtime is linked into CuPy's modules. It needs the vendor's driver, so none of it runs here: our functions
-replace all its documented ones. The module's symbol table says where these are.
+CuPy's modules contain the runtime, and torch brings it as a library. It needs the vendor's driver, so none of it runs
+here: our functions replace all its documented ones. The symbol table says where these are.
 
 Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP; Arm
 ARM, LDR (literal), BR.
@@ -45,6 +45,11 @@ def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
     return found
 
 
+def entry_points(library: Path) -> dict[str, int]:
+    """The functions of a library: all if it has its whole symbol table, else those that it exports."""
+    return functions(library) or functions(library, DYNSYM)
+
+
 class Redirected:
     """Entry points of a loaded library that jump elsewhere, until :meth:`put_back`.
 
@@ -55,7 +60,7 @@ class Redirected:
     """
 
     def __init__(self, library: Path, targets: Mapping[str, int]) -> None:
-        known = functions(library)
+        known = entry_points(library)
         base, jump = _base(library), _JUMPS[platform.machine()]
         self._before: dict[int, bytes] = {}
         for name, target in targets.items():
@@ -88,7 +93,7 @@ def _write(at: int, code: bytes) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(length), _READ_WRITE_EXECUTE):
         raise DeviceError(
-            f"CuPy's runtime must be replaced in memory for the simulated GPU (the system does not allow it, error "
+            f"CUDA's runtime must be replaced in memory for the simulated GPU (the system does not allow it, error "
             f"{ctypes.get_errno()}); allow this process to change its code"
         )
     ctypes.memmove(at, code, len(code))

@@ -1,4 +1,4 @@
-"""The runtime that is linked into CuPy's modules: its entries jump to ours while a simulated GPU is installed."""
+"""The runtime in CuPy's modules and beside torch: its entries jump to ours while a simulated GPU is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.libcuda import runtime
-from tilewright.drivers.libcuda.entries import Redirected, functions
+from tilewright.drivers.libcuda.entries import Redirected, entry_points
 from tilewright.drivers.libcuda.errors import code_of, errors, name_of
 from tilewright.drivers.libcuda.prototypes import Prototype, prototype
 from tilewright.drivers.libcuda.runtime_calls import ROWS
@@ -43,7 +43,7 @@ class StaticRuntime:
     def redirect(self, library: Path) -> Redirected:
         """Make the entries of a loaded library jump to ours; functions without an implementation return an error."""
         targets = dict(self._addresses)
-        for name in functions(library):
+        for name in entry_points(library):
             plain = name.removesuffix("_ptsz").removesuffix("_ptds")
             if plain.startswith("cuda") and plain[4:5].isupper() and plain not in _HARMLESS:
                 targets[name] = self.address(plain)

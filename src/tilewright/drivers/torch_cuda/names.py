@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
+from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
 from tilewright.programs.numba_names import Row, replaced
@@ -63,10 +65,19 @@ class Properties:
         )  # fmt: skip
 
 
+def _runtimes() -> list[Path]:
+    """The runtime's library, which a torch for CUDA loads."""
+    mapped = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    found = {fields[5] for fields in mapped if len(fields) == 6 and "/libcudart.so" in fields[5]}
+    return [Path(path) for path in sorted(found)]
+
+
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
-    with replaced(rows(gpu)):
+    with replaced(rows(gpu)), ExitStack() as stack:
+        for library in _runtimes():
+            stack.callback(static_runtime().redirect(library).put_back)
         library = torch.library.Library("aten", "IMPL")
         # torch has had this option since it refuses a second kernel, which a simulated GPU within another needs.
         options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}
