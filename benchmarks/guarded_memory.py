@@ -13,7 +13,8 @@ from unittest import mock
 
 import numpy as np
 
-from tilewright.simt.run import memory, resident
+from tilewright.simt.run import allocations, resident
+from tilewright.simt.run.arena import Arena
 from tilewright.simt.state import SLACK_BYTES
 
 _FILL = 0xA5
@@ -49,7 +50,7 @@ class HostArrays:
         return count
 
 
-class _Guarded(memory.Arena):
+class _Guarded(Arena):
     """An arena whose slack holds the pattern."""
 
     def fill(self) -> None:
@@ -85,5 +86,5 @@ class Watch:
 def watched() -> Iterator[Watch]:
     """Watch every arena that is made inside."""
     watch = Watch()
-    with mock.patch.object(memory, "Arena", watch.arena), mock.patch.object(resident, "Arena", watch.arena):
+    with mock.patch.object(allocations, "Arena", watch.arena), mock.patch.object(resident, "Arena", watch.arena):
         yield watch

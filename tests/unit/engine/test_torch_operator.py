@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.backends.cuda import current
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
@@ -231,9 +232,9 @@ def test_weights_are_multiplied_past_the_rules_where_nothing_is_recorded(
 
 def test_torchs_stream_has_the_launch(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, asked = torch.eye(8).cuda(), []
-    dispatcher: Any = sys.modules["numba.cuda.dispatcher"]
-    original = dispatcher.launch
-    monkeypatch.setattr(dispatcher, "launch", lambda to, *rest: (asked.append(int(to.handle)), original(to, *rest)))
+    core = current.names()
+    original = core.launch
+    monkeypatch.setattr(core, "launch", lambda to, *rest: (asked.append(int(to.handle)), original(to, *rest)))
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         tw.matmul(x, x)
