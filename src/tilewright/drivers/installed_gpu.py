@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.errors import DeviceError
+from tilewright.native.nested import Nested
 from tilewright.native.once import once
 
 
 @once
-def _installed() -> list[SimulatedGpu]:
-    """Those of nested `with` blocks, the innermost last."""
-    return []
+def _installed() -> Nested[SimulatedGpu]:
+    return Nested()
 
 
-@contextmanager
-def registered(gpu: SimulatedGpu) -> Iterator[None]:
+def registered(gpu: SimulatedGpu) -> AbstractContextManager[None]:
     """Let driver calls go to a simulated GPU in the body of `with`."""
-    _installed().append(gpu)
-    try:
-        yield
-    finally:
-        _installed().remove(gpu)
+    return _installed().within(gpu)
 
 
 def installed_gpu() -> SimulatedGpu | None:
     """The simulated GPU that driver calls go to; None if there is none."""
-    installed = _installed()
-    return installed[-1] if installed else None
+    return _installed().innermost
 
 
 def current_gpu() -> SimulatedGpu:

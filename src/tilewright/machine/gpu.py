@@ -223,11 +223,11 @@ def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int
     """
     alike = [record for record in gpus().values() if _plain(record.name).startswith(_plain(name))]
 
-    def apart(record: Gpu) -> tuple[int, int]:
+    def distance(record: Gpu) -> tuple[int, int]:
         (major, minor), (other, less) = record.compute_capability, compute_capability
         return abs(100 * (major - other) + minor - less), abs(record.multiprocessors - multiprocessors)
 
-    return min(alike or gpus().values(), key=apart)
+    return min(alike or gpus().values(), key=distance)
 
 
 def names() -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from tilewright import machine
+from tilewright.native.nested import Nested
 from tilewright.native.once import once
 from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.simt.run.limits import Limits
@@ -90,31 +91,25 @@ class Follower(Protocol):
 
 
 @once
-def _followers() -> list[Follower]:
-    return []
+def _followers() -> Nested[Follower]:
+    return Nested()
 
 
-@contextmanager
-def followed_by(follower: Follower) -> Iterator[None]:
+def followed_by(follower: Follower) -> AbstractContextManager[None]:
     """Make one follower get the launches inside the block, instead of earlier followers."""
-    _followers().append(follower)
-    try:
-        yield
-    finally:
-        _followers().remove(follower)
+    return _followers().within(follower)
 
 
 def bounded(asked: Asked) -> Asked:
     """The launch with the GPU, the seed and the limits of the program's follower, where it has none of its own."""
-    for follower in _followers()[-1:]:
-        asked = follower.bounded(asked)
-    return asked
+    follower = _followers().innermost
+    return follower.bounded(asked) if follower else asked
 
 
 def followed(asked: Asked) -> Asked:
     """Pass a launch to the program's follower; returns the launch to run."""
-    asked = bounded(asked)
-    for follower in _followers()[-1:]:
+    asked, follower = bounded(asked), _followers().innermost
+    if follower:
         follower.before(asked)
     return asked
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from tilewright import machine
 from tilewright.errors import DeviceError, MissingExtraError
 from tilewright.machine import Gpu, launch_limits
+from tilewright.native.nested import Nested
 from tilewright.native.once import bounded, once
 from tilewright.programs import Program, assembler
 from tilewright.programs.optional import require
@@ -44,25 +45,18 @@ class Names(Protocol):
 
 
 @once
-def _simulated() -> list[Names]:
-    """Those of the installed simulated GPUs, the innermost last."""
-    return []
+def _simulated() -> Nested[Names]:
+    return Nested()
 
 
-@contextlib.contextmanager
-def replaced_by(names: Names) -> Iterator[None]:
+def replaced_by(names: Names) -> contextlib.AbstractContextManager[None]:
     """Let a simulated GPU multiply its own arrays in the body of `with`."""
-    _simulated().append(names)
-    try:
-        yield
-    finally:
-        _simulated().remove(names)
+    return _simulated().within(names)
 
 
 def names() -> Any:
     """The names `launch`, `LaunchConfig`, `ObjectCode`, `Stream` and `Device` of cuda.core."""
-    simulated = _simulated()
-    return simulated[-1] if simulated else require("cuda.core", _PURPOSE)
+    return _simulated().innermost or require("cuda.core", _PURPOSE)
 
 
 def stream(handle: int) -> Any:
@@ -80,8 +74,8 @@ def wait(stream: Any) -> None:
 
 def driver() -> Any:
     """The driver's calls."""
-    simulated = _simulated()
-    return simulated[-1].driver if simulated else require("cuda.bindings.driver", _PURPOSE)
+    simulated = _simulated().innermost
+    return simulated.driver if simulated else require("cuda.bindings.driver", _PURPOSE)
 
 
 def check(result: Any, action: str) -> Any:
