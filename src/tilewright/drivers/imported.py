@@ -68,11 +68,11 @@ class Packages:
 
     def put(self, package: str) -> None:
         """Replace the table's names of a loaded package."""
-        self._waited_for.discard(package)
         table = importlib.import_module(PACKAGES[package])
         with HeldBack():
             installed = table.installed if hasattr(table, "installed") else _named(table.rows)
             self._open.enter_context(installed(self._gpu))
+        self._waited_for.discard(package)
 
     def put_back(self) -> None:
         """Undo all replacements, in reverse order: a name may be replaced twice."""
@@ -80,7 +80,7 @@ class Packages:
 
 
 def _named(rows: Callable[[SimulatedGpu], Iterable[Row]]) -> Callable[[SimulatedGpu], AbstractContextManager[None]]:
-    """What replaces the names of a table."""
+    """Replaces the names of a table for one simulated GPU."""
     return lambda gpu: replaced(rows(gpu))
 
 
@@ -96,15 +96,15 @@ def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
     """Install the simulated GPU in packages of the table, and in code that calls the driver in C, for a time."""
     serve()
     packages = Packages(gpu)
-    for name in PACKAGES:
-        if _is_loaded(name):
-            packages.put(name)
-    sys.meta_path.insert(0, packages)
     try:
+        for name in filter(_is_loaded, PACKAGES):
+            packages.put(name)
+        sys.meta_path.insert(0, packages)
         yield
     finally:
         with HeldBack():
-            sys.meta_path.remove(packages)
+            if packages in sys.meta_path:
+                sys.meta_path.remove(packages)
             packages.put_back()
 
 

@@ -104,16 +104,18 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
             from tilewright.checking import Checks
 
             observers = (*observers, Checks(gpu=self.gpu))
+        require("cuda.bindings.driver", "Running programs on the simulated GPU")
         device = SimulatedGpu(ThisProcess(), self.gpu, observers, self.seed, self.limits)
-        with ExitStack() as stack:
+        with ExitStack() as failed, ExitStack() as stack:
+            failed.callback(device.close)
             stack.enter_context(none_lost())
-            require("cuda.bindings.driver", "Running programs on the simulated GPU")
             stack.enter_context(registered(device))
             stack.enter_context(current.replaced_by(CoreNames(device)))
             stack.enter_context(replaced_when_imported(device))
             stack.enter_context(followed_by(OwnLaunches(device)))
             stack.callback(device.close)
             self._open = stack.pop_all()
+            failed.pop_all()
         self._device = device
         return device
 

@@ -22,7 +22,7 @@ _VENDOR_LIBRARIES = {
     "cuda.bindings.nvjitlink": ("nvidia-nvjitlink", "libnvJitLink.so."),
 }
 #: The package of a module with another name.
-_PACKAGES = {"numba": "numba-cuda", "cuda": "NVIDIA's package cuda"}
+_PACKAGES = {"numba": "numba-cuda", "numba_cuda": "numba-cuda", "cuda": "NVIDIA's package cuda"}
 
 
 def require(module: str, purpose: str) -> Any:

@@ -40,7 +40,6 @@ def join(modules: Sequence[Module]) -> Module:
     if len(modules) == 1:
         return modules[0]
     joined = Module(max(module.version for module in modules), modules[0].target, modules[0].address_size)
-    joined.debug = any(module.debug for module in modules)
     uses = Counter(name for module in modules for name in (*module.variables, *module.functions))
     for module in modules:
         definitions: list[Function | Variable] = [*module.variables.values(), *module.functions.values()]

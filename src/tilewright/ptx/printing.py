@@ -24,7 +24,7 @@ def to_text(module: tree.Module) -> str:
     """
     lines = [
         f".version {module.version[0]}.{module.version[1]}",
-        f".target {module.target}{', debug' if module.debug else ''}",
+        f".target {module.target}",  # without `debug`: the assembler would miss the sections of debug information
         f".address_size {module.address_size}",
     ]
     lines += [f'.file {index} "{quoted(name)}"' for index, name in module.files.items()]

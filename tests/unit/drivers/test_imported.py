@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -46,3 +47,22 @@ def test_packages_that_are_blocked_or_replaced_are_left_alone(stand_in: Any, mon
         x = cuda.to_device(np.zeros(32, "f4"))
         add_one[1, 32](x)
         assert (tw.matmul(x, x.reshape(32, 1)).copy_to_host() == 32).all()
+
+
+NUMBAS_OWN = """
+import subprocess
+import sys
+import tilewright as tw
+sys.modules["numba_cuda"] = None  # as where Numba is installed alone
+with tw.simulated_gpu():
+    try:
+        from numba import cuda
+    except tw.errors.MissingExtraError as error:
+        print(error)
+"""
+
+
+def test_numbas_own_target_is_refused_with_what_to_install() -> None:
+    done = subprocess.run([sys.executable, "-c", NUMBAS_OWN], capture_output=True, text=True, check=False)
+    assert "Running kernels of numba.cuda needs numba-cuda, which is not installed" in done.stdout, done.stderr
+    assert done.returncode == 0

@@ -35,6 +35,7 @@ from tilewright.programs.numba_names import DRIVER, Row, compiler_rows, put, put
 from tilewright.programs.optional import require
 from tilewright.waiting import announced
 
+_PURPOSE = "Running kernels of numba.cuda"
 _DISPATCHER = "numba.cuda.dispatcher"
 _CONFIG = "numba.cuda.core.config"
 #: Settings for warnings about the speed of a GPU: few blocks, and arrays that are copied.
@@ -217,7 +218,8 @@ class Lines:
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Install a simulated GPU as numba-cuda's driver, and restore everything at the end."""
-    require("numba.cuda", "Running kernels of numba.cuda")
+    require("numba_cuda", _PURPOSE)  # without it, `numba.cuda` is Numba's own, which has other names
+    require("numba.cuda", _PURPOSE)
     finalizers = Finalizers()
     driver = importlib.import_module(DRIVER).driver
     before = dict(vars(driver))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -22,6 +22,7 @@ from tilewright.drivers.host_side import DeviceNumber
 from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
+from tilewright.errors import DeviceError
 from tilewright.programs.numba_names import Row, replaced
 
 #: Factories of `torch.ops.aten`, by name and overload. Other factories use these.
@@ -77,7 +78,8 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
     with replaced(rows(gpu)), ExitStack() as stack:
         for library in _runtimes():
-            stack.callback(static_runtime().redirect(library).put_back)
+            with suppress(DeviceError):  # a host that allows no change of code: torch's C++ then finds no GPU
+                stack.callback(static_runtime().redirect(library).put_back)
         library = torch.library.Library("aten", "IMPL")
         # torch has had this option since it refuses a second kernel, which a simulated GPU within another needs.
         options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import time
 import warnings
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.utils import stream_list
 
 import tilewright as tw
+from tilewright.drivers import imported
 from tilewright.drivers.driver_binding import CALLS
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.drivers.installed_gpu import current_gpu
+from tilewright.drivers.installed_gpu import current_gpu, installed_gpu
 from tilewright.drivers.numba_cuda import names
 from tilewright.drivers.this_process import ThisProcess
 from tilewright.errors import DeviceError
@@ -92,6 +95,19 @@ def test_everything_is_restored_after_an_error() -> None:
     assert state() == before
     with pytest.raises(DeviceError, match="got none installed"):
         current_gpu()
+
+
+def test_everything_is_restored_where_a_package_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(gpu: SimulatedGpu) -> Any:
+        raise DeviceError("another version")
+
+    table: Any = ModuleType("failing_table")
+    table.rows, before = rows, state()
+    monkeypatch.setitem(sys.modules, "failing_table", table)
+    monkeypatch.setattr(imported, "PACKAGES", {**imported.PACKAGES, "json": "failing_table"})
+    with pytest.raises(DeviceError, match="another version") as raised, tw.simulated_gpu():
+        pass
+    assert (state(), installed_gpu()) == (before, None), raised  # which holds what the call had made
 
 
 def test_arrays_that_outlive_the_gpu_free_nothing(recwarn: pytest.WarningsRecorder, capfd: Any) -> None:
