@@ -18,10 +18,11 @@ from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.programs.program import Program
 from tilewright.ptx.tokens import with_start
 from tilewright.simt.observer import BlocksAlone, Launch, Part
+from tilewright.simt.translate.calls import called_functions
 
 #: What the run of the first warp may take: warp instructions, and seconds.
 _INSTRUCTIONS, _SECONDS = 1 << 22, 20.0
-#: Instructions of a build that is worth the wait: more, and their translation takes longer than the check.
+#: Longest build that is checked, in instructions; translating a longer one takes longer than the check.
 _LONGEST_BUILD = 1_500
 #: Code at the start of a kernel with which all warps of a block but the first exit.
 _EXIT = (
@@ -54,7 +55,7 @@ def findings(launch: Launch, alone: BlocksAlone) -> tuple[list[Finding], bool]:
         program = build() if build and not launch.cooperative else None
         if program is None or [p.bytes for p in program.parameters] != [p.bytes for p in launch.program.parameters]:
             return [], False
-        if sum(len(function.body) for function in program.module.functions.values()) > _LONGEST_BUILD:
+        if length(program) > _LONGEST_BUILD:
             return [], False
         program = replace(program, ptx=with_start(program.ptx, program.entry, _EXIT))
         limits = replace(launch.limits, instructions=_INSTRUCTIONS, seconds=_SECONDS)
@@ -66,6 +67,15 @@ def findings(launch: Launch, alone: BlocksAlone) -> tuple[list[Finding], bool]:
         return [one for one in found if _is_of_array(one)], False
     except TilewrightError:
         return [], False
+
+
+def length(program: Program) -> int:
+    """Instructions of a kernel and of the functions that it reaches."""
+    module, fresh = program.module, [program.module.functions[program.entry]]
+    reached = {program.entry: fresh[0]}
+    while fresh := [one for one in called_functions(module, fresh) if one.name not in reached]:
+        reached |= {one.name: one for one in fresh}
+    return sum(len(function.body) for function in reached.values())
 
 
 def _is_of_array(finding: Finding) -> bool:

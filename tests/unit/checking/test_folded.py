@@ -233,13 +233,25 @@ def test_a_kernel_whose_second_build_is_too_long_is_named(tmp_path: Path, monkey
     file.write_text(KERNELS % (16, 0))
     program = Program.from_cuda(file, "past")
     assert program.with_arrays is not None
-    length = sum(len(f.body) for f in program.with_arrays().module.functions.values())
+    length = folded.length(program.with_arrays())
     for most, named in ((length - 1, ["past"]), (length, [])):
         monkeypatch.setattr(folded, "_LONGEST_BUILD", most)
         checks = Checks()
         with tw.simulated_gpu("h100", observers=[checks]):
             tw.simt.launch(program, 1, 1, (np.zeros(64, np.float32),))
         assert ([*checks.folded], len(checks.findings)) == (named, 1 - len(named))
+
+
+def test_the_length_of_a_build_has_only_what_the_kernel_reaches(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.cu"
+    file.write_text(KERNELS % (16, 0))
+    alone = folded.length(Program.from_cuda(file, "past", options=["-G"]))
+    file.write_text(
+        KERNELS % (16, 0) + "__device__ float of_another(float x) { return x * x + 1; }\n"
+        "__global__ void another(float *c) { for (int i = 0; i < 9; i++) c[i] = of_another(c[i]); }"
+    )
+    assert folded.length(Program.from_cuda(file, "past", options=["-G"])) == alone > 10
+    assert folded.length(Program.from_cuda(file, "another", options=["-G"])) > 10
 
 
 def test_the_second_run_of_a_register_tile_costs_less_than_half_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:

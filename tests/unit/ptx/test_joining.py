@@ -97,3 +97,10 @@ def test_weak_definitions_are_replaced() -> None:
 def test_a_name_defined_twice_is_refused() -> None:
     with pytest.raises(PtxError, match="define each name once \\(got 'twice' twice\\)"):
         join([OTHER, OTHER.replace("shared_one", "another").replace("base", "basis")])
+
+
+def test_joined_builds_for_the_debugger_can_be_assembled() -> None:
+    """The joined text has no debug information, which the assembler would miss in a build that is called one."""
+    texts = [text.replace(".target sm_90", ".target sm_90, debug") for text in (MAIN, OTHER)]
+    assert parse(texts[0]).debug
+    assert Program.from_ptx(join(texts), "k").resources((9, 0)).registers_per_thread > 0
