@@ -24,6 +24,7 @@ from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.modules import Kernel, Library, allowed_shared_bytes
 from tilewright.drivers.outstanding import Task, UsedBytes
 from tilewright.errors import (
+    ArgumentValueError,
     AssertionFailedError,
     DeadlockError,
     KernelError,
@@ -55,6 +56,7 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (TargetError, "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
     (OutOfMemoryError, "CUDA_ERROR_OUT_OF_MEMORY"),
+    (ArgumentValueError, "CUDA_ERROR_INVALID_VALUE"),
 )
 
 #: Errors of packages whose handlers shall catch a failed launch: module and class.
@@ -375,8 +377,8 @@ def kernel_error(error: TilewrightError) -> Exception:
 
 def _error(code: str, message: str, cause: TilewrightError | None) -> Exception:
     """The error of a launch: a RuntimeError, as torch raises, and one of numba-cuda's and cuda.core's if loaded."""
-    loaded = ((sys.modules.get(module), name) for module, name in _ERRORS)
-    error: Exception = _error_class(*(getattr(module, name) for module, name in loaded if module))(code, message, cause)
+    loaded = (getattr(sys.modules.get(module), name, None) for module, name in _ERRORS)
+    error: Exception = _error_class(*filter(None, loaded))(code, message, cause)
     return error
 
 

@@ -105,9 +105,13 @@ class Plan(Shown, Planned):
         for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
             found = operands.array(value.detach() if is_tensor(value) else value, name)
             if found.shape != shape:
-                raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")
+                raise ArgumentValueError(
+                    f"`{name}.shape` must be the plan's {shape} (got {found.shape}); make another plan"
+                )
             if found.dtype != dtype:
-                raise ArgumentTypeError(f"`{name}.dtype` must be the plan's {dtype} (got {found.dtype}); plan anew")
+                raise ArgumentTypeError(
+                    f"`{name}.dtype` must be the plan's {dtype} (got {found.dtype}); make another plan"
+                )
         return self.multiply(a, b, out, **self.options)
 
 

@@ -229,7 +229,9 @@ class Value:
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Value:
         name = getattr(function, "__name__", str(function))
-        value = next(x for x in (*args, *(options or {}).values()) if isinstance(x, Value))
+        given = [*args, *(options or {}).values()]
+        given += [item for x in given if isinstance(x, list | tuple) for item in x]  # `torch.stack` takes a list
+        value = next(x for x in given if isinstance(x, Value))
         found = value.builder.functions.of_torch(name)
         options = {key: x for key, x in (options or {}).items() if (key, x) != ("inplace", False)}
         if found is None or not options.keys() <= inspect.signature(found).parameters.keys():

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tilewright.report import styles
 
-#: Version of every JSON document. If a field of one goes or changes its meaning, that one gets a higher number.
+#: Version of all JSON documents: a higher number if a field of one goes or changes its meaning.
 VERSION = 1
 #: Exit status after the reader of a pipe closed it: 128 + SIGPIPE, as in a shell.
 READER_LEFT = 141

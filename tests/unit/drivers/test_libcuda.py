@@ -100,8 +100,9 @@ def test_occupancy_suggests_a_block_and_the_room_of_shared_memory(context: Simul
     room = given(driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, held, 1024))
     assert given(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 1024, room)) == held
     assert given(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 1024, room + 1)) == held - 1
-    refused, _ = driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, held + 1, 1024)
-    assert refused == driver.CUresult.CUDA_ERROR_INVALID_VALUE
+    for blocks, threads in ((held + 1, 1024), (1, 0)):
+        refused, _ = driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel, blocks, threads)
+        assert refused == driver.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
 def test_a_made_library_jumps_to_its_slots_and_is_found_by_its_name() -> None:

@@ -457,6 +457,9 @@ def test_autocast_changes_the_dtypes_of_products(gpu: SimulatedGpu, dtype: Any) 
     with torch.autocast("cuda", dtype=dtype):
         made = layer(x)
         assert (made.dtype, (x @ x.T).dtype, (x + x).dtype) == (dtype, dtype, torch.float32) and made.is_cuda
+        normal = torch.nn.functional.layer_norm(made, (4,))
+        wide = (made.softmax(0), torch.exp(made), made.sum(), normal, made**2, torch.nn.functional.mse_loss(made, made))
+        assert {one.dtype for one in wide} == {torch.float32} and (made + made).dtype == dtype
     made.float().sum().backward()
     assert layer.weight.grad.dtype == torch.float32 and layer.weight.grad.tolist() == [[2] * 8] * 4
     assert layer(x).dtype == torch.float32

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright.problem.functions as tw
+from tilewright.errors import ArgumentTypeError
 from tilewright.problem.functions import trace
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 
@@ -169,3 +170,11 @@ def test_numpy_s_functions_are_traced_as_ours() -> None:
 )  # fmt: skip
 def test_scalars_beside_arrays_make_no_dtype_wider(call: Any) -> None:
     assert call(np.float32([1, -2])).dtype == np.float32
+
+
+def test_a_function_of_torch_that_takes_a_list_is_refused_by_name() -> None:
+    def stack(tensors: Any) -> None:
+        """Has the name of torch's."""
+
+    with pytest.raises(ArgumentTypeError, match="torch's stack"):
+        trace(lambda x: type(x).__torch_function__(stack, (), ([x],)), {"x": "float32"})

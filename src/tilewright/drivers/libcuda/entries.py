@@ -76,13 +76,21 @@ class Redirected:
             _write(*self._before.popitem())
 
 
+def mapped_files() -> dict[Path, int]:
+    """The files that this process has mapped, with the address of each one's begin; none on hosts without `/proc`."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return {}
+    parts = (line.split(maxsplit=5) for line in lines if "/" in line and not line.endswith(" (deleted)"))
+    return {Path(path): int(span.partition("-")[0], 16) for span, _, at, _, _, path in parts if int(at, 16) == 0}
+
+
 def _base(library: Path) -> int:
     """The address at which a library is loaded."""
-    name = str(library.resolve())
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        span, _, offset, _, _, *path = line.split(maxsplit=5)
-        if path == [name] and int(offset, 16) == 0:
-            return int(span.partition("-")[0], 16)
+    found = mapped_files().get(library.resolve())
+    if found is not None:
+        return found
     raise DeviceError(f"{library} must be loaded in this process (got none of that name); import it first")
 
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_side import DeviceNumber
+from tilewright.drivers.libcuda.entries import mapped_files
 from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
 from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
@@ -66,31 +66,22 @@ class Properties:
         )  # fmt: skip
 
 
-def _runtimes() -> list[Path]:
-    """The runtime's library, which a torch for CUDA loads."""
-    mapped = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
-    found = {fields[5] for fields in mapped if len(fields) == 6 and "/libcudart.so" in fields[5]}
-    return [Path(path) for path in sorted(found)]
-
-
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Replace the table's names, and register the factories of the device."""
     with replaced(rows(gpu)), ExitStack() as stack:
-        for library in _runtimes():
+        for library in (path for path in mapped_files() if path.name.startswith("libcudart.so")):
             with suppress(DeviceError):  # a host that allows no change of code: torch's C++ then finds no GPU
                 stack.callback(static_runtime().redirect(library).put_back)
         library = torch.library.Library("aten", "IMPL")
-        # torch has had this option since it refuses a second kernel, which a simulated GPU within another needs.
+        stack.callback(library._destroy)
+        # Releases that refuse a second kernel have this option; a simulated GPU within another registers a second one.
         options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}
         with warnings.catch_warnings():  # a torch for CUDA has its own
             warnings.filterwarnings("ignore", "(?s).*verrid", UserWarning)
             for name in _FACTORIES:
                 library.impl(name, factory(name), "CUDA", **options)
-        try:
-            yield
-        finally:
-            library._destroy()
+        yield
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:

@@ -12,7 +12,6 @@ import ctypes
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +35,17 @@ CUDA = torch.device("cuda", 0)
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
-#: What `tensor.data = other` calls.
+#: Functions that CUDA's autocast computes in float32. Source: PyTorch, "Autocast Op Reference".
+_IN_FLOAT32 = frozenset(
+    "__pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cdist cosh "
+    "cosine_embedding_loss cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm "
+    "hinge_embedding_loss kl_div l1_loss layer_norm log log10 log1p log2 log_softmax margin_ranking_loss mse_loss "
+    "multi_margin_loss multilabel_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
+    "renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss".split()
+)
+#: Names of the functions of properties, which compute nothing.
+_PROPERTIES = ("__get__", "__set__")
+#: The function of `tensor.data = other`.
 _SET_DATA = torch.Tensor.data.__set__
 #: Functions that move elements between devices, or take indices on the host.
 _ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
@@ -155,8 +164,11 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
             )
         refuse_mixed(function, (*args, *kwargs.values()))
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
-        with torch._C.DisableTorchFunctionSubclass(), _autocast():
-            found = function(*args, **kwargs)
+        with torch._C.DisableTorchFunctionSubclass():
+            if torch.is_autocast_enabled("cuda") and function.__name__ not in _PROPERTIES:
+                found = _autocast(function, args, kwargs)
+            else:
+                found = function(*args, **kwargs)
         if sets_data:
             args[0].elements = args[1].elements
         return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
@@ -201,11 +213,16 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return _pytree.tree_map(on_device, results)
 
 
-def _autocast() -> AbstractContextManager[Any]:
-    """The dtypes that the program asks of `torch.autocast` for the device: the elements are computed as the CPU's."""
-    if not torch.is_autocast_enabled("cuda"):
-        return nullcontext()
-    return torch.autocast("cpu", torch.get_autocast_dtype("cuda"))  # type: ignore[no-any-return]
+def _autocast(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function with the dtypes of `torch.autocast("cuda")`: products as the CPU's autocast makes them."""
+    if function.__name__ in _IN_FLOAT32:
+        args, kwargs = _pytree.tree_map(_widened, (tuple(args), kwargs))
+    with torch.autocast("cpu", torch.get_autocast_dtype("cuda")):
+        return function(*args, **kwargs)
+
+
+def _widened(one: Any) -> Any:
+    return one.float() if isinstance(one, torch.Tensor) and one.dtype in _HALVES else one
 
 
 #: Its name in torch's messages, as for tensors on any GPU.
