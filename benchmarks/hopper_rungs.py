@@ -22,7 +22,7 @@ from tilewright.profiling import instruments, of_run
 from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 SOURCE = Path(__file__).with_suffix(".cu")
 GPU = "h100"
@@ -98,7 +98,7 @@ def seconds(rung: Rung, size: int, clock_mhz: int | None = None) -> float:
     blocks = grid(rung, size, gpu)
     with alone(
         program(rung), blocks, rung.threads, arguments(rung, *zeros),
-        shared_bytes=rung.shared_bytes, instruments=instruments(), gpu=GPU,
+        shared_bytes=rung.shared_bytes, gpu=GPU,
     ) as first:  # fmt: skip
         roles, run = watched(first), first.run(Part(0), instruments())
     seen = of_run(run, gpu, shared_bytes=rung.shared_bytes)

@@ -23,8 +23,8 @@ from tilewright.prediction import sampling, workload
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model
 from tilewright.prediction.workload import Requests, Workload
-from tilewright.profiling import instruments, profile
-from tilewright.simt.run.launch import alone
+from tilewright.profiling import profile
+from tilewright.simt.run.staged_launch import alone
 
 GPU = machine.gpu("a6000")
 QUANTITIES: dict[str, Callable[[Requests], float]] = {
@@ -62,7 +62,7 @@ def compared(record: Record, k: int) -> dict[str, Any]:
     a, b, c = (np.ones(extents, dtype) for extents in ((m, k), (k, n), (m, n)))
     shape, program = record.launch_rule(m, n, k), record.program(dtype, GPU.compute_capability)
     arguments = record.arguments(a, b, c)
-    with alone(program, shape.grid, shape.block, arguments, instruments=instruments(), gpu=GPU.key) as blocks:
+    with alone(program, shape.grid, shape.block, arguments, gpu=GPU.key) as blocks:
         some, some_seconds = timed(lambda: sampling.sampled(blocks, GPU))
     assert some is not None, f"{record.name}: all blocks ran"
     seen, all_seconds = timed(lambda: profile(program, shape.grid, shape.block, arguments, gpu=GPU.key))

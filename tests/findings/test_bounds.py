@@ -12,7 +12,7 @@ from tilewright import profiling
 from tilewright.machine import limiters as names
 from tilewright.prediction import launches
 from tilewright.simt import Memory
-from tilewright.simt.following import Asked
+from tilewright.simt.launch_request import LaunchRequest
 
 PATHS = [*corpus.files("correct"), *corpus.files("defects")]
 #: Files whose kernels are predicted in every run of the tests.
@@ -24,7 +24,7 @@ def holds(case: Case) -> bool:
     memory = Memory()
     arguments, _ = case.device_arguments(memory)
     options = {"shared_bytes": case.shared_bytes, "gpu": case.gpu, "cooperative": case.cooperative, "memory": memory}
-    asked = Asked.by("profile", case.launchable(), case.grid, case.block, arguments, options)
+    asked = LaunchRequest.by("profile", case.launchable(), case.grid, case.block, arguments, options)
     seen = profiling.profile(asked.program, case.grid, case.block, arguments, **options)
     assert seen.verdict is not None and seen.verdict.share is None and seen.verdict.bound in names.UNITS
     try:

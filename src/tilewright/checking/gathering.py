@@ -56,7 +56,6 @@ class Checks(Observer):
     """
 
     red_zones = True
-    row_gaps = True
     host_races = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
@@ -77,6 +76,7 @@ class Checks(Observer):
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # if a kernel without writes ends
+        self._too_few: list[Finding] = []  # whether this launch has fewer dimensions than its kernel
         self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # for each kernel, see `indices.lines`
 
     @property
@@ -97,26 +97,18 @@ class Checks(Observer):
 
     @property
     def _all(self) -> list[Finding]:
-        unreached = self._coverage.so_far()
-        known = {finding.details.get("address") for finding in unreached}  # reported for the launch that left them out
-        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
-        return [*copies, *unreached]
+        return _together(self._found, self._coverage.so_far())
 
     @contextmanager
-    def elsewhere(self) -> Iterator[Checks]:
-        """Checks for a launch in another memory; their findings are added to these at the end."""
-        other = Checks(gpu=self._gpu.key)
-        other._looked_at, other._lost, other._signs = self._looked_at, self._lost, self._signs
+    def in_memory(self, limit_bytes: int) -> Iterator[None]:
+        """What is known of the GPU's memory waits; what the launch leaves out is final at the end."""
+        states, coverage, first = self._states, self._coverage, len(self._found)
+        self._states, self._coverage = States(limit_bytes), Coverage()
         try:
-            yield other
+            yield
         finally:
-            self.launches += other.launches
-            self.unchecked += other.unchecked
-            self._kernels.update(other._kernels)
-            self.folded.update(other.folded)
-            self._files.update(other._files)
-            self._found += other._all
-            self._raised += other._raised
+            self._found[first:] = _together(self._found[first:], self._coverage.findings())
+            self._states, self._coverage = states, coverage
 
     def for_child(self) -> Checks:
         """Checks for a child process."""
@@ -159,10 +151,6 @@ class Checks(Observer):
     def kernels(self) -> tuple[str, ...]:
         """Names of the kernels that were launched."""
         return tuple(self._kernels)
-
-    def add(self, findings: Sequence[Finding]) -> None:
-        """Add findings from elsewhere."""
-        self._found += findings
 
     # -- events of the simulated GPU ---------------------------------------------------------------------------
 
@@ -223,6 +211,8 @@ class Checks(Observer):
         dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
         read = values_of(launch)
+        self._too_few = launches.fewer_dimensions(launch, read)
+        self._found += self._too_few
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             if folded.holds_arrays(launch.program):
@@ -261,6 +251,9 @@ class Checks(Observer):
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather the findings of the instruments, and of the machine's error."""
         raised_before = len(self._raised)
+        if self._too_few:  # what it does then does not matter
+            self._found += self._refused(launch) if isinstance(error, LaunchError) else ()
+            return
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
         for sentence in results["memory"].not_judged if "memory" in results else ():
             warnings.warn(f"{launch.name}: {sentence}", stacklevel=2)
@@ -306,6 +299,13 @@ class Checks(Observer):
             signs = self._signs[launch.program.ptx, launch.program.entry]
             found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from self._of_launch(found, launch, read)
+
+
+def _together(found: Sequence[Finding], unreached: Sequence[Finding]) -> list[Finding]:
+    """Findings of launches, with those of arrays that they have left unreached, each reported once."""
+    known = {finding.details.get("address") for finding in unreached}  # reported for the launch that left them out
+    copies = [one for one in found if one.code != "TW205" or one.details["address"] not in known]
+    return [*copies, *unreached]
 
 
 def _loaded_ahead(finding: Finding, read: Values | None) -> bool:

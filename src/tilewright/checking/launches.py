@@ -93,9 +93,12 @@ def _finding(launch: Launch, gpu: Gpu, wrong: Broken) -> Finding:
             return at(launch, "TW505", how="allowed", static=static, dynamic=dynamic, most=wrong.most)
 
 
-def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | None) -> list[Finding]:
+def fewer_dimensions(launch: Launch, values: Values | None) -> list[Finding]:
     """TW503 for a launch written with one extent, of a kernel that uses its y or z index in addresses."""
-    if values is None or any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
+    if values is None or launch.written is None:
+        return []
+    grid, block = launch.written
+    if any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
         return []
     axis = max(dimensions.own_axes(values), default="")
     if not axis:

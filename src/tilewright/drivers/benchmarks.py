@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.installed_gpu import current_gpu
@@ -33,6 +33,12 @@ class Timed(Predictions):
     def enough(self, launch: Launch) -> bool:
         """Whether a sample of blocks was counted."""
         return launch.index in self._sampled
+
+
+class _OfEvents(Predictions):
+    """Predictions for times between events, which change no launch."""
+
+    as_given = False
 
 
 def do_bench(
@@ -77,7 +83,7 @@ def milliseconds(asked: str, fn: Callable[[], Any]) -> float:
     """
     gpu = current_gpu()
     predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
-    with gpu.observing(predictions, instead_of=Profiles):
+    with gpu.observing(predictions):
         fn()
     return _sum(asked, predictions, predictions.counted)
 
@@ -85,10 +91,10 @@ def milliseconds(asked: str, fn: Callable[[], Any]) -> float:
 def observer_for_events(gpu: SimulatedGpu) -> Profiles:
     """The observer that counts launches for the times between events: an installed one, or a new one from now on."""
     with gpu.lock:
-        installed = next((one for one in gpu.observers if isinstance(one, Profiles)), None)
-        if installed is not None:  # a second one's instruments would have the same names
-            return installed
-        made = Predictions(gpu=gpu.record.key, sample=_QUICK, once=True)
+        installed = next((one for one in gpu.observers if one.kind == Predictions.kind), None)
+        if installed is not None:  # a second one would count the same
+            return cast("Profiles", installed)
+        made = _OfEvents(gpu=gpu.record.key, sample=_QUICK, once=True)
         gpu.observe(made)
         return made
 
@@ -99,10 +105,11 @@ def between(seen: Profiles, launches: range) -> float:
     NaN if there are none, or if the observer is for some launches only.
     """
     asked = "elapsed_time"
-    if not (isinstance(seen, Predictions) and seen.selects_all):
+    if not seen.predicts_all:
         _say("some", f"{asked}: the profile in use is for some launches only; the time between events is NaN")
         return float("nan")
-    return _sum(asked, seen, [one for one in seen.counted if one.launch.index in launches])
+    predictions = cast("Predictions", seen)
+    return _sum(asked, predictions, [one for one in predictions.counted if one.launch.index in launches])
 
 
 def _sum(asked: str, predictions: Predictions, counted: Sequence[Counted]) -> float:

@@ -55,7 +55,6 @@ class ChildLaunches(Observer):
     """
 
     def __init__(self, note: Path, process: int, observer: Observer | None = None) -> None:
-        self.launches_only = observer is None
         self._note = note
         self._process = process
         self._observer = observer

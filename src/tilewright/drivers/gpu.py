@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections import deque
@@ -14,30 +13,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
 from tilewright.drivers.capturing import Capture
+from tilewright.drivers.device_addresses import FIRST_HANDLE, DeviceAddresses, device_addresses
 from tilewright.drivers.ended import advice
 from tilewright.drivers.host import Host, Registered
+from tilewright.drivers.internal_code import source_line
 from tilewright.drivers.left_out import LeftOut
 from tilewright.drivers.outstanding import Outstanding
 from tilewright.errors import DeviceError, LaunchError, OutOfMemoryError
 from tilewright.machine.sizes import size_text
 from tilewright.native.interrupts import HeldBack
-from tilewright.native.once import once
 from tilewright.simt.observer import Observer
-from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Memory
 from tilewright.simt.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from tilewright.checking import Findings
 
-#: Address space of the arena that all simulated GPUs of a process share; less if the host does not give as much.
-ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
 #: Recently freed memory of this size is not reused, if observers look for accesses to freed memory.
 QUARANTINE_BYTES = 256 << 20
 #: Handles of the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
-_FIRST_HANDLE = 0x1000
 #: The default pool's handle; later ones count up from it.
 POOL = 0xB001
 _Thing = TypeVar("_Thing")
@@ -56,42 +51,6 @@ class EndedError(DriverError):
 
     def __init__(self, subject: str) -> None:
         super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {advice(subject)}")
-
-
-class DeviceAddresses:
-    """The device addresses (equal to the host's) and the handles that the simulated GPUs of a process share.
-
-    Each is used once, so that an object that outlives its GPU is not mistaken for one of the next.
-    """
-
-    def __init__(self, arena: Arena | None = None) -> None:
-        self.addresses = Addresses(arena or largest(lambda size: Arena(size, GLOBAL_BASE)), once=True)
-        self.handles = itertools.count(_FIRST_HANDLE, 0x10)
-
-    def memory(self, size_bytes: int) -> Memory:
-        """Memory for one GPU, of so many bytes or what there is."""
-        return Memory(min(size_bytes, self.addresses.arena.size_bytes), addresses=self.addresses)
-
-
-def largest(made: Callable[[int], Arena]) -> Arena:
-    """The largest arena that the host gives.
-
-    Raises LaunchError: the host gives none.
-    """
-    size = ARENA_BYTES
-    while True:
-        try:
-            return made(size)
-        except LaunchError:
-            if size <= ARENA_LEAST_BYTES:
-                raise
-            size //= 2
-
-
-@once
-def device_addresses() -> DeviceAddresses:
-    """The addresses of this process."""
-    return DeviceAddresses()
 
 
 @dataclass(slots=True)
@@ -178,6 +137,7 @@ class SimulatedGpu:
         self.user_objects: dict[int, Any] = {}  # what graphs keep for a program
         self.large_clusters: set[tuple[int, str]] = set()  # kernels that allow clusters of non-portable size
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
+        self._kernels: set[str] = set()  # names of launched kernels
         self._users: dict[int, set[str]] = {}  # for each allocation, the kernels that got it
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to free
@@ -212,13 +172,18 @@ class SimulatedGpu:
 
     @property
     def findings(self) -> Findings:
-        """The findings of observers that check, so far; see `tilewright.simulated_gpu(check=True)`."""
-        from tilewright.checking import Checks, Findings
+        """The findings of its observers so far; see `tilewright.simulated_gpu(check=True)`."""
+        from tilewright.checking import Findings
 
-        checks = [observer for observer in self.observers if isinstance(observer, Checks)]
-        found = (finding for check in checks for finding in check.findings)
-        kernels = {name for check in checks for name in check.kernels}
-        return Findings(found, launches=self.launches, kernels=len(kernels))
+        found = (finding for observer in self.observers for finding in observer.findings)
+        return Findings(found, launches=self.launches, kernels=len(self._kernels))
+
+    def numbered(self, kernel: str, line: Callable[[], str] = source_line) -> tuple[int, str]:
+        """The number of a new launch, and the program's line that makes it."""
+        with self.lock:
+            self._kernels.add(kernel)
+            self.launches += 1
+            return self.launches - 1, line()
 
     def passed(self, kernel: str, addresses: Iterable[int]) -> None:
         """Record which allocations a kernel is launched with."""
@@ -228,13 +193,13 @@ class SimulatedGpu:
                 self._users.setdefault(found[0], set()).add(kernel)
 
     @contextmanager
-    def observing(self, observer: Observer, *, instead_of: type[Observer] | None = None) -> Iterator[None]:
+    def observing(self, observer: Observer) -> Iterator[None]:
         """Add an observer for a time; for it, the host wrote all existing memory.
 
-        Observers of the class `instead_of`, which must not change how memory is allocated, are left out for that time.
+        Observers of its kind, which must not change how memory is allocated, are left out for that time.
         """
         before = self.observers
-        kept = tuple(one for one in before if instead_of is None or not isinstance(one, instead_of))
+        kept = tuple(one for one in before if not one.kind or one.kind != observer.kind)
         with self.lock:
             self.observers = kept
             self.observe(observer)
@@ -447,7 +412,7 @@ class SimulatedGpu:
 
     def _found(self, known: dict[int, _Thing], handle: int, subject: str) -> _Thing:
         if handle not in known:
-            if _FIRST_HANDLE <= handle < self._handles_from:
+            if FIRST_HANDLE <= handle < self._handles_from:
                 raise EndedError(subject)
             raise DriverError("CUDA_ERROR_INVALID_HANDLE")
         return known[handle]

@@ -111,11 +111,7 @@ def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
 @contextmanager
 def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
     """Let one more observer follow the installed GPU, with everything that it requests."""
-    from tilewright.profiling import Profiles
-
-    # a profile replaces that of events, whose instruments have the same names
-    instead_of = Profiles if isinstance(observer, Profiles) else None
-    with gpu.observing(observer, instead_of=instead_of), replaced(_watching_rows() if gpu.host_races else ()):
+    with gpu.observing(observer), replaced(_watching_rows() if gpu.host_races else ()):
         yield
 
 

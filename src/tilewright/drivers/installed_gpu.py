@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from typing import cast
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.errors import DeviceError
-from tilewright.native.nested import Nested
-from tilewright.native.once import once
-
-
-@once
-def _installed() -> Nested[SimulatedGpu]:
-    return Nested()
-
-
-def registered(gpu: SimulatedGpu) -> AbstractContextManager[None]:
-    """Let driver calls go to a simulated GPU in the body of `with`."""
-    return _installed().within(gpu)
+from tilewright.simt.installed_device import installed_device
 
 
 def installed_gpu() -> SimulatedGpu | None:
     """The simulated GPU that driver calls go to; None if there is none."""
-    return _installed().innermost
+    return cast("SimulatedGpu | None", installed_device())
 
 
 def current_gpu() -> SimulatedGpu:

@@ -39,11 +39,12 @@ from tilewright.errors import (
 from tilewright.programs import residency
 from tilewright.programs.launch_rules import broken
 from tilewright.programs.listing import Parameter
-from tilewright.simt.observer import ArgumentFact, Launch, Rows, Run
+from tilewright.simt.observer import ArgumentFact, Launch, Run
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
-from tilewright.simt.run.launch import ended, observed
+from tilewright.simt.run.job import Placed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.nested import PENDING, Device, run_with_launches
+from tilewright.simt.run.observed_launch import ended
 
 #: The driver's code for each of the machine's errors; the first match counts.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
@@ -147,12 +148,12 @@ class Launcher:
             except DriverError as error:
                 raise self._refusal(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
             limits = (gpu.limits or Limits()).with_stack(gpu.set_limits.get(_STACK_LIMIT, 0))
+            index, line = gpu.numbered(program.name, self._line)
             about = Launch(
-                program.name, program, grid, block, int(config.shmem_size or 0), facts, self._line(), gpu.launches,
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, line, index,
                 _is_cooperative(config), gpu.record, limits, gpu.seed, cluster=cluster,
                 allowed_shared_bytes=allowed_shared_bytes(gpu, kernel),
             )  # fmt: skip
-            gpu.launches += 1
             gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
             try:
                 self._check(about, library, kernel.name)
@@ -201,32 +202,21 @@ class Launcher:
                 observer.host_wrote(address, size)
         try:
             with gpu.host.in_step():
-                return run_with_launches(about, values, self._device(library, about, workspace))
+                return run_with_launches(about, values, self._device(library, workspace))
         except TilewrightError as error:
             if isinstance(error, KernelError) and error.printed:
                 self._show(error.printed)
             raise self._failure(error) from None
 
-    def _device(self, library: Library, first: Launch, workspace: int) -> Device:
-        """The device of a launch and of the launches by its kernel, which have no workspace."""
+    def _device(self, library: Library, workspace: int) -> Device:
+        """The device of a launch and of the launches by its kernel."""
         gpu = self.gpu
-
-        def run(about: Launch, values: Sequence[bytes]) -> Run:
-            own = workspace if about is first else 0
-            return observed(about, values, gpu.memory, library.base, gpu.observers, own)
-
-        def next_index() -> int:
-            gpu.launches += 1
-            return gpu.launches - 1
-
-        def copied(source: Rows, target: Rows) -> None:
-            for observer in gpu.observers:
-                observer.copied(source, target)
-
+        placed = Placed(gpu.memory, library.base, 0, workspace)
         pending = max(1, gpu.set_limits.get(PENDING_LIMIT, PENDING))
+        allocate = functools.partial(gpu.allocate, host_visible=True)
         return Device(
-            gpu.memory, library.base, run, library.entry, functools.partial(gpu.allocate, host_visible=True), gpu.free,
-            next_index, gpu.wrote, copied, pending,
+            placed, gpu.observers, library.entry, allocate, gpu.free, lambda kernel: gpu.numbered(kernel, str)[0],
+            pending, partly=True,
         )  # fmt: skip
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:

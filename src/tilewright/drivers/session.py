@@ -12,14 +12,13 @@ from tilewright.backends.cuda import current
 from tilewright.drivers.core_names import CoreNames
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.imported import replaced_when_imported
-from tilewright.drivers.installed_gpu import installed_gpu, registered
-from tilewright.drivers.own_launches import OwnLaunches
+from tilewright.drivers.installed_gpu import installed_gpu
 from tilewright.drivers.this_process import ThisProcess
 from tilewright.errors import DeviceError
 from tilewright.native.interrupts import none_lost
 from tilewright.programs.optional import require
 from tilewright.public import public
-from tilewright.simt.following import followed_by
+from tilewright.simt.installed_device import registered
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
 
@@ -112,7 +111,6 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # used like a function, li
             stack.enter_context(registered(device))
             stack.enter_context(current.replaced_by(CoreNames(device)))
             stack.enter_context(replaced_when_imported(device))
-            stack.enter_context(followed_by(OwnLaunches(device)))
             stack.callback(device.close)
             self._open = stack.pop_all()
             failed.pop_all()

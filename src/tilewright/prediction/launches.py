@@ -17,14 +17,14 @@ from tilewright.prediction.model import Model, Time, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
-from tilewright.profiling import instruments
 from tilewright.profiling.record import Profile, Unit, Verdict
 from tilewright.profiling.verdict import COALESCED, IN_REGISTERS, WITHOUT_CONFLICTS, Evidence, verdict
 from tilewright.programs.program import Program
 from tilewright.public import public
-from tilewright.simt.following import Asked, Extents, LaunchOptions, bounded
-from tilewright.simt.run.launch import alone
+from tilewright.simt.installed_device import installed_device
+from tilewright.simt.launch_request import Extents, LaunchOptions, LaunchRequest
 from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.staged_launch import alone
 from tilewright.waiting import announced
 
 #: Errors that leave a finished launch without a prediction.
@@ -93,7 +93,7 @@ def predict(
     >>> found.kernel, 1e-6 < found.seconds < 1e-4
     ('several_results<float, 32, 8>', True)
     """
-    asked = bounded(Asked.by("predict", kernel, grid, block, args, options))
+    asked = LaunchRequest.by("predict", kernel, grid, block, args, options).on(installed_device())
     options["gpu"] = asked.gpu
     target = asked.target
     if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
@@ -102,7 +102,7 @@ def predict(
         )
     program = asked.program
     machine_cc(program, target)
-    with alone(program, grid, block, args, instruments(), **options) as blocks:
+    with alone(program, grid, block, args, **options) as blocks:
         found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
     if found is not None:
         return of_sample(found, program, target, clock_mhz, asked.limits, roles)
@@ -144,11 +144,11 @@ def profile(
     >>> seen.totals.global_loads.requests, seen.totals.global_loads.sectors_per_request, seen.verdict.rule
     (2, 4.0, 'few blocks')
     """
-    asked = bounded(Asked.by("profile", kernel, grid, block, args, options))
+    asked = LaunchRequest.by("profile", kernel, grid, block, args, options).on(installed_device())
     options["gpu"] = asked.gpu
     program, roles = asked.program, None
     if has_roles(program.ptx):
-        with alone(program, grid, block, args, instruments(), **options) as blocks:
+        with alone(program, grid, block, args, **options) as blocks:
             roles = watched(blocks)
     seen = profiling.profile(program, grid, block, args, **options)
     try:

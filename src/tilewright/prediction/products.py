@@ -32,9 +32,9 @@ from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import written_back
 from tilewright.programs.program import OLDEST_CC, Program
-from tilewright.simt.following import LaunchOptions
+from tilewright.simt.launch_request import LaunchOptions
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 #: k of the smaller counted product, and its tiles of C in each direction.
 _COUNTED_K, _COUNTED_TILES = 256, 2
@@ -104,7 +104,7 @@ def _of_first_block(
     shape = record.launch_rule(product.m, product.n, product.k)
     given = record.arguments(*_zeros(record, product))
     options = LaunchOptions(shared_bytes=shape.shared_bytes, gpu=gpu.key)
-    with alone(program, shape.grid, shape.block, given, instruments(), **options) as blocks:
+    with alone(program, shape.grid, shape.block, given, **options) as blocks:
         roles, run, together = watched(blocks), blocks.run(Part(0), instruments()), blocks.cluster_blocks
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
     work = _work(replace(seen, grid=(together, 1, 1)))  # counts are of one block or one cluster

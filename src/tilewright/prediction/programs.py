@@ -76,7 +76,7 @@ class Predictions(Profiles):
         )
 
     @property
-    def selects_all(self) -> bool:
+    def predicts_all(self) -> bool:
         """Whether it is for all kernels and launches."""
         return self._kernel is None and self._launch is None
 

@@ -24,9 +24,9 @@ from tilewright.programs.assembler import Resources
 from tilewright.programs.program import Program
 from tilewright.programs.residency import tensor_columns
 from tilewright.simt.events import Instrument
-from tilewright.simt.following import Asked, Extents, LaunchOptions
+from tilewright.simt.launch_request import Extents, LaunchOptions, LaunchRequest
 from tilewright.simt.observer import Run
-from tilewright.simt.run.launch import launched
+from tilewright.simt.run.launch import launch
 
 
 def instruments() -> tuple[Instrument, ...]:
@@ -38,8 +38,9 @@ def profile(
     kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], **options: Unpack[LaunchOptions]
 ) -> Profile:
     """The profile of a launch from its PTX alone; :func:`tilewright.profile` adds what its machine code says."""
-    asked = Asked.by("profile", kernel, grid, block, args, options)
-    return of_run(launched(asked, instruments()), asked.target, shared_bytes=asked.shared_bytes)
+    request = LaunchRequest.by("profile", kernel, grid, block, args, options)
+    run = launch(kernel, grid, block, args, instruments=instruments(), **options)
+    return of_run(run, request.target, shared_bytes=request.shared_bytes)
 
 
 def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0, launched_at: str = "") -> Profile:

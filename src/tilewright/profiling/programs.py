@@ -39,6 +39,8 @@ class Profiles(Observer):
     """
 
     reports_add = True
+    as_given = True
+    kind = "profiles"
 
     def __init__(
         self,
@@ -59,6 +61,11 @@ class Profiles(Observer):
         self._kernel = (kernel,) if isinstance(kernel, str) else kernel
         self._launch = launch
         self._process, self._reported = os.getpid(), [0] * len(self._lists())
+
+    @property
+    def predicts_all(self) -> bool:
+        """Whether it predicts the times of all kernels and launches."""
+        return False
 
     def for_child(self) -> Profiles:
         """An observer for a child process."""

@@ -30,6 +30,16 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
     return blocks, threads
 
 
+def given(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
+    """The same, with extents that no GPU accepts, unless they are negative.
+
+    >>> given("k", 0, (2048, 2))
+    ((0, 1, 1), (2048, 2, 1))
+    """
+    blocks, threads = _extent(kernel, "grid", grid), _extent(kernel, "block", block)
+    return (blocks, threads) if min(*blocks, *threads) >= 0 else checked(kernel, grid, block)
+
+
 def cluster(kernel: str, value: int | Sequence[int] | None) -> Extent | None:
     """Blocks of a cluster as (x, y, z); None if the launch gives none.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -70,6 +72,8 @@ class Launch:
     cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, if the launch gives them.
     #: Most dynamic shared memory that the program has allowed the kernel; None where it needs no permission.
     allowed_shared_bytes: int | None = None
+    #: Grid and block as the program wrote them, for `tilewright.simt.launch`; None for a launch by a driver.
+    written: tuple[Any, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +190,20 @@ class BlocksAlone(Protocol):
 class Observer:
     """Gets all events of memory and launches, in order. Subclasses override the methods that they need."""
 
-    #: Whether to leave unused bytes after allocations, so that an access past the end is in no other allocation.
+    #: Whether to leave unused bytes after allocations, and after the rows of arrays if the kernel accepts strides and
+    #: no observer needs arrays `as_given`. An access past the end is then in no other allocation or row.
     red_zones: bool = False
-    #: Whether to launch with unused bytes after each row of an array, if the kernel accepts strides.
-    row_gaps: bool = False
+    #: Whether its results depend on the strides of arrays, which then have no unused bytes after their rows. Unused
+    #: bytes after allocations do not matter: every allocation starts at a multiple of 256 bytes, with or without them.
+    as_given: bool = False
     #: Whether to compare the host's uses of shared memory with unfinished work of streams.
     host_races: bool = False
     #: Whether it may need only a part of a launch; see `enough`.
     leaves_out: bool = False
-    #: Whether it uses only `launching`, so that launches need not run for it.
-    launches_only: bool = False
     #: Whether each report has only what came after the one before, so that all of them count, and not only the last.
     reports_add: bool = False
+    #: An observer that is added for a time takes the place of those of the same kind, unless this is "".
+    kind: str = ""
 
     def for_child(self) -> Observer | None:
         """A new observer for a child process, which reports to this one; None: it takes no reports."""
@@ -211,8 +217,20 @@ class Observer:
     def started(self, limit_bytes: int) -> None:
         """A GPU was created; its device addresses are below GLOBAL_BASE + `limit_bytes`."""
 
+    def in_memory(self, limit_bytes: int) -> AbstractContextManager[None]:
+        """In the body, events are of a launch in another memory, with addresses below GLOBAL_BASE + `limit_bytes`.
+
+        The memory ends with the body. An observer that keeps anything by address keeps it for each memory.
+        """
+        return contextlib.nullcontext()
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        """The defects that it has found so far, as `Finding`."""
+        return ()
+
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Instruments for a launch; their names must differ from those of other observers' instruments."""
+        """Instruments for a launch."""
         return ()
 
     def allocated(self, address: int, size_bytes: int) -> None:
@@ -257,4 +275,7 @@ class Observer:
         return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """A launch ended with a run, or with an error, which the program also gets."""
+        """A launch ended with a run, or with an error, which the program also gets.
+
+        The results in a run, or in a KernelError, are those of this observer's instruments.
+        """

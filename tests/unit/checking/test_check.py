@@ -14,9 +14,9 @@ from ptx_kernels import kernel
 
 import tilewright as tw
 from tilewright.checking import check
-from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, LimitError, TrapError
 from tilewright.simt import Limits, Memory
+from tilewright.simt.run.spaced_arrays import SpacedArray, spaced
 
 CLEAN = "st.global.u32 [%at], %gid;"
 

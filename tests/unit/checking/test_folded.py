@@ -17,7 +17,7 @@ from tilewright.cli.app import program_command
 from tilewright.kernels import catalogue
 from tilewright.programs import Program
 from tilewright.simt.observer import Run
-from tilewright.simt.run.launch import Alone
+from tilewright.simt.run.observed_launch import Alone
 
 KERNEL = """#include <cstdio>
 __global__ void sums(float *c, int n) {

@@ -49,7 +49,7 @@ def test_a_wrong_comment_is_a_python_warning(tmp_path: Path) -> None:
     checks = Checks()
     file = tmp_path / "k.py"
     file.write_text("x  # tilewright: ignore[]\n")
-    checks.add([replace(FOUND, source=str(file), line=1)])
+    checks._found.append(replace(FOUND, source=str(file), line=1))
     with pytest.warns(UserWarning, match=r"k\.py:1: the comment .*\(got none\)"):
         assert len(checks.findings) == 1
 

@@ -23,7 +23,7 @@ from tilewright.prediction.products import Product, predict_product
 from tilewright.prediction.record import Prediction
 from tilewright.problem.dtypes import element
 from tilewright.programs.program import OLDEST_CC, Program
-from tilewright.simt.following import LaunchOptions
+from tilewright.simt.launch_request import LaunchOptions
 
 KERNELS = [record for record in catalogue.records() if record.backend == "gpu"]
 #: A GPU of each compute capability for which the assembler makes code.

@@ -17,7 +17,7 @@ from tilewright.prediction.products import Product, predict_product
 from tilewright.prediction.record import Prediction
 from tilewright.programs import Program
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 H100 = machine.gpu("h100")
 HEAD = r"""

@@ -15,9 +15,9 @@ from tilewright import catalogue, machine
 from tilewright.prediction import launches, sampling, workload
 from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.workload import Workload
-from tilewright.profiling import caching, instruments, profile
+from tilewright.profiling import caching, profile
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 cuda = pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 A6000 = machine.gpu("a6000")
@@ -44,7 +44,7 @@ def both(name: str, shape: tuple[int, int, int]) -> tuple[Workload, Workload]:
     a, b, c = (np.ones(extents, dtype) for extents in ((m, k), (k, n), (m, n)))
     launch, program = record.launch_rule(m, n, k), record.program(dtype, A6000.compute_capability)
     arguments = record.arguments(a, b, c)
-    with alone(program, launch.grid, launch.block, arguments, instruments=instruments(), gpu="a6000") as blocks:
+    with alone(program, launch.grid, launch.block, arguments, gpu="a6000") as blocks:
         some = sampling.sampled(blocks, A6000)
     assert some is not None
     assert some.blocks <= some.work.blocks / 8
@@ -81,7 +81,7 @@ def test_a_part_is_the_blocks_it_names_and_is_undone() -> None:
 
 def sampled(kernel: Any, grid: Any, block: Any, *arguments: Any) -> sampling.Sampled | None:
     program = tw.programs.program.program_for(kernel, arguments, A6000.compute_capability)
-    with alone(program, grid, block, arguments, instruments=instruments(), gpu="a6000") as blocks:
+    with alone(program, grid, block, arguments, gpu="a6000") as blocks:
         return sampling.sampled(blocks, A6000)
 
 

@@ -28,7 +28,7 @@ from tilewright.prediction.workload import Workload
 from tilewright.programs import Program
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 B200 = machine.gpu("b200")
 Operation = tuple[int, int, int, int, int]

@@ -29,7 +29,7 @@ from tilewright.prediction.workload import Requests, Workload
 from tilewright.programs import Program
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
 from tilewright.simt.observer import Part
-from tilewright.simt.run.launch import alone
+from tilewright.simt.run.staged_launch import alone
 
 H100 = machine.gpu("h100")
 #: Of a block's first warp, which copies pieces of an array to a ring in shared memory; the others wait for each, work,

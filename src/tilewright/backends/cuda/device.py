@@ -36,7 +36,7 @@ from tilewright.programs.host_arrays import ArrayParameter, Region
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
-from tilewright.simt.following import Extents, SimulatedOptions
+from tilewright.simt.launch_request import Extents, SimulatedOptions
 
 #: An export of the library that `drivers.libcuda` provides under the driver's name. Without a simulated GPU in place
 #: that library forwards to the vendor's driver, if there is one.

@@ -21,7 +21,8 @@ from tilewright.drivers.cuda_programs.answers import CALLS, Answers
 from tilewright.drivers.cuda_programs.library import NAMES, Library, built
 from tilewright.drivers.cuda_programs.protocol import Caller, EndedConnection
 from tilewright.drivers.cuda_programs.runtime import Runtime
-from tilewright.drivers.gpu import DeviceAddresses, SimulatedGpu, largest
+from tilewright.drivers.device_addresses import DeviceAddresses, largest
+from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.script import INTERRUPTED, Ended
 from tilewright.native import private
 from tilewright.simt.run.arena import Arena

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from tilewright.drivers import modules
 from tilewright.drivers.contexts import binding
 from tilewright.drivers.cuda_programs import fatbin
-from tilewright.drivers.gpu import DriverError, SimulatedGpu, device_addresses
+from tilewright.drivers.device_addresses import device_addresses
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.linking import Linker, ObjectCode
 from tilewright.drivers.modules import Kernel, KernelAttributes, allowed_shared_bytes
 from tilewright.errors import CompileError, TilewrightError

@@ -449,9 +449,9 @@ class Execution:
 
     # -- results --------------------------------------------------------------------------------------
 
-    def results(self) -> dict[str, Any]:
-        """Each instrument's result."""
-        found: dict[str, Any] = {}
+    def results(self) -> list[Any]:
+        """Each instrument's result, in the order of the job's instruments."""
+        found: list[Any] = []
         translation = self.job.ready.translation
         at = translation.tallies
         tallies = self._counters[:at]
@@ -462,7 +462,7 @@ class Execution:
             if multiples:
                 added = np.array(multiples, np.uint64)
                 counters[added[:, 0]] += tallies[added[:, 1], None] * added[:, 2:]
-            found[instrument.name] = instrument.collect([translation.sites[r] for r in rows], counters)
+            found.append(instrument.collect([translation.sites[r] for r in rows], counters))
             at += count
         return found
 

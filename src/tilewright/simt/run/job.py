@@ -20,7 +20,9 @@ from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 from tilewright.waiting import announced
 
-#: The remedy for too much shared memory.
+#: With a driver, shared memory of a block is a multiple of this, the most bytes of one access: compilers read the end
+#: of dynamic shared memory in whole vectors, because a GPU allocates it in larger pieces. Source: PTX ISA, 9.7.9.8.
+_VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,11 @@ class Job:
         return max(self.ready.translation.layout.param_bytes, 1)
 
 
-def made_ready(
-    launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument], vector_bytes: int = 1
-) -> Job:
+def made_ready(launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument]) -> Job:
     """Translate a launch's kernel, or take it from the store.
 
     `values` has the bytes of each of the program's parameters. The code depends on which of them are small and which
-    arrays have a last stride of one element, but on no address. A block's shared memory is a multiple of
-    `vector_bytes`.
+    arrays have a last stride of one element, but on no address.
 
     Raises LaunchError, PtxError: the PTX is for other GPUs only (TargetError), the GPU has less shared or local memory,
     or the machine does not have an instruction.
@@ -71,7 +70,9 @@ def made_ready(
         ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
     shared_bytes = _checked_bytes(launch, ready.translation.layout)
     shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # after the last variable too
-    return Job(launch, tuple(instruments), ready, improvement, align_up(shared_bytes, vector_bytes))
+    if launch.written is None:
+        shared_bytes = align_up(shared_bytes, _VECTOR_BYTES)
+    return Job(launch, tuple(instruments), ready, improvement, shared_bytes)
 
 
 def _check_target(launch: Launch) -> None:
@@ -85,14 +86,20 @@ def _check_target(launch: Launch) -> None:
         )
 
 
+def check_variables(launch: Launch, module_bytes: int) -> None:
+    """Refuse variables that do not fit the GPU's memory."""
+    gpu = launch.gpu
+    if module_bytes > gpu.memory_bytes:
+        raise LaunchError(
+            f"{launch.name}: variables of a module must fit the {gpu.memory_bytes:,} bytes of memory of {gpu.name} "
+            f"(got {module_bytes:,}); declare smaller arrays"
+        )
+
+
 def _checked_bytes(launch: Launch, layout: Layout) -> int:
     """Shared memory of a block; refuses more global, shared or local memory than the GPU has."""
     dynamic, gpu = launch.shared_bytes, launch.gpu
-    if layout.module_bytes > gpu.memory_bytes:
-        raise LaunchError(
-            f"{launch.name}: variables of a module must fit the {gpu.memory_bytes:,} bytes of memory of {gpu.name} "
-            f"(got {layout.module_bytes:,}); declare smaller arrays"
-        )
+    check_variables(launch, layout.module_bytes)
     static = layout.shared_bytes - layout.shared_gap_bytes
     for wrong in broken(gpu, launch.grid, launch.block, static, dynamic):
         raise LaunchError(f"{launch.name}: {wrong.sentence}")

@@ -11,7 +11,6 @@ pending launches); the fields are those that `launches.ptx` reads and writes.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from tilewright.ptx import tree
 from tilewright.simt.observer import Launch, Observer, Rows, Run
 from tilewright.simt.run.job import Placed
 from tilewright.simt.run.memory import Memory
+from tilewright.simt.run.observed_launch import observed
 from tilewright.simt.translate.layout import align_up, lay_out
 
 #: Pending launches of a grid, unless the program sets more; and levels of nested launches.
@@ -80,48 +80,32 @@ def _queue(ptx: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Device:
-    """The device of a launch and of its nested launches."""
+    """The device of a launch and of its nested launches, which have no workspace and parameter blocks of their own."""
 
-    memory: Memory
-    module_base: int  #: Device address of the variables.
-    run: Callable[[Launch, Sequence[bytes]], Run]
+    placed: Placed  #: Of the first launch.
+    observers: Sequence[Observer]
     program: Callable[[str], Program]  #: The program of a kernel, by its PTX name.
+    #: `allocate`, `free`: memory for queues, with the observers' knowledge.
     allocate: Callable[[int], int]
     free: Callable[[int], None]
-    next_index: Callable[[], int] = lambda: 0
-    wrote: Callable[[int, int], None] = lambda address, size: None
-    copied: Callable[[Rows, Rows], None] = lambda source, target: None
+    next_index: Callable[[str], int] = lambda kernel: 0  #: The number of a nested launch, by the kernel's name.
     pending: int = PENDING
+    partly: bool = False  #: Whether an observer may leave out blocks; see `Observer.enough`.
 
+    @property
+    def memory(self) -> Memory:
+        """Its memory."""
+        return self.placed.memory
 
-def device_of(
-    placed: Placed, ptx: str, run: Callable[[Launch, Sequence[bytes]], Run], observers: Sequence[Observer]
-) -> Device:
-    """The device for launches in a memory without a driver; observers get the queues' allocations."""
-    memory, sizes = placed.memory, dict[int, int]()
+    def wrote(self, address: int, size_bytes: int) -> None:
+        """Report to observers that the host wrote memory."""
+        for observer in self.observers:
+            observer.host_wrote(address, size_bytes)
 
-    def allocate(size: int) -> int:
-        address = memory.allocate(size)
-        sizes[address] = size
-        for observer in observers:
-            observer.allocated(address, size)
-        return address
-
-    def free(address: int) -> None:
-        memory.free(address)
-        for observer in observers:
-            observer.freed(address, sizes[address])
-
-    def wrote(address: int, size: int) -> None:
-        for observer in observers:
-            observer.host_wrote(address, size)
-
-    def copied(source: Rows, target: Rows) -> None:
-        for observer in observers:
+    def copied(self, source: Rows, target: Rows) -> None:
+        """Report to observers that rows were copied."""
+        for observer in self.observers:
             observer.copied(source, target)
-
-    named = functools.partial(Program.from_ptx, ptx)
-    return Device(memory, placed.module_base, run, named, allocate, free, wrote=wrote, copied=copied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +149,9 @@ class _Family:
     def _one(self, about: Launch, values: Sequence[bytes], level: int) -> list[_Waiting]:
         """Run one grid; returns its queued work in reverse order."""
         device, size = self.device, room_bytes(about.program, self.device.pending)
+        placed = device.placed if about is self.first else replace(device.placed, params_address=0, workspace=0)
         record_bytes, header_at = _queue(about.program.ptx)
-        at = device.module_base + header_at
+        at = placed.module_base + header_at
         header = device.memory.view(at, _HEADER.itemsize).view(_HEADER)
         queue = device.allocate(size)
         try:
@@ -178,7 +163,7 @@ class _Family:
             device.wrote(queue, size)
             device.wrote(at, _HEADER.itemsize)
             try:
-                run = device.run(about, values)
+                run = observed(about, values, placed, device.observers, partly=device.partly)
             except KernelError as error:
                 if isinstance(error, LimitError) and self.runs:
                     raise self._passed() from error
@@ -241,8 +226,8 @@ class _Family:
             values.append(one.parameters[start:end].ljust(parameter.bytes, b"\0"))
         made = replace(
             parent, name=program.name, program=program, grid=grid, block=block, shared_bytes=int(record["shared"]),
-            arguments=(), index=self.device.next_index(), cooperative=False, cluster=None, limits=self._left(),
-            allowed_shared_bytes=None,
+            arguments=(), index=self.device.next_index(program.name), cooperative=False, cluster=None,
+            limits=self._left(), allowed_shared_bytes=None, written=None,
         )  # fmt: skip
         return made, values
 
@@ -308,12 +293,14 @@ def _extents(of: Any) -> tuple[int, int, int]:
 
 
 def run_with_launches(about: Launch, values: Sequence[bytes], device: Device) -> Run:
-    """Run a launch and its nested launches; returns the run of the first, with the output of all.
+    """Run a launch once with all its observers, and then its nested launches.
 
-    Raises LaunchError, PtxError, KernelError: as the launches do.
+    Returns the run of the first, with the output of all.
+
+    Raises LaunchError, PtxError, KernelError: as the launches do; observers have got it before.
     """
     if not launches(about.program.module):
-        return device.run(about, values)
+        return observed(about, values, device.placed, device.observers, partly=device.partly)
     family = _Family(about, device)
     family.complete(values)
     return replace(family.runs[0], printed="".join(run.printed for run in family.runs))

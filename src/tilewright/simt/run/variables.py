@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.host_memory import refused
+from tilewright.native.once import bounded
 from tilewright.programs.listing import parsed
 from tilewright.ptx import tree
 from tilewright.simt.run.allocations import Allocations
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
     from tilewright.programs.program import Program
 
 _SPACES = ("global", "const")
+
+
+def module_bytes(program: Program) -> int:
+    """Bytes of the variables that a program's kernel has in global and constant memory."""
+    return _module_bytes(program.ptx, program.entry)
+
+
+@bounded(256)
+def _module_bytes(ptx: str, entry: str) -> int:
+    module = parsed(ptx)
+    return lay_out(module, _whole(module, module.functions[entry])).module_bytes
 
 
 def place_all(

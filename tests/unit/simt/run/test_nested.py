@@ -6,7 +6,6 @@ import functools
 import mmap
 import threading
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import narrow_hosts
@@ -20,7 +19,6 @@ from tilewright.programs import Program, assembler
 from tilewright.simt import Limits, Memory, launch
 from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.run import nested
-from tilewright.simt.run.nested import device_of
 
 HEAD = """.version 8.0
 .target sm_90
@@ -191,23 +189,19 @@ def test_limits_bound_copies_and_fills_too(monkeypatch):
 
 
 def test_a_queue_takes_only_the_memory_that_it_uses_up_to_a_limit(monkeypatch):
-    resident, made = [], []
+    resident = []
 
-    def of(pending, *given):
-        made.append(replace(device_of(*given), pending=pending))
-        of_memory = made[-1].memory
+    def observed(about, values, placed, *given, **options):
+        memory = placed.memory
+        queue, size = max(memory.allocations(), key=lambda place: place[1])
+        first = -(-(memory.host_address + queue - GLOBAL_BASE) // mmap.PAGESIZE) * mmap.PAGESIZE
+        whole = size // mmap.PAGESIZE * mmap.PAGESIZE - mmap.PAGESIZE
+        resident.append((size, sum(resident_pages()(first, whole)) * mmap.PAGESIZE))
+        return run(about, values, placed, *given, **options)
 
-        def run(about, values):
-            queue, size = of_memory.allocations()[-1]
-            first = -(-(of_memory.host_address + queue - GLOBAL_BASE) // mmap.PAGESIZE) * mmap.PAGESIZE
-            whole = size // mmap.PAGESIZE * mmap.PAGESIZE - mmap.PAGESIZE
-            resident.append((size, sum(resident_pages()(first, whole)) * mmap.PAGESIZE))
-            return given[2](about, values)
-
-        return replace(made[-1], run=run)
-
-    x = np.zeros(8, np.int32)
-    monkeypatch.setattr("tilewright.simt.run.launch.device_of", functools.partial(of, 1 << 20))
+    x, run = np.zeros(8, np.int32), nested.observed
+    monkeypatch.setattr(nested, "observed", observed)
+    monkeypatch.setattr("tilewright.simt.run.staged_launch.Device", functools.partial(nested.Device, pending=1 << 20))
     launch(program(entry(append(1))), 1, 1, (x,), memory=Memory())
     assert x.tolist() == [1] * 8 and resident[0][0] > 90 << 20 and resident[0][1] < 1 << 20
     big = program(entry("", "big", ".param .u64 x, .param .align 4 .b8 more[4000]"), entry(append(1)))
@@ -217,8 +211,7 @@ def test_a_queue_takes_only_the_memory_that_it_uses_up_to_a_limit(monkeypatch):
 
 def test_pending_launches_of_all_levels_take_limited_memory(monkeypatch):
     """Sixteen launches on each level have no room for 187; its twin launches one."""
-    few = functools.partial(replace, pending=16)
-    monkeypatch.setattr("tilewright.simt.run.launch.device_of", lambda *given: few(device_of(*given)))
+    monkeypatch.setattr("tilewright.simt.run.staged_launch.Device", functools.partial(nested.Device, pending=16))
     monkeypatch.setattr(nested, "QUEUE_BYTES_MAX", 187 * 96)
     many = program(entry(launched("k", block="16, 1, 1", u64_0="%rd1")))
     with pytest.raises(KernelError, match=r"bytes while it waits \(got 196 launches and copies\)"):

@@ -1,16 +1,17 @@
-"""Followers of a program: they get the launches made by `tilewright.simt.launch`, which pass no device's driver."""
+"""A requested launch, as callers of `tilewright.simt.launch`, `check`, `profile` and `predict` make it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
 
 from tilewright import machine
-from tilewright.native.nested import Nested
-from tilewright.native.once import once
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.simt.installed_device import InstalledDevice
 from tilewright.simt.run.limits import Limits
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class LaunchOptions(SimulatedOptions, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A launch as requested by a caller of `tilewright.simt.launch`."""
+class LaunchRequest:
+    """A launch as a caller requests it: the arguments of :func:`tilewright.simt.launch`."""
 
     kernel: Any
     grid: Extents
@@ -55,8 +56,8 @@ class Asked:
     @classmethod
     def by(
         cls, call: str, kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], options: LaunchOptions
-    ) -> Asked:
-        """What a call asks for that takes a launch's options.
+    ) -> LaunchRequest:
+        """The request of a call that takes a launch's options.
 
         Raises TypeError: it was given others.
         """
@@ -79,39 +80,33 @@ class Asked:
         """The kernel; a Python kernel is specialised for the arguments."""
         return program_for(self.kernel, self.args, self.cc)
 
+    def on(self, device: InstalledDevice | None) -> LaunchRequest:
+        """The request with the GPU, the seed and the limits of a device, where it has none of its own."""
+        if device is None:
+            return self
+        return replace(
+            self, gpu=self.gpu or device.record.key, seed=device.seed if self.seed is None else self.seed,
+            limits=tighter(self.limits, device.limits),
+        )  # fmt: skip
 
-class Follower(Protocol):
-    """Gets the launches of a program."""
+    def check_options(self) -> None:
+        """Refuse options of the wrong type.
 
-    def bounded(self, asked: Asked) -> Asked:
-        """The launch with the program's own limits where it sets none."""
+        Raises ArgumentTypeError, ArgumentValueError: an option is wrong; the message names it.
+        """
+        from tilewright.simt.run.memory import Memory
 
-    def before(self, asked: Asked) -> None:
-        """Called before a launch. The follower may run it first for itself; its errors become the launch's."""
-
-
-@once
-def _followers() -> Nested[Follower]:
-    return Nested()
-
-
-def followed_by(follower: Follower) -> AbstractContextManager[None]:
-    """Make one follower get the launches inside the block, instead of earlier followers."""
-    return _followers().within(follower)
-
-
-def bounded(asked: Asked) -> Asked:
-    """The launch with the GPU, the seed and the limits of the program's follower, where it has none of its own."""
-    follower = _followers().innermost
-    return follower.bounded(asked) if follower else asked
-
-
-def followed(asked: Asked) -> Asked:
-    """Pass a launch to the program's follower; returns the launch to run."""
-    asked, follower = bounded(asked), _followers().innermost
-    if follower:
-        follower.before(asked)
-    return asked
+        for name, value, kind in (("limits", self.limits, Limits), ("memory", self.memory, Memory)):
+            if value is not None and not isinstance(value, kind):
+                raise ArgumentTypeError(
+                    f"`{name}` must be a tilewright.simt.{kind.__name__} (got {value!r}); leave it out for the default"
+                )
+        seed = self.seed
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        if seed is not None and (not whole or seed < 0):
+            raise ArgumentValueError(
+                f"`seed` must be a whole number from 0 on (got {seed!r}); leave it out for no shuffling"
+            )
 
 
 def tighter(own: Limits | None, whole: Limits | None) -> Limits | None:

@@ -1,0 +1,111 @@
+"""The way of a warm launch through the source: modules, Python calls, crossings between modules, kernel executions.
+
+    python benchmarks/launch_path.py
+
+Each kind of launch runs until nothing is left to compile, and then once more under `sys.setprofile`. A call counts if
+the called function is in the package; a crossing is a call from a function of one of its modules to one of another.
+Threads that a launch starts do not count. These are counts, so a busy host does not change them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+import tilewright as tw
+from tilewright.simt.run.execution import Execution
+
+_ROOT = str(Path(tw.__file__).parent)
+#: Launches before the counted one: code is made, compiled better and taken over in the first ones.
+_WARM = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one warm launch takes."""
+
+    modules: int  #: Modules of the package whose functions it calls.
+    calls: int  #: Calls of Python functions of the package.
+    crossings: int  #: Those from a function of another module of the package.
+    executions: int  #: Times that the machine runs the kernel.
+
+
+def way(launch: Callable[[], Any]) -> Way:
+    """Count a warm launch."""
+    for _ in range(_WARM):
+        launch()
+    modules: set[str] = set()
+    calls = crossings = executions = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls, crossings, executions
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(_ROOT):
+            return
+        calls += 1
+        modules.add(file)
+        executions += frame.f_code is Execution.run.__code__
+        caller = frame.f_back
+        crossings += (
+            caller is not None and caller.f_code.co_filename.startswith(_ROOT) and (caller.f_code.co_filename != file)
+        )
+
+    sys.setprofile(count)
+    try:
+        launch()
+    finally:
+        sys.setprofile(None)
+    return Way(len(modules), calls, crossings, executions)
+
+
+TEXT = """extern "C" __global__ void double_it(const float *x, float *y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = 2 * x[i];
+}"""
+
+
+@cuda.jit
+def double(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = 2 * x[i]
+
+
+def ways() -> dict[str, Way]:
+    """Each kind of launch of one small kernel."""
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    program = tw.programs.Program.from_cuda(TEXT, "double_it")
+    request: Any = (program, 2, 32, (x, y))
+    found = {
+        "simt.launch": way(lambda: tw.simt.launch(*request)),
+        "check": way(lambda: tw.check(*request)),
+        "profile": way(lambda: tw.profile(*request)),
+    }
+    with tw.simulated_gpu():
+        on_gpu = cuda.to_device(x), cuda.to_device(y)
+        found["numba"] = way(lambda: double[2, 32](*on_gpu))
+    with tw.simulated_gpu(check=True):
+        found["simt.launch, checked"] = way(lambda: tw.simt.launch(*request))
+        on_gpu = cuda.to_device(x), cuda.to_device(y)
+        found["numba, checked"] = way(lambda: double[2, 32](*on_gpu))
+    with tw.simulated_gpu(check=True, observers=[tw.profiling.Profiles()]):
+        found["simt.launch, checked and profiled"] = way(lambda: tw.simt.launch(*request))
+    return found
+
+
+def main() -> None:
+    """Print a table."""
+    print(f"{'':36}{'modules':>9}{'calls':>9}{'crossings':>11}{'executions':>12}")
+    for name, one in ways().items():
+        print(f"{name:36}{one.modules:9,}{one.calls:9,}{one.crossings:11,}{one.executions:12,}")
+
+
+if __name__ == "__main__":
+    main()
