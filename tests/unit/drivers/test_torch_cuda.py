@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import operator
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +117,92 @@ def test_amounts_of_memory() -> None:
 def test_tensors_are_saved_and_loaded(gpu: SimulatedGpu, tmp_path: Path) -> None:
     layer, path = torch.nn.Linear(3, 2).to("cuda"), tmp_path / "layer.pt"
     torch.save(layer.state_dict(), path)
-    for where, is_cuda in ((None, False), ("cpu", False), ("cuda", True), (torch.device("cuda", 0), True)):
+    places = ((None, True), ("cpu", False), ("cuda", True), (torch.device("cuda", 0), True))
+    calls = ((lambda storage, place: storage, False), (lambda storage, place: storage.cuda(), True))
+    for where, is_cuda in (*places, *calls, ({"cuda:0": "cpu"}, False)):
         found = torch.load(path, map_location=where)
         assert {name: one.is_cuda for name, one in found.items()} == {"weight": is_cuda, "bias": is_cuda}
         assert found["weight"].tolist() == layer.weight.tolist()
         layer.load_state_dict(found)
     torch.save(layer, path)
-    found = torch.load(path, map_location="cuda", weights_only=False)
+    found = torch.load(path, weights_only=False)
     assert found.weight.is_cuda and found(torch.ones(1, 3, device="cuda")).requires_grad
+    with pytest.raises(RuntimeError, match="CUDA device 1"):
+        torch.load(path, map_location="cuda:1", weights_only=False)
+
+
+def test_pickles_keep_device_views_and_parameters(gpu: SimulatedGpu) -> None:
+    x = torch.arange(6, device="cuda", dtype=torch.float16).reshape(2, 3)
+    parameter = torch.nn.Parameter(x.clone())
+    both, row, empty, made, host = pickle.loads(pickle.dumps([x, x[1], torch.empty(0, 3, device="cuda"), parameter,
+                                                             x.cpu()]))  # fmt: skip
+    assert both.is_cuda and row.tolist() == [3, 4, 5] and both.dtype == torch.float16
+    assert empty.is_cuda and empty.shape == (0, 3) and not host.is_cuda
+    assert isinstance(made, torch.nn.Parameter) and made.is_cuda and made.requires_grad
+    assert x.untyped_storage().is_cuda and not x.cpu().untyped_storage().is_cuda
+    assert not x.untyped_storage().cpu().is_cuda and x.cpu().untyped_storage().cuda().is_cuda
+
+
+@pytest.mark.parametrize(("name", "multiply"), [("new", lambda x: x * 2), ("in_place", lambda x: x.add_(x))])
+def test_a_program_s_operators_get_tensors_on_the_device(gpu: SimulatedGpu, name: str, multiply: Any) -> None:
+    seen = []
+
+    def body(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.is_cuda and gpu.memory.extent(x.data_ptr()) is not None)
+        return multiply(x.clone())
+
+    def on_host(x: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("called with tensors on the device")
+
+    name = f"test_operators_{name}"
+    library = torch.library.Library(name, "DEF")
+    for one in ("both", "gpu", "any"):
+        library.define(f"{one}(Tensor x) -> Tensor")
+    library.impl("both", body, "CUDA")
+    library.impl("both", on_host, "CPU")
+    library.impl("gpu", body, "CUDA")
+    library.impl("any", body, "CompositeExplicitAutograd")
+    custom = torch.library.custom_op(f"{name}::custom", body, mutates_args=(), schema="(Tensor x) -> Tensor")
+    operators = getattr(torch.ops, name)
+    for call in (operators.both, operators.gpu, operators.any, custom):
+        found = call(torch.ones(3, device="cuda"))
+        assert found.is_cuda and found.tolist() == [2, 2, 2]
+    assert seen == [True] * 4
+    with pytest.raises(NotImplementedError, match="gpu"):
+        operators.gpu(torch.ones(3))
+    assert torch.relu(torch.ones(2, device="cuda")).tolist() == [1, 1]
+
+
+def test_operators_of_torch_that_a_program_replaces_for_gpus(gpu: SimulatedGpu) -> None:
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("trunc", lambda x: torch.full_like(x, 7), "CUDA")
+        assert torch.trunc(torch.ones(2, device="cuda")).tolist() == [7, 7]
+        assert torch.trunc(torch.ones(2)).tolist() == [1, 1]
+    finally:
+        library._destroy()
+
+
+def test_kernels_that_torch_compiles_from_text(gpu: SimulatedGpu) -> None:
+    if not hasattr(torch.cuda, "_compile_kernel") or not torch.version.cuda:
+        pytest.skip("not run: this torch compiles no kernels")
+    text = (
+        'extern "C" __global__ void add(float *x, float step, int n) '
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += step; }"
+    )
+    add, x, pinned = torch.cuda._compile_kernel(text, "add"), torch.ones(100, device="cuda"), torch.ones(3).pin_memory()
+    add((1, 1, 1), (128, 1, 1), (x, 2.0, 100), stream=torch.cuda.Stream())
+    add((1, 1, 1), (32, 1, 1), (pinned, 3.0, 2))
+    assert x.tolist() == [3] * 100 and pinned.tolist() == [4, 4, 1]
+    with pytest.raises(ValueError, match="pinned CPU tensors"):
+        add((1, 1, 1), (32, 1, 1), (torch.ones(3), 3.0, 2))
+
+
+def test_a_stream_as_a_context_is_the_current_one(gpu: SimulatedGpu) -> None:
+    outer, inner = torch.cuda.Stream(), torch.cuda.Stream()
+    with outer as entered, inner, outer:
+        assert entered is outer and torch.cuda.current_stream() == outer
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
 def test_other_libraries_arrays_become_tensors(gpu: SimulatedGpu) -> None:
@@ -134,6 +214,40 @@ def test_other_libraries_arrays_become_tensors(gpu: SimulatedGpu) -> None:
         assert (made + 1).tolist() == [[1, 3], [5, 7], [9, 11]]
     assert torch.tensor(array, device="cuda").data_ptr() != made.data_ptr()
     assert torch.from_dlpack(np.ones(3)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("index", [
+    lambda d: torch.tensor([0], device=d), lambda d: torch.tensor([True, False, True], device=d),
+    lambda d: (..., torch.tensor([1, 0], device=d)),
+], ids=["numbers", "mask", "last axis"])  # fmt: skip
+def test_an_index_is_on_the_host_or_with_the_tensor(gpu: SimulatedGpu, index: Any) -> None:
+    host, x = torch.arange(3.0), torch.arange(3.0, device="cuda")
+    assert x[index("cuda")].tolist() == x[index("cpu")].tolist() == host[index("cpu")].tolist()
+    for use in (lambda: host[index("cuda")], lambda: operator.setitem(host, index("cuda"), 1.0)):
+        with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
+            use()
+    assert host.tolist() == [0, 1, 2]
+
+
+def test_values_to_store_are_with_the_tensor_unless_they_are_copied(gpu: SimulatedGpu) -> None:
+    host, x = torch.arange(3.0), torch.arange(3.0, device="cuda")
+    x[:2], host[1:], x[torch.tensor([2])] = torch.full((2,), 7.0), torch.full((2,), 5.0, device="cuda"), 1.0
+    assert x.tolist() == [7, 7, 1] and host.tolist() == [0, 5, 5] and host[torch.tensor(1, device="cuda")] == 5
+    for target, at, other in ((x, [0, 1], "cpu"), (host, [0, 1], "cuda"), (x, torch.tensor([0, 2]), "cpu")):
+        with pytest.raises(RuntimeError, match="same device"):
+            target[at] = torch.ones(2, device=other)
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: torch.ones(2, device="cuda:1"), lambda x: x.cuda(1), lambda x: x.cpu().to("cuda:1"), lambda x: x.to(1),
+    lambda x: torch.zeros_like(x, device="cuda:1"), lambda x: torch.tensor([1], device="cuda:1"),
+    lambda x: torch.cuda.set_device(1), lambda x: torch.nn.Linear(2, 2).to("cuda:2"),
+])  # fmt: skip
+def test_there_is_no_second_gpu(gpu: SimulatedGpu, use: Any) -> None:
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        use(torch.ones(2, device="cuda:0"))
+    with pytest.raises(AssertionError, match="Invalid device id"):
+        torch.cuda.get_device_properties(1)
 
 
 def test_calls_that_torch_refuses_on_a_gpu_are_refused(gpu: SimulatedGpu) -> None:
@@ -262,6 +376,7 @@ def test_generators_of_the_device_and_pinned_memory(gpu: SimulatedGpu) -> None:
     host = torch.ones(3)
     pinned, made = host.pin_memory(), torch.zeros(3, pin_memory=True)
     assert pinned.is_pinned() and made.is_pinned() and not host.is_pinned() and pinned.pin_memory() is pinned
+    assert pinned[1:].is_pinned() and gpu.memory.extent(pinned.data_ptr()) is not None
     pinned[0] = 7
     assert host[0] == 1 and pinned.to("cuda", non_blocking=True).tolist() == [7, 1, 1]
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):

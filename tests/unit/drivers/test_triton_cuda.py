@@ -78,6 +78,28 @@ def test_a_kernel_runs(gpu: SimulatedGpu, n: int) -> None:
     assert triton.runtime.driver.active.get_current_target().arch == 90
 
 
+def test_a_pointer_is_to_memory_that_the_gpu_reaches(gpu: SimulatedGpu) -> None:
+    host, x, out = torch.ones(8), torch.ones(8, device="cuda"), torch.zeros(8, device="cuda")
+    for at, given in ((0, (host, x, out)), (1, (x, host, out)), (2, (x, x, host))):
+        with pytest.raises(ValueError, match=rf"at {at}\) cannot be accessed from Triton \(cpu tensor\?\)"):
+            scaled_sum[(1,)](*given, 8, 1.0, BLOCK=8)
+    scaled_sum[(1,)](host.pin_memory(), x, out, 8, 3.0, BLOCK=8)
+    assert out.tolist() == [4] * 8
+    written = torch.zeros(8, dtype=torch.float64, pin_memory=True)
+    scaled_sum[(1,)](x, x, written[4:], 4, 2.0, BLOCK=8)
+    assert written.tolist() == [0] * 4 + [3] * 4
+
+
+def test_an_operator_of_a_program_launches_a_kernel(gpu: SimulatedGpu) -> None:
+    @torch.library.custom_op("test_triton::scaled", mutates_args=("out",))
+    def scaled(x: torch.Tensor, out: torch.Tensor, factor: float) -> None:
+        scaled_sum[(1,)](x, x, out, x.numel(), factor, BLOCK=16)
+
+    out = torch.zeros(4, dtype=torch.float16, device="cuda")
+    scaled(torch.ones(4, device="cuda"), out, 4.0)
+    assert out.tolist() == [5] * 4
+
+
 def test_a_program_of_several_blocks_runs_as_a_cluster(gpu: SimulatedGpu) -> None:
     x, y = torch.rand(2048, device="cuda"), torch.rand(2048, device="cuda")
     out = torch.zeros_like(x)

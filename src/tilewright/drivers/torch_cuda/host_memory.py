@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch.utils import _device
 
-from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor
+from tilewright.drivers.installed_gpu import current_gpu
+from tilewright.drivers.torch_cuda.devices import CUDA
+from tilewright.drivers.torch_cuda.tensors import DeviceTensor, is_pinned, pinned
 from tilewright.programs.numba_names import Row
 
 #: Factories with `pin_memory` that programs use.
 _FACTORIES = (
     "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "empty_like", "zeros_like", "empty_strided",
 )  # fmt: skip
-#: Attribute that marks a tensor in pinned memory.
-_MARK = "_tilewright_pinned"
 
 
 class Generator(torch.Generator):  # type: ignore[misc]
@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
     _device._device_constructors()  # torch caches these; `with device:` needs torch's own factories
     yield "torch", "Generator", Generator
     yield "torch", "Tensor.pin_memory", _pinned
-    yield "torch", "Tensor.is_pinned", lambda tensor, device=None: getattr(tensor, _MARK, False)
+    yield "torch", "Tensor.is_pinned", lambda tensor, device=None: is_pinned(current_gpu(), tensor)
     yield from (("torch", name, _factory(getattr(torch, name))) for name in _FACTORIES)
 
 
@@ -50,12 +50,8 @@ def _pinned(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
     """
     if isinstance(tensor, DeviceTensor):
         raise RuntimeError(f"cannot pin 'torch.cuda.{tensor.dtype}' only dense CPU tensors can be pinned")
-    return tensor if getattr(tensor, _MARK, False) else _marked(tensor.clone())
-
-
-def _marked(tensor: torch.Tensor) -> torch.Tensor:
-    setattr(tensor, _MARK, True)
-    return tensor
+    gpu = current_gpu()
+    return tensor if is_pinned(gpu, tensor) else pinned(gpu, tensor)
 
 
 def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -64,6 +60,6 @@ def _factory(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
     @functools.wraps(original)
     def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> torch.Tensor:
         made = original(*args, **kwargs)
-        return _marked(made) if pin_memory and not isinstance(made, DeviceTensor) else made
+        return made.pin_memory() if pin_memory else made
 
     return make

@@ -17,21 +17,15 @@ from typing import Any
 import torch
 
 from tilewright.drivers.gpu import SimulatedGpu
-from tilewright.drivers.host_side import DeviceNumber
+from tilewright.drivers.host_side import Device, DeviceNumber
 from tilewright.drivers.libcuda.entries import mapped_files
 from tilewright.drivers.libcuda.static_runtime import static_runtime
-from tilewright.drivers.torch_cuda import graphs, host_memory, shared, streams
-from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
+from tilewright.drivers.torch_cuda import graphs, host_memory, shared, storages, streams
+from tilewright.drivers.torch_cuda.devices import require_only_gpu, with_properties
+from tilewright.drivers.torch_cuda.operators import FACTORIES
+from tilewright.drivers.torch_cuda.tensors import DeviceTensor, factory, to_device
 from tilewright.errors import DeviceError
 from tilewright.programs.numba_names import Row, replaced
-
-#: Factories of `torch.ops.aten`, by name and overload. Other factories use these.
-_FACTORIES = (
-    "empty.memory_format", "empty_strided", "zeros", "ones", "full", "scalar_tensor",
-    "arange", "arange.start", "arange.start_step", "linspace", "logspace", "eye", "eye.m",
-    "rand", "rand.generator", "randn", "randn.generator", "randint", "randint.generator", "randint.low",
-    "randint.low_generator", "randperm", "randperm.generator", "tril_indices", "triu_indices",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
         options = {"allow_override": True} if "allow_override" in signature(library.impl).parameters else {}
         with warnings.catch_warnings():  # a torch for CUDA has its own
             warnings.filterwarnings("ignore", "(?s).*verrid", UserWarning)
-            for name in _FACTORIES:
+            for name in FACTORIES:
                 library.impl(name, factory(name), "CUDA", **options)
         yield
 
@@ -90,13 +84,13 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield from (("torch.cuda.graphs", name, value) for name, value in _graphs(gpu).items())
     made = [("torch", name, _made_on_host(getattr(torch, name))) for name in ("tensor", "as_tensor", "asarray")]
     made += [*host_memory.rows(), ("torch", "from_dlpack", shared.from_dlpack(torch.from_dlpack))]
-    yield "torch", "load", shared.load(torch.load)
+    yield from storages.rows(gpu)
     yield from made
     find = _builtin([value for _, _, value in made])
     yield from ((module, "_find_builtin", find) for module in ("torch.jit._builtins", "torch.jit._recursive"))
     yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
     yield "torch", "Tensor.to", _to(torch.Tensor.to)
-    yield "torch", "Tensor.cuda", lambda tensor, *_, **__: to_device(tensor)
+    yield "torch", "Tensor.cuda", _cuda
     if hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
 
@@ -105,16 +99,16 @@ def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
     """Functions and classes of `torch.cuda`."""
     number, record, current = DeviceNumber(gpu), gpu.record, streams.Streams()
     return {
-        "_lazy_init": lambda: None,
+        "_lazy_init": Device(gpu).set_current,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: number,
-        "set_device": lambda device: None,
+        "set_device": require_only_gpu,
         "synchronize": streams.wait,
-        "get_device_name": lambda device=None: record.name,
-        "get_device_capability": lambda device=None: record.compute_capability,
-        "get_device_properties": lambda device=None: Properties.of(gpu),
+        "get_device_name": lambda device=None: with_properties(device, record.name),
+        "get_device_capability": lambda device=None: with_properties(device, record.compute_capability),
+        "get_device_properties": lambda device=None: with_properties(device, Properties.of(gpu)),
         "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
         "empty_cache": lambda: None,
         **_memory(gpu),
@@ -171,6 +165,7 @@ def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.
     @functools.wraps(original)
     def make(data: Any, *args: Any, device: Any = None, requires_grad: bool = False, **kwargs: Any) -> torch.Tensor:
         wanted = torch.empty(0).device if device is None else torch.device(device)
+        require_only_gpu(wanted)
         if wanted.type != "cuda":
             flags = {"requires_grad": True} if requires_grad else {}
             return original(data, *args, device=device, **flags, **kwargs)
@@ -200,6 +195,8 @@ def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     @functools.wraps(original)
     def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         wanted, args, kwargs = _device_of(args, kwargs)
+        if wanted is not None and wanted.type == "cuda":
+            require_only_gpu(wanted)
         if wanted is not None and wanted.type not in ("cpu", "cuda"):
             return original(tensor, wanted, *args, **kwargs)
         if wanted is not None and wanted.type == "cpu" and isinstance(tensor, DeviceTensor):
@@ -209,6 +206,12 @@ def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         return to_device(tensor) if wanted is not None and wanted.type == "cuda" else tensor
 
     return to
+
+
+def _cuda(tensor: torch.Tensor, device: Any = None, *_: Any, **__: Any) -> torch.Tensor:
+    """Replaces `Tensor.cuda`."""
+    require_only_gpu(device)
+    return to_device(tensor)
 
 
 def _device_of(
@@ -222,5 +225,5 @@ def _device_of(
     if isinstance(first, torch.Tensor):
         return first.device, (first.dtype, *rest), kwargs
     if isinstance(first, str | int | torch.device) and not isinstance(first, bool):
-        return torch.device(first) if not isinstance(first, int) else CUDA, rest, kwargs
+        return torch.device("cuda", first) if isinstance(first, int) else torch.device(first), rest, kwargs
     return None, tuple(args), kwargs

@@ -1,4 +1,4 @@
-"""Tensors of other libraries' arrays on the simulated GPU, and of files."""
+"""Tensors of other libraries' arrays on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree
 
-from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, on_gpu
+from tilewright.drivers.torch_cuda.tensors import DeviceTensor, on_gpu
 from tilewright.programs.arguments import array_shape
 
 
@@ -39,23 +38,3 @@ def from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
         return viewed(ext_tensor)
 
     return made
-
-
-def load(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Replaces `torch.load`: it reads on the host, and copies tensors and modules to the device if asked."""
-
-    @functools.wraps(original)
-    def read(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(map_location, str | torch.device) or torch.device(map_location).type != "cuda":
-            return original(f, map_location, *args, **kwargs)
-        return _pytree.tree_map(_there, original(f, "cpu", *args, **kwargs))
-
-    return read
-
-
-def _there(one: Any) -> Any:
-    if isinstance(one, torch.nn.Parameter):
-        return torch.nn.Parameter(one.detach().to(CUDA), one.requires_grad)
-    if isinstance(one, torch.Tensor):
-        return one.detach().to(CUDA).requires_grad_(one.requires_grad)
-    return one.to(CUDA) if isinstance(one, torch.nn.Module) else one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import torch
 from tilewright.drivers.benchmarks import between, observer_for_events
 from tilewright.drivers.gpu import Stream as GpuStream
 from tilewright.drivers.installed_gpu import current_gpu
-from tilewright.drivers.torch_cuda.tensors import CUDA
+from tilewright.drivers.torch_cuda.devices import CUDA
 from tilewright.profiling import Profiles
 
 
@@ -26,6 +27,22 @@ class Stream:
             gpu.streams[stream_ptr] = GpuStream()
         self.cuda_stream = stream_ptr
         self.device, self.priority = CUDA, priority
+        self._before: list[Any] = []  # what was current where it was entered
+
+    def __enter__(self) -> Stream:
+        """Make it current in the body of `with`."""
+        self._before.append(torch.cuda.current_stream())
+        torch.cuda.set_stream(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Make the earlier one current again."""
+        torch.cuda.set_stream(self._before.pop())
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """The handle, for functions of `ctypes`."""
+        return ctypes.c_void_p(self.cuda_stream)
 
     def synchronize(self) -> None:
         """Wait for its work."""
@@ -135,6 +152,7 @@ class Streams:
 
     def current(self, device: Any = None) -> Stream:
         """The current stream."""
+        torch.cuda._lazy_init()
         return self._current.stream or self.default()
 
     def default(self, device: Any = None) -> Stream:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -19,19 +20,19 @@ import numpy as np
 import torch
 from torch.utils import _pytree
 
+from tilewright.drivers.allocations import cuMemHostAlloc
 from tilewright.drivers.capturing import free
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.host_side import Device
 from tilewright.drivers.installed_gpu import current_gpu, installed_gpu
 from tilewright.drivers.internal_code import source_line
+from tilewright.drivers.torch_cuda import operators
 from tilewright.drivers.torch_cuda.captured import UNSET, captured
+from tilewright.drivers.torch_cuda.devices import CUDA, marked, refuse_mixed, require_only_gpu
 from tilewright.drivers.torch_cuda.products import Product
-from tilewright.engine.libraries import torch_operator
 from tilewright.machine.sizes import size_text
 from tilewright.simt.observer import ArgumentFact
 
-#: The one device.
-CUDA = torch.device("cuda", 0)
 #: Operations that the CPU accumulates in half precision for half inputs, and how many results are halves again.
 _SUMMED_IN_FLOAT = MappingProxyType({"native_layer_norm": 1, "native_layer_norm_backward": 3})
 _HALVES = (torch.float16, torch.bfloat16)
@@ -47,8 +48,6 @@ _IN_FLOAT32 = frozenset(
 _PROPERTIES = ("__get__", "__set__")
 #: The function of `tensor.data = other`.
 _SET_DATA = torch.Tensor.data.__set__
-#: Functions that move elements between devices, or take indices on the host.
-_ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
 
 
 class DeviceTensor(torch.Tensor):  # type: ignore[misc]
@@ -131,11 +130,15 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Its elements as a host tensor, which any torch loads: a file outlives the simulated GPU."""
-        host = self.detach().cpu()
+        """Its elements and device, as torch pickles tensors of any GPU."""
         if isinstance(self, torch.nn.Parameter):
-            return torch.nn.Parameter(host, self.requires_grad).__reduce_ex__(protocol)
-        return host.requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+            return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+        _read_by_host(self)
+        elements = self.elements.detach()
+        if not elements.untyped_storage().nbytes():
+            nothing = marked(torch.UntypedStorage(0))
+            elements.set_(nothing, elements.storage_offset(), elements.size(), elements.stride())
+        return elements.requires_grad_(self.requires_grad).__reduce_ex__(protocol)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -162,7 +165,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
                 f"`data` of a tensor on {CUDA} must be a tensor on it (got one on the host); use `.cuda()`, or make "
                 "a new tensor"
             )
-        refuse_mixed(function, (*args, *kwargs.values()))
+        refuse_mixed(function, args, kwargs)
         to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
         with torch._C.DisableTorchFunctionSubclass():
             if torch.is_autocast_enabled("cuda") and function.__name__ not in _PROPERTIES:
@@ -179,13 +182,14 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
     ) -> Any:
         """Run an operation on the CPU, with its results on the device."""
         kwargs, gpu = kwargs or {}, current_gpu()
+        if operators.is_programs_own(operation):
+            return operators.run(operation, args, kwargs)
         in_place = torch.Tag.inplace_view in operation.tags
         if gpu.capturing is not None and not (operation.is_view or (in_place and operation.name() != "aten::resize_")):
             return captured(gpu.capturing, operation, args, kwargs, _unset)
-        if operation.namespace == torch_operator.NAMESPACE:  # it launches kernels
-            return torch_operator.multiplied(*args, **kwargs)
         given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
         if kwargs.get("device") is not None:
+            require_only_gpu(kwargs["device"])
             kwargs = {**kwargs, "device": torch.device("cpu")}
         plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
         product = Product.of(operation, plain_args, plain_kwargs, gpu.record)
@@ -229,17 +233,23 @@ def _widened(one: Any) -> Any:
 DeviceTensor.__name__ = "tensor"
 
 
+def _read_by_host(tensor: DeviceTensor) -> None:
+    """Tell observers that the host reads a tensor."""
+    gpu = current_gpu()
+    gpu.used([tensor.data_ptr()])
+    for observer in gpu.observers:
+        observer.host_reads(fact("", tensor), source_line())
+
+
 class _ToHost(torch.autograd.Function):  # type: ignore[misc]
     """Copies to the host; gradients go the other way."""
 
     @staticmethod
     def forward(context: Any, tensor: DeviceTensor) -> torch.Tensor:
-        gpu = current_gpu()
-        if gpu.capturing is not None:
-            gpu.capturing.refuse("cpu()")
-        gpu.used([tensor.data_ptr()])
-        for observer in gpu.observers:
-            observer.host_reads(fact("", tensor), source_line())
+        capturing = current_gpu().capturing
+        if capturing is not None:
+            capturing.refuse("cpu()")
+        _read_by_host(tensor)
         return tensor.elements.clone()
 
     @staticmethod
@@ -255,7 +265,7 @@ class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
         capturing = current_gpu().capturing
         if capturing is not None:
             capturing.refuse("cuda()", "the host's memory is not pinned")
-        return on_gpu(tensor)
+        return on_gpu(tensor.clone() if is_pinned(current_gpu(), tensor) else tensor)
 
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
@@ -297,12 +307,28 @@ def _lay_out_again(tensor: DeviceTensor) -> None:
         tensor.set_(elements.untyped_storage(), elements.storage_offset(), elements.size(), elements.stride())
 
 
-def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
+def is_pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements are in pinned memory, which the GPU reaches."""
+    extent = None if isinstance(tensor, DeviceTensor) else gpu.memory.extent(tensor.data_ptr())
+    return extent is not None and extent[0] in gpu.pinned
+
+
+def pinned(gpu: SimulatedGpu, tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of a host tensor in pinned memory."""
+    copy = torch.empty_like(tensor)
+    storage = copy.untyped_storage()
+    if storage.nbytes():
+        memory = allocated(gpu, storage.nbytes(), pinned=True)
+        copy.set_(memory.untyped_storage(), copy.storage_offset(), copy.size(), copy.stride())
+    return copy.copy_(tensor)
+
+
+def allocated(gpu: SimulatedGpu, size_bytes: int, *, pinned: bool = False) -> torch.Tensor:
     """Bytes of simulated memory, freed when no tensor uses them any more."""
     with gpu.call():
         Device(gpu).set_current()
         try:
-            address = gpu.allocate(size_bytes)
+            address = cuMemHostAlloc(gpu, size_bytes, 0) if pinned else gpu.allocate(size_bytes)
         except DriverError as error:
             memory = gpu.memory
             free_bytes = memory.capacity_bytes - memory.allocated_bytes
@@ -339,19 +365,6 @@ def extent_bytes(elements: torch.Tensor) -> int:
     return int((steps + 1) * elements.element_size())
 
 
-def refuse_mixed(function: Any, given: Sequence[Any]) -> None:
-    """Reject a mix of host and device tensors, as torch does with a GPU."""
-    if getattr(function, "__name__", "") in _ANY_DEVICE:
-        return
-    found = map(_without_transforms, _tensors(given))
-    host = [one for one in found if not isinstance(one, DeviceTensor) and one.dim() and not one.is_meta]
-    if host:
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, {CUDA} and cpu! "
-            f"(when calling {getattr(function, '__name__', function)})"
-        )
-
-
 def fact(name: str, tensor: DeviceTensor) -> ArgumentFact:
     """The facts of a tensor that a kernel gets or the host reads."""
     size = tensor.element_size()
@@ -370,13 +383,6 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
 
 def _tensors(given: Any) -> Iterator[torch.Tensor]:
     return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
-
-
-def _without_transforms(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor within those that the transforms of `torch.func` put around it."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor
 
 
 def _elements(one: Any) -> Any:
@@ -427,6 +433,7 @@ def factory(name: str) -> Callable[..., DeviceTensor]:
     operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
     def make(*args: Any, **kwargs: Any) -> DeviceTensor:
+        require_only_gpu(kwargs["device"])
         capturing = current_gpu().capturing
         if capturing is not None:
             recorded: DeviceTensor = captured(capturing, operation, args, {**kwargs, "device": CUDA}, _unset)

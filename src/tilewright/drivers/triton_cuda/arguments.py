@@ -6,12 +6,16 @@ Source: Triton, `backends/nvidia/driver.py` and `driver.c` of the installed pack
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tilewright.drivers.allocations import device_address
+from tilewright.drivers.gpu import DriverError, EndedError
+from tilewright.drivers.installed_gpu import current_gpu
 from tilewright.drivers.triton_cuda.descriptors import parameters
 from tilewright.simt.observer import ArgumentFact
 
@@ -32,31 +36,40 @@ class Passed:
     fact: ArgumentFact
 
 
-def passed(names: Sequence[str], types: Sequence[Any], given: Sequence[Any], maps: Iterator[Any]) -> Iterator[Passed]:
+def passed(
+    names: Sequence[str], types: Sequence[Any], given: Sequence[Any], maps: Iterator[Any],
+    places: Iterator[int] | None = None,
+) -> Iterator[Passed]:  # fmt: skip
     """Each parameter of the launch, in order; tuples are expanded, constants left out.
 
-    `maps` has the compiler's data for each tensor descriptor; it is empty if the GPU has no tensor maps.
+    `maps` has the compiler's data for each tensor descriptor; it is empty if the GPU has no tensor maps. `places`
+    numbers the arguments.
+
+    Raises ValueError, TypeError: a pointer is to memory that the GPU does not reach, or none; as Triton's launcher.
     """
+    places = itertools.count() if places is None else places
     for name, type_, value in zip(names, types, given, strict=True):
         if isinstance(type_, tuple):
-            yield from passed([f"{name}[{at}]" for at in range(len(type_))], type_, tuple(value), maps)
-        elif type_.startswith("tensordesc"):
-            yield from _descriptor(name, value, next(maps, None))
+            yield from passed([f"{name}[{at}]" for at in range(len(type_))], type_, tuple(value), maps, places)
+            continue
+        place = next(places)
+        if type_.startswith("tensordesc"):
+            yield from _descriptor(name, value, next(maps, None), place)
         elif type_ != _CONSTANT:
-            yield _one(name, type_, value)
+            yield _one(name, type_, value, place)
 
 
-def _descriptor(name: str, value: Any, described: Any) -> Iterator[Passed]:
+def _descriptor(name: str, value: Any, described: Any, place: int) -> Iterator[Passed]:
     for kind, one in parameters(value, described):
         if isinstance(one, bytes):
             yield Passed(block_of(one), _tensor_fact(name, value.base, value.base.data_ptr()))
         else:
-            yield _one(name, kind, one)
+            yield _one(name, kind, one, place)
 
 
-def _one(name: str, type_: str, value: Any) -> Passed:
+def _one(name: str, type_: str, value: Any, place: int) -> Passed:
     if type_.startswith("*"):
-        address = _address(value)
+        address = _address(value, place)
         return Passed(address, _tensor_fact(name, value, address))
     if type_ == "bf16":
         bits = int(np.float32(value).view(np.uint32))
@@ -74,11 +87,20 @@ def _wrapped(value: Any, whole: type[np.generic]) -> np.generic:
     return found
 
 
-def _address(value: Any) -> int:
-    """The address of a pointer: a number, None, or the result of `data_ptr`."""
-    if value is None:
-        return 0
-    return int(value) if isinstance(value, int) else int(value.data_ptr())
+def _address(value: Any, place: int) -> int:
+    """The device address of a pointer: a number, None, or the result of `data_ptr`."""
+    if value is None or isinstance(value, int):
+        return int(value or 0)
+    if not hasattr(value, "data_ptr"):
+        raise TypeError("Pointer argument must be either uint64 or have data_ptr method")
+    address, gpu = int(value.data_ptr()), current_gpu()
+    try:
+        gpu.refuse_ended(address)
+        return device_address(gpu, address) if address else 0
+    except EndedError:  # the launch says more
+        return address
+    except DriverError:
+        raise ValueError(f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)") from None
 
 
 def _tensor_fact(name: str, value: Any, address: int) -> ArgumentFact:

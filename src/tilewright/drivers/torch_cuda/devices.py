@@ -1,0 +1,102 @@
+"""Rules of torch about devices: there is one GPU, and an operation takes tensors of one device.
+
+Source: PyTorch, "CUDA semantics"; `_index_put_impl_` and `TensorIterator` of its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+#: The one device.
+CUDA = torch.device("cuda", 0)
+#: Attribute of an empty storage on the device, which has no address.
+MARK = "_tilewright_on_gpu"
+#: Functions that move elements between devices.
+_ANY_DEVICE = frozenset({"copy_", "data"})
+_INDEXING = frozenset({"__getitem__", "__setitem__", "index_put_", "index_put"})
+
+
+def require_only_gpu(device: Any) -> None:
+    """Reject a device that does not exist: `cuda:1`, or its number.
+
+    Raises AcceleratorError, torch's; a RuntimeError in releases that have none.
+    """
+    number = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
+    if number is not None and number > 0:
+        raise getattr(torch, "AcceleratorError", RuntimeError)("CUDA error: invalid device ordinal")
+
+
+def marked(storage: Any) -> Any:
+    """An empty storage, on the device from now on."""
+    setattr(storage, MARK, True)
+    return storage
+
+
+def with_properties(device: Any, found: Any) -> Any:
+    """What is known of the device; reject another one.
+
+    Raises AssertionError, as torch does.
+    """
+    number = device if isinstance(device, int) else torch.device("cuda" if device is None else device).index
+    if number not in (None, 0):
+        raise AssertionError("Invalid device id")
+    return found
+
+
+def refuse_mixed(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Reject a mix of host and device tensors, as torch does with a GPU.
+
+    Raises RuntimeError: a function of torch gets one; an operator of a program decides itself.
+    """
+    name = getattr(function, "__name__", "")
+    if name in _ANY_DEVICE or _is_programs(function):
+        return
+    given: Sequence[Any] = (*args, *kwargs.values())
+    if name in _INDEXING:
+        with torch._C.DisableTorchFunctionSubclass():
+            given = _compared(given)
+    found = list(map(_without_transforms, _tensors(given)))
+    if any(not one.is_cuda and one.dim() and not one.is_meta for one in found) and any(x.is_cuda for x in found):
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {CUDA} and cpu! "
+            f"(when calling {name or function})"
+        )
+
+
+def _compared(given: Sequence[Any]) -> Sequence[Any]:
+    """The tensors that must be on one device, of an indexed tensor, its index, and the values to store."""
+    tensor, index, *values = given
+    places = [one for one in _pytree.tree_leaves(index) if isinstance(one, torch.Tensor) and not _is_number(one)]
+    if not tensor.is_cuda and any(one.is_cuda for one in places):
+        raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
+    stored = values[:1] if places or _has_list(index) else []  # else it is a copy
+    return [tensor, *(one for one in stored if isinstance(one, torch.Tensor) and (one.is_cuda or one.numel() > 1))]
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """Whether an index is read as a number, on any device."""
+    return not tensor.dim() and tensor.dtype not in (torch.bool, torch.uint8)
+
+
+def _has_list(index: Any) -> bool:
+    return isinstance(index, list) or (isinstance(index, tuple) and any(isinstance(one, list) for one in index))
+
+
+def _is_programs(function: Any) -> bool:
+    name = str(getattr(function, "_qualified_op_name", None) or getattr(function, "namespace", "aten"))
+    return not name.startswith(("aten", "prim"))
+
+
+def _tensors(given: Any) -> Iterator[torch.Tensor]:
+    return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
+
+
+def _without_transforms(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor within those that the transforms of `torch.func` put around it."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor

@@ -1,0 +1,33 @@
+"""Operators whose kernels a program wrote in Python: these run with the tensors on the device, as on a GPU.
+
+Source: PyTorch, "Custom Python Operators" and `torch.library`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+#: Factories of `torch.ops.aten` that are kernels of ours, by name and overload. Other factories use these.
+FACTORIES = frozenset(
+    "empty.memory_format empty_strided zeros ones full scalar_tensor arange arange.start arange.start_step linspace "
+    "logspace eye eye.m rand rand.generator randn randn.generator randint randint.generator randint.low "
+    "randint.low_generator randperm randperm.generator tril_indices triu_indices".split()
+)
+#: Dispatch keys whose kernels run for a tensor on a GPU.
+_KEYS = ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+_ON_GPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+
+def is_programs_own(operation: Any) -> bool:
+    """Whether a program registered the kernel of an operator that runs for tensors on a GPU."""
+    namespace, _, name = operation.name().partition("::")
+    if namespace == "aten" and name in FACTORIES:
+        return False
+    return any(f"{namespace}/{name}/{key}" in torch.library._impls for key in _KEYS)
+
+
+def run(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The results of that kernel."""
+    return operation.redispatch(_ON_GPU, *args, **kwargs)
