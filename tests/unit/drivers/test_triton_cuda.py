@@ -31,6 +31,12 @@ def scaled_sum(x, y, out, n, factor, BLOCK: tl.constexpr):  # type: ignore[no-un
 
 
 @triton.jit
+def cast(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n).to(out.dtype.element_ty), mask=at < n)
+
+
+@triton.jit
 def without_mask(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, mask=at < n))
@@ -98,6 +104,17 @@ def test_an_operator_of_a_program_launches_a_kernel(gpu: SimulatedGpu) -> None:
     out = torch.zeros(4, dtype=torch.float16, device="cuda")
     scaled(torch.ones(4, device="cuda"), out, 4.0)
     assert out.tolist() == [5] * 4
+
+
+@pytest.mark.parametrize("name", ["a100", "h100"])
+def test_float8_becomes_bfloat16(name: str) -> None:
+    bits = torch.arange(256, dtype=torch.uint8)
+    values = bits.view(torch.float8_e4m3fn if name == "h100" else torch.float8_e5m2)
+    values = bits[values.float().isfinite()].view(values.dtype)
+    with tw.simulated_gpu(name):
+        found = torch.empty(len(values), dtype=torch.bfloat16, device="cuda")
+        cast[(1,)](values.to("cuda"), found, len(values), BLOCK=256)
+        assert torch.equal(found.cpu().view(torch.int16), values.to(torch.bfloat16).view(torch.int16))
 
 
 def test_a_program_of_several_blocks_runs_as_a_cluster(gpu: SimulatedGpu) -> None:

@@ -120,16 +120,16 @@ def integer_to_float(code: Code, form: Form, a: Value) -> Value:
 @_cvt_rounded("cvt.frnd{.ftz}{.sat}.dtype.atype d, a;", dtype="f16 bf16", atype="f32")
 @_cvt_rounded("cvt.frnd{.ftz}{.sat}.dtype.atype d, a;", dtype="f32", atype="f64")
 @_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16 bf16", atype="f64")
-@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="bf16", atype="f16")
-@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16", atype="bf16")
+@_cvt_rounded("cvt{.frnd}{.sat}.dtype.atype d, a;", dtype="bf16", atype="f16")
+@_cvt_rounded("cvt{.frnd}{.sat}.dtype.atype d, a;", dtype="f16", atype="bf16")
 def float_to_narrower(code: Code, form: Form, a: Value) -> Value:
-    """Rounded once to a narrower format; a half NaN is canonical."""
+    """Rounded once, by default to nearest, to a format that lacks bits of the source; a half NaN is canonical."""
     type_ = element_type(form["dtype"])
     x = flush(code, a) if form.has("ftz") and a.type == "float" else a
     x = widen(code, x, "double" if x.type == "double" else "float")
     if form.has("sat"):
         x = saturate(code, x)
-    result = narrow(code, x, type_, form["frnd"])
+    result = narrow(code, x, type_, form["frnd"] or "rn")
     return flush(code, result) if form.has("ftz") and type_ == "float" else result
 
 

@@ -4,12 +4,14 @@
 
 enum {
     GOES_ON = 0,
-    STALL_ROUNDS = 4,  // without a warp that finished or reached a barrier: then another cluster gets its turn
+    STALL_ROUNDS = 4,     // without a warp that finished or reached a barrier: then another cluster gets its turn
+    CIRCLE_ROUNDS = 256,  // without a warp that finished: its loop may wait for another cluster between barriers
 };
 
 // What happened in one round of visits to the warps of a cluster's blocks.
 struct round {
     bool progress;  // a warp finished or came to a barrier
+    bool finished;  // a warp did
     bool yielded;
     bool awaits;  // a warp waits for an mbarrier, and its turn is over
     bool undone;  // a warp was visited, or waits
@@ -116,7 +118,7 @@ static int32_t visit(struct tw_context *context, struct tw_slot *slot, struct tw
         warp->status = TW_DONE;
         if (context->points)
             tw_depart(context, slot, warp);
-        round->progress = true;
+        round->progress = round->finished = true;
         return GOES_ON;
     case TW_BLOCKED:
         warp->status = TW_BLOCKED;
@@ -217,6 +219,7 @@ static int32_t deadlock(struct tw_context *context, const struct tw_slot *slots)
 // How long a cluster has not moved, in rounds.
 struct pause {
     uint32_t stalls;  // while a warp runs without coming anywhere: it may wait for another cluster
+    uint32_t circles;  // while no warp finishes, though warps come to barriers
     uint32_t awaits;  // while all wait, for mbarriers that only the cluster itself can complete
 };
 
@@ -230,7 +233,8 @@ static int32_t after_round(struct tw_context *context, struct tw_slot *slots, st
     if (idle && (!round.awaits || pause->awaits > TW_AWAIT_ROUNDS))
         return deadlock(context, slots);
     pause->stalls = round.yielded && !round.progress ? pause->stalls + 1 : 0;
-    if (pause->stalls >= STALL_ROUNDS && context->may_stall) {
+    pause->circles = round.finished ? 0 : pause->circles + 1;
+    if ((pause->stalls >= STALL_ROUNDS || pause->circles >= CIRCLE_ROUNDS) && context->may_stall) {
         tw_stop_outside(context, slots);
         return TW_STALLED;
     }
@@ -240,7 +244,7 @@ static int32_t after_round(struct tw_context *context, struct tw_slot *slots, st
 // Visit the warps of a block once.
 static int32_t visit_block(struct tw_context *context, struct tw_slot *slot, struct round *round)
 {
-    struct round mine = {false, false, false, false};
+    struct round mine = {false, false, false, false, false};
     for (uint64_t i = 0; i < context->warps; i++) {
         int32_t end = visit(context, slot, tw_warp_of(context, slot, context->warp_order[i]), &mine);
         if (end != GOES_ON)
@@ -251,6 +255,7 @@ static int32_t visit_block(struct tw_context *context, struct tw_slot *slot, str
         mine.progress = true;
     }
     round->progress |= mine.progress;
+    round->finished |= mine.finished;
     round->yielded |= mine.yielded;
     round->awaits |= mine.awaits;
     round->undone |= mine.undone;
@@ -269,8 +274,8 @@ static int32_t ended(struct tw_context *context, const struct tw_slot *slots)
 // Visit the warps of a cluster's blocks in rounds until all are done.
 static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
 {
-    for (struct pause pause = {0, 0};;) {
-        struct round round = {false, false, false, false};
+    for (struct pause pause = {0, 0, 0};;) {
+        struct round round = {false, false, false, false, false};
         for (uint64_t rank = 0; rank < context->cluster_blocks; rank++) {
             int32_t end = visit_block(context, &slots[rank], &round);
             if (end != GOES_ON)

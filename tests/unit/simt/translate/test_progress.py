@@ -105,3 +105,20 @@ def test_a_grid_wide_barrier_by_an_atomic_counter():
     count, result = np.zeros(1, np.uint32), np.zeros(9 * 50, np.uint32)
     run(program, np.zeros(9 * 50, np.uint32), count, result, grid=9, block=50)
     assert result.tolist() == list(range(9 * 50))[::-1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("wait", ["atom.global.or.b32 %r1, [%a1], 0;", "ld.volatile.global.u32 %r1, [%a1];"])
+def test_blocks_wait_for_later_ones_between_their_own_barriers(seed, wait):
+    """Each trip of the loop that waits has barriers, which are no progress."""
+    program = kernel(
+        f"""setp.ne.u32 %p1, %tid, 0; @%p1 bra WAIT; red.global.add.u32 [%a1], 1;
+        WAIT: @%p1 bra MEET; {wait} st.volatile.shared.u32 [seen], %r1;
+        MEET: bar.sync 0; ld.volatile.shared.u32 %r1, [seen]; bar.sync 0;
+        setp.lt.u32 %p2, %r1, 12; @%p2 bra WAIT; st.global.u32 [%at], %r1;""",
+        2,
+        declarations=".shared .u32 seen;",
+    )
+    out = np.zeros(12 * 64, np.uint32)
+    run(program, out, np.zeros(1, np.uint32), grid=12, block=64, seed=seed)
+    assert (out == 12).all()
