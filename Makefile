@@ -70,7 +70,8 @@ cupy: $(STAMP)  ## Install CuPy, and test it on the simulated GPU
 	@$(BIN)/python -c 'import importlib.util; assert importlib.util.find_spec("cupy")' 2>/dev/null || $(INSTALL) '.[cupy]'
 	@$(BIN)/pytest -n 0 tests/unit/drivers/test_cupy.py
 
-lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
+lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict, and warnings of long files and functions
+	@$(BIN)/python .ci/sizes.py
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy

@@ -138,8 +138,9 @@ def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
     # The low half of a 64-bit product is three 32-bit products, the first of which gives both halves.
     whole = 1 if element(one.dtype).is_float else words**2
     arithmetic, rate = {
-        "float64": (limiters.FP64, gpu.fp64_per_clock), "float32": (limiters.FMA, gpu.fp32_per_clock)
-    }.get(one.dtype, (limiters.ALU, gpu.int32_per_clock))  # fmt: skip
+        "float64": (limiters.FP64, gpu.fp64_per_clock),
+        "float32": (limiters.FMA, gpu.fp32_per_clock),
+    }.get(one.dtype, (limiters.ALU, gpu.int32_per_clock))
     steps = one.operations * whole
     issued = math.prod(record.results) * steps + reads + record.beside
     return found | {

@@ -67,10 +67,12 @@ class LaunchedProducts:
         a, b, out, *more = (
             strided(np.zeros(1, np.uint8), *given)
             for given in (
-                (arrays.a, arrays.a_strides), (arrays.b, arrays.b_strides), (arrays.out, arrays.out_strides),
+                (arrays.a, arrays.a_strides),
+                (arrays.b, arrays.b_strides),
+                (arrays.out, arrays.out_strides),
                 *((arrays.out, steps) for steps in arrays.more),
             )
-        )  # fmt: skip
+        )
         a, b, out, _ = batches.folded(a, b, out, more)
         m, n, k = (max(extent, 1) for extent in (*out.shape[-2:], a.shape[-1]))
         matrices = max(math.prod(out.shape[:-2]), 1)
@@ -151,8 +153,10 @@ class LaunchedProducts:
         def prepare(at: int, a: Array, b: Array) -> Callable[[], float | None]:
             assert resident is not None
             one = found.candidates[at]
-            x, y = (_read(x, name, by_columns, element(one.dtype).numpy) for x, name, by_columns in zip(
-                (a, b), (kind.a, kind.b), one.record.columns, strict=True))  # fmt: skip
+            x, y = (
+                _read(x, name, by_columns, element(one.dtype).numpy)
+                for x, name, by_columns in zip((a, b), (kind.a, kind.b), one.record.columns, strict=True)
+            )
             return resident(one.record, one.program(self.cc), x, y, as_numpy(one.made))
 
         asked = winners.key(self._identity, kind, *extents)

@@ -51,9 +51,14 @@ class Run:
     """One product in progress."""
 
     def __init__(
-        self, plan: BlockPlan, stores: tuple[Store, Store, Store], work: Work, *, reads_out: bool = False,
+        self,
+        plan: BlockPlan,
+        stores: tuple[Store, Store, Store],
+        work: Work,
+        *,
+        reads_out: bool = False,
         journal: Notes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`stores` are A's, B's and C's; `reads_out` says that the old tile of C is an operand of the finish."""
         self.plan, self.work, self.journal, self.reads_out = plan, work, journal, reads_out
         self.a, self.b, self.c = stores

@@ -57,7 +57,10 @@ def unwritten(array: ArgumentFact, source_line: str, states: States) -> list[Fin
         return []
     file, line = split(source_line)
     details = {
-        "unset": int(unset.sum()), "elements": unset.size, "first": [int(part[0]) for part in np.nonzero(unset)],
-        "shape": list(array.shape), "address": array.address,
-    }  # fmt: skip
+        "unset": int(unset.sum()),
+        "elements": unset.size,
+        "first": [int(part[0]) for part in np.nonzero(unset)],
+        "shape": list(array.shape),
+        "address": array.address,
+    }
     return [Finding(code="TW205", kernel="", source=file, line=line, details=details)]

@@ -50,9 +50,17 @@ def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> li
     for place, opcode, ptx_line in ((error.line, error.opcode, error.ptx_line), *error.others):
         source, line = split(place)
         finding = Finding(
-            code=code, kernel=launch.name, source=source if line else "", line=line, opcode=opcode, ptx_line=ptx_line,
-            block=error.block, thread=error.thread, launch=launch.index, details=details,
-        )  # fmt: skip
+            code=code,
+            kernel=launch.name,
+            source=source if line else "",
+            line=line,
+            opcode=opcode,
+            ptx_line=ptx_line,
+            block=error.block,
+            thread=error.thread,
+            launch=launch.index,
+            details=details,
+        )
         if not any(code in (one.code, codes()[one.code].refines) and one.where == finding.where for one in found):
             rows.append(finding)
     return rows

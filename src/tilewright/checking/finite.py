@@ -58,9 +58,15 @@ def findings(launch: Launch, values: Values, result: NonfiniteResult, touched: T
 
 def _finding(values: Values, op: Op, row: NonfiniteRow, launch: Launch) -> Finding:
     return values.finding(
-        "TW603", op, launch.name, {"kind": row.kind, "stored": row.count}, block=row.block, thread=row.thread,
-        count=row.count, launch=launch.index,
-    )  # fmt: skip
+        "TW603",
+        op,
+        launch.name,
+        {"kind": row.kind, "stored": row.count},
+        block=row.block,
+        thread=row.thread,
+        count=row.count,
+        launch=launch.index,
+    )
 
 
 def _named(values: Values) -> Iterator[str]:

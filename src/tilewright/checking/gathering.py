@@ -38,8 +38,11 @@ from tilewright.simt.run.allocations import red_zone_bytes
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")
 #: Checks of the kernel's text alone.
 _OF_TEXT: tuple[Callable[[Values, str], Iterable[Finding]], ...] = (
-    unset.findings, products.findings, loads.findings, fences.findings,
-)  # fmt: skip
+    unset.findings,
+    products.findings,
+    loads.findings,
+    fences.findings,
+)
 
 
 class Checks(Observer):
@@ -118,10 +121,13 @@ class Checks(Observer):
         """Launches, kernels, files and findings; merges these findings, so that the next call takes no longer."""
         self._found = [*merged(self._found)]
         return {
-            "launches": self.launches, "unchecked": self.unchecked,
-            "kernels": [*self._kernels], "folded": [*self.folded], "files": [*self._files],
+            "launches": self.launches,
+            "unchecked": self.unchecked,
+            "kernels": [*self._kernels],
+            "folded": [*self.folded],
+            "files": [*self._files],
             "findings": [finding.to_json() for finding in merged(self._all)],
-        }  # fmt: skip
+        }
 
     def take_report(self, report: dict[str, Any]) -> None:
         """Add the report of another process."""

@@ -15,10 +15,14 @@ def finding(race: HostRace) -> Finding:
     """
     file, line = split(race.line)
     details = {
-        "how": "launched" if race.kernel else "copied", "array": race.array.strip("`"), "memory": race.array,
+        "how": "launched" if race.kernel else "copied",
+        "array": race.array.strip("`"),
+        "memory": race.array,
         "work": race.work,
-        "access": _verb(race.writes), "other_access": _verb(race.work_writes), "others": [race.work_line],
-    }  # fmt: skip
+        "access": _verb(race.writes),
+        "other_access": _verb(race.work_writes),
+        "others": [race.work_line],
+    }
     return Finding(code="TW305", kernel=race.kernel, source=file, line=line, details=details)
 
 

@@ -33,18 +33,21 @@ def at(launch: Launch, code: str, **details: Any) -> Finding:
     if file:
         source, line, ptx_line = file, int(number), 0
     return Finding(
-        code=code, kernel=launch.name, source=source, line=line, ptx_line=ptx_line, launch=launch.index,
-        details=details,
-    )  # fmt: skip
+        code=code, kernel=launch.name, source=source, line=line, ptx_line=ptx_line, launch=launch.index, details=details
+    )
 
 
 def between_streams(launch: Launch, other: Launch, *, writes: bool, other_writes: bool) -> Finding:
     """TW309: two launches in unordered streams use the same bytes, and one of them writes there."""
     there = at(other, "TW309")
     return at(
-        launch, "TW309", work=f"`{other.name}`", access="writes" if writes else "reads",
-        other_access="writes" if other_writes else "reads", others=[f"{there.source}:{there.line}"],
-    )  # fmt: skip
+        launch,
+        "TW309",
+        work=f"`{other.name}`",
+        access="writes" if writes else "reads",
+        other_access="writes" if other_writes else "reads",
+        others=[f"{there.source}:{there.line}"],
+    )
 
 
 def definition(program: Program) -> tuple[str, int, int]:

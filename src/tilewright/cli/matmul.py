@@ -46,9 +46,15 @@ def matmul(
 
     kernel, where, simulated = values.one("--kernels", kernels), values.one("--device", device), values.gpu(gpu)
     options = {
-        "--device": where, "--dtype": dtype, "--acc-dtype": acc_dtype, "--algebra": algebra, "--threads": threads,
-        "--memory": memory, "--plan": plan or None, "--dask": dask,
-    }  # fmt: skip
+        "--device": where,
+        "--dtype": dtype,
+        "--acc-dtype": acc_dtype,
+        "--algebra": algebra,
+        "--threads": threads,
+        "--memory": memory,
+        "--plan": plan or None,
+        "--dask": dask,
+    }
     if kernel is not None:
         _check_left_out(options, kernel)
     if where == "simulated" and simulated is not None:
@@ -123,9 +129,17 @@ def _in_memory(
 
 
 def _by_blocks(
-    a: Path, b: Path, output: Path, memory: str | None, dask: str | None, asked: Request, *, force: bool, json: bool,
+    a: Path,
+    b: Path,
+    output: Path,
+    memory: str | None,
+    dask: str | None,
+    asked: Request,
+    *,
+    force: bool,
+    json: bool,
     only_plan: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Multiply by tiles, within the memory limit."""
     from tilewright.blocks.cluster import connected
     from tilewright.engine import outside

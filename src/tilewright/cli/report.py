@@ -145,9 +145,13 @@ def _gathered(
     program = record.program(seen.dtype, target.compute_capability)
     with announced("checking", record.name):
         found = check(
-            program, rule.grid, rule.block, record.arguments(a, b, record.blank(m, n, seen.dtype)),
-            shared_bytes=rule.shared_bytes, gpu=target.key,
-        )  # fmt: skip
+            program,
+            rule.grid,
+            rule.block,
+            record.arguments(a, b, record.blank(m, n, seen.dtype)),
+            shared_bytes=rule.shared_bytes,
+            gpu=target.key,
+        )
     time = _predicted(record, (m, n, k), seen.dtype, target)
     seen = replace(seen, kept=replace(seen.kept, profile=judged(seen.kept.profile, time)))
     return Material(target, seen, found, time, _climbed(rungs, target), sweep)

@@ -99,10 +99,17 @@ def known_product(a: Any, b: Any, out: Any, asked: Request, row: Row) -> Any:
                 arrays.append(x)
         dtype, total = asked.dtype, asked.acc_dtype
         key = (
-            None if dtype is None else _dtype(dtype), None if total is None else _dtype(total),
-            _number(asked.alpha), _number(asked.beta), None if epilogue is None else _function(epilogue), named,
-            *labels, _algebra(asked.algebra), asked.order, asked.casting,
-        )  # fmt: skip
+            None if dtype is None else _dtype(dtype),
+            None if total is None else _dtype(total),
+            _number(asked.alpha),
+            _number(asked.beta),
+            None if epilogue is None else _function(epilogue),
+            named,
+            *labels,
+            _algebra(asked.algebra),
+            asked.order,
+            asked.casting,
+        )
     except _UnknownError:
         return None
 

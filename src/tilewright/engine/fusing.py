@@ -96,9 +96,13 @@ def fused(
     values = (*arrays, *scaled.values())
     kinds = [dtypes.name_of(x) for x in (total, *(value.dtype for value in values))]
     recipe = _Recipe(
-        tuple(zip(names, kinds, strict=True)), len(arrays), tuple(named) if named is not None else None,
-        (scale[0] != 1, scale[1] != 0), found, wanted,
-    )  # fmt: skip
+        tuple(zip(names, kinds, strict=True)),
+        len(arrays),
+        tuple(named) if named is not None else None,
+        (scale[0] != 1, scale[1] != 0),
+        found,
+        wanted,
+    )
     return Fused(_expression(epilogue, recipe), values, reads_out)
 
 

@@ -81,9 +81,15 @@ def matmul(
 ) -> npt.NDArray[_T]: ...
 @overload
 def matmul(
-    a: npt.NDArray[_Same], b: npt.NDArray[_Same], /, out: None = ..., *, dtype: None = ..., epilogue: None = ...,
+    a: npt.NDArray[_Same],
+    b: npt.NDArray[_Same],
+    /,
+    out: None = ...,
+    *,
+    dtype: None = ...,
+    epilogue: None = ...,
     **rest: Unpack[Options],
-) -> npt.NDArray[_Same]: ...  # fmt: skip
+) -> npt.NDArray[_Same]: ...
 @overload
 def matmul(
     a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
@@ -342,9 +348,15 @@ def plan(
     right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
     check_order(order)
     asked = Request(
-        dtype, acc_dtype, epilogue=epilogue, epilogue_args=epilogue_args, algebra=algebra, threads=threads, order=order,
+        dtype,
+        acc_dtype,
+        epilogue=epilogue,
+        epilogue_args=epilogue_args,
+        algebra=algebra,
+        threads=threads,
+        order=order,
         device=device,
-    )  # fmt: skip
+    )
     shapes = checked_shape(a_shape, "a_shape"), checked_shape(b_shape, "b_shape")
     return _plan(asked, *shapes, left, right)
 
@@ -360,10 +372,15 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
     ready = planned(for_plans(asked.device), a, b, found, count, asked.semiring(found), signature, more)
     kept = asked.epilogue if made is None or asked.epilogue is None else Kept(asked.epilogue, made.expression)
     options: dict[str, Any] = {
-        "dtype": asked.wanted, "acc_dtype": asked.total, "algebra": chosen, "epilogue": kept, "order": asked.order,
-        "epilogue_args": asked.epilogue_args, "device": asked.device,
+        "dtype": asked.wanted,
+        "acc_dtype": asked.total,
+        "algebra": chosen,
+        "epilogue": kept,
+        "order": asked.order,
+        "epilogue_args": asked.epilogue_args,
+        "device": asked.device,
         "threads": ready.threads if asked.device is None else asked.threads,
-    }  # fmt: skip
+    }
     return Plan(
         **{x.name: getattr(ready, x.name) for x in fields(ready)},
         a_shape=a,

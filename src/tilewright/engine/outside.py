@@ -400,9 +400,13 @@ class Product:
         tile = () if self.plan is None else (self.plan.rows, self.plan.columns)
         arithmetic = self.partial.identity()
         return {
-            "a": self.a.identity(), "b": self.b.identity(), "shape": self.shape, "arithmetic": arithmetic, "tile": tile,
+            "a": self.a.identity(),
+            "b": self.b.identity(),
+            "shape": self.shape,
+            "arithmetic": arithmetic,
+            "tile": tile,
             "version": __version__,
-        }  # fmt: skip
+        }
 
 
 def _three(a: Any, b: Any, c: str, dtype: np.dtype[Any], matrices: tuple[int, ...]) -> tuple[Store, Store, Store]:

@@ -96,10 +96,17 @@ class Partial:
         types, algebra = _summed(found, algebra, device)
         more = [] if made is None else made.laid(shape, functools.partial(placed, *ndims))
         return cls(
-            asked, (a, b), types, algebra, device, threads, result if out is None else out,
-            _finishing(found, made, types.result), tuple(more[: -1 if asked.beta != 0 else None]),
+            asked,
+            (a, b),
+            types,
+            algebra,
+            device,
+            threads,
+            result if out is None else out,
+            _finishing(found, made, types.result),
+            tuple(more[: -1 if asked.beta != 0 else None]),
             found if found.lowering != "real" and asked.scale != (1, 0) else None,
-        )  # fmt: skip
+        )
 
     @property
     def sums(self) -> np.dtype[Any]:
@@ -261,6 +268,11 @@ def _laid(
 
     a, b, out = (rows, depth), (depth, columns), (rows, columns)
     return Strided(
-        a, strides(a, kind.a, turned=by_columns), b, strides(b, kind.b, turned=by_columns), out, strides(out, kind.out),
+        a,
+        strides(a, kind.a, turned=by_columns),
+        b,
+        strides(b, kind.b, turned=by_columns),
+        out,
+        strides(out, kind.out),
         tuple(strides(out, name) for name in more),
-    )  # fmt: skip
+    )

@@ -23,9 +23,12 @@ def by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any,
 
 
 def assembled(
-    record: Record, results: Sequence[str], types: Any, arguments: Any,
+    record: Record,
+    results: Sequence[str],
+    types: Any,
+    arguments: Any,
     registers: Callable[[Operand, Any, Any], list[tuple[Any, str]]],
-) -> tuple[str, list[Any], str]:  # fmt: skip
+) -> tuple[str, list[Any], str]:
     """The instruction's text, the values of its inputs, and LLVM's constraints.
 
     `results` are the constraints of the results; `registers` makes an operand's values, each with its constraint, from

@@ -31,8 +31,11 @@ def _copy(level: Literal["ca", "cg"], size: int, filled: bool) -> Record:
     return Record(
         f"cp_async_{level}_{size}" + "_zfill" * filled,
         f"cp.async.{level}.shared.global [target], [source], {size}" + ", valid" * filled + ";",
-        (8, 0), operands, words, _COPIES,
-    )  # fmt: skip
+        (8, 0),
+        operands,
+        words,
+        _COPIES,
+    )
 
 
 _KINDS: tuple[tuple[Literal["ca", "cg"], int], ...] = (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16))
@@ -64,9 +67,11 @@ def _add(type_: str) -> Record:
     return Record(
         f"cp_reduce_async_bulk_add_{type_.removeprefix('noftz.')}",
         f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.{type_} [target], [source], bytes;",
-        (9, 0), (Address("target", "global", 16), Address("source", "shared", 16), _BYTES),
-        "One thread starts to add elements to global memory, each atomically, in a group of bulk stores.", _COPIES,
-    )  # fmt: skip
+        (9, 0),
+        (Address("target", "global", 16), Address("source", "shared", 16), _BYTES),
+        "One thread starts to add elements to global memory, each atomically, in a group of bulk stores.",
+        _COPIES,
+    )
 
 
 _BULK = (
@@ -170,5 +175,8 @@ _ORDER = (
 
 RECORDS = (
     *(_copy(*kind, filled) for kind in _KINDS for filled in (False, True)),
-    *_GROUPS, *_BULK, *_MBARRIERS, *_ORDER,
-)  # fmt: skip
+    *_GROUPS,
+    *_BULK,
+    *_MBARRIERS,
+    *_ORDER,
+)

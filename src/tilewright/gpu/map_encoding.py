@@ -25,10 +25,9 @@ TYPES: Final = {
     "FLOAT64": 8, "BFLOAT16": 2, "FLOAT32_FTZ": 4, "TFLOAT32": 4,
 }  # fmt: skip
 #: Names in the order of the numbers in instructions. Source: PTX ISA, `tensormap.replace`, `.elemtype`.
-TYPES_OF_PTX: Final = (
-    "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT32_FTZ", "FLOAT64",
-    "BFLOAT16", "TFLOAT32",
-)  # fmt: skip
+TYPES_OF_PTX: Final = tuple(
+    "UINT8 UINT16 UINT32 INT32 UINT64 INT64 FLOAT16 FLOAT32 FLOAT32_FTZ FLOAT64 BFLOAT16 TFLOAT32".split()
+)
 _NUMBERS: Final = {name: number for number, name in enumerate(TYPES)}
 #: The fill value of elements outside the tensor: zeros, or a NaN by size. Source: CUtensorMapFloatOOBfill.
 _NANS: Final = {2: 0x7FFF7FFF7FFF7FFF, 4: 0x7FFFFFFF7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}

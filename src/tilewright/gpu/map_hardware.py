@@ -52,7 +52,11 @@ def read(map_: bytes) -> Encoding | None:
     steps = [(words[6] >> 32 + 3 * at & 7) + 1 for at in range(5)]
     box = [one + 1 for one in map_[55:60]]
     return Encoding(
-        "TFLOAT32" if number == _FLOAT32 and flags & _ROUNDED else _TYPES[number], words[0],
-        tuple(extent + 1 for extent in extents[:rank]), tuple(strides[: rank - 1]), tuple(box[:rank]),
-        tuple(steps[:rank]), SWIZZLES[flags >> 13 & 3],
-    )  # fmt: skip
+        "TFLOAT32" if number == _FLOAT32 and flags & _ROUNDED else _TYPES[number],
+        words[0],
+        tuple(extent + 1 for extent in extents[:rank]),
+        tuple(strides[: rank - 1]),
+        tuple(box[:rank]),
+        tuple(steps[:rank]),
+        SWIZZLES[flags >> 13 & 3],
+    )

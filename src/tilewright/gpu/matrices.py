@@ -28,17 +28,23 @@ def _ldmatrix(count: int, trans: bool) -> Record:
     return Record(
         f"ldmatrix_x{count}" + "_trans" * trans,
         f"ldmatrix.sync.aligned.m8n8.x{count}" + ".trans" * trans + ".shared.b16 {matrices}, [row];",
-        (7, 5), (_ROW,), _moved("Loads", count, trans), _MOVES,
+        (7, 5),
+        (_ROW,),
+        _moved("Loads", count, trans),
+        _MOVES,
         Registers("matrices", "b32", count, words="two halves of each matrix"),
-    )  # fmt: skip
+    )
 
 
 def _stmatrix(count: int, trans: bool) -> Record:
     return Record(
         f"stmatrix_x{count}" + "_trans" * trans,
         f"stmatrix.sync.aligned.m8n8.x{count}" + ".trans" * trans + ".shared.b16 [row], {matrices};",
-        (9, 0), (_ROW, Registers("matrices", "b32", count)), _moved("Stores", count, trans), _MOVES,
-    )  # fmt: skip
+        (9, 0),
+        (_ROW, Registers("matrices", "b32", count)),
+        _moved("Stores", count, trans),
+        _MOVES,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +91,13 @@ def _mma(shape: _Product, of: str, sums: str) -> Record:
     return Record(
         f"mma_m{m}n{n}k{k}_{sums}_{of}",
         f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{sums}.{of}.{of}.{sums} {{d}}, {{a}}, {{b}}, {{c}};",
-        shape.cc, (a, b, Registers("c", summed, results)),
+        shape.cc,
+        (a, b, Registers("c", summed, results)),
         f"The warp's D = A B + C, with A of {m} x {k}, B of {k} x {n} and C of {m} x {n}.",
-        _PRODUCTS, Registers("d", summed, results), pure=True,
-    )  # fmt: skip
+        _PRODUCTS,
+        Registers("d", summed, results),
+        pure=True,
+    )
 
 
 RECORDS = (

@@ -132,9 +132,12 @@ def _generated(record: Record, context: Any, builder: Any, signature: Any, value
     result = record.result
     results = [] if result is None else [_TYPES[result.type][1:]] * result.count
     text, inputs, constraints = assembled(
-        record, [constraint for _, constraint in results], signature.args, values,
+        record,
+        [constraint for _, constraint in results],
+        signature.args,
+        values,
         lambda operand, kinds, given: _registers(context, builder, operand, kinds, given),
-    )  # fmt: skip
+    )
     kind = ir.FunctionType(_returned([kind for kind, _ in results]), [value.type for value in inputs])
     asm = ir.InlineAsm(kind, text, constraints, side_effect=not record.pure)
     call = builder.call(asm, inputs, attrs=("convergent",))

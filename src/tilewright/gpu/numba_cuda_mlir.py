@@ -34,12 +34,16 @@ from tilewright.gpu.operands import Address, Constant, Operand, Record, Register
 #: Register type -> (Numba's, bits, whether a float, the constraint).
 _TYPES = MappingProxyType(
     {
-        "b32": (types.uint32, 32, False, "r"), "u32": (types.uint32, 32, False, "r"),
-        "s32": (types.int32, 32, False, "r"), "b64": (types.uint64, 64, False, "l"),
-        "u64": (types.uint64, 64, False, "l"), "f32": (types.float32, 32, True, "f"),
-        "f64": (types.float64, 64, True, "d"), "pred": (types.boolean, 32, False, "r"),
+        "b32": (types.uint32, 32, False, "r"),
+        "u32": (types.uint32, 32, False, "r"),
+        "s32": (types.int32, 32, False, "r"),
+        "b64": (types.uint64, 64, False, "l"),
+        "u64": (types.uint64, 64, False, "l"),
+        "f32": (types.float32, 32, True, "f"),
+        "f64": (types.float64, 64, True, "d"),
+        "pred": (types.boolean, 32, False, "r"),
     }
-)  # fmt: skip
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -88,9 +92,12 @@ def _generate(record: Record, builder: Any, target: Any, argument_types: Any, gi
     result = record.result
     results = [] if result is None else [_TYPES[result.type]] * result.count
     text, inputs, constraints = assembled(
-        record, [constraint for *_, constraint in results], argument_types, given,
+        record,
+        [constraint for *_, constraint in results],
+        argument_types,
+        given,
         lambda operand, kinds, variables: _registers(builder, operand, kinds, variables),
-    )  # fmt: skip
+    )
     made_of = [_register(bits, is_float) for _, bits, is_float, _ in results]
     returned = llvm.StructType.get_literal(made_of) if len(made_of) > 1 else made_of[0] if made_of else None
     call = llvm.inline_asm(returned, inputs, text, constraints, has_side_effects=not record.pure)

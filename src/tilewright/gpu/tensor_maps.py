@@ -110,10 +110,15 @@ class TensorMap(ArrayParameter):
         assert given is not None, "checked when it was made"
         name = given.dtype.name.upper()  # the driver's type names are NumPy's, where NumPy has the type
         return Encoding(
-            name if name in TYPES else f"UINT{8 * given.dtype.itemsize}", address,
-            given.shape[::-1], given.strides[-2::-1], self.box[::-1], self.steps[::-1], self.swizzle,
+            name if name in TYPES else f"UINT{8 * given.dtype.itemsize}",
+            address,
+            given.shape[::-1],
+            given.strides[-2::-1],
+            self.box[::-1],
+            self.steps[::-1],
+            self.swizzle,
             self.fill == "nan",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +172,12 @@ class ImageMap(ArrayParameter):
         """The fields of the map, for an array at this device address."""
         whole = TensorMap(self.array, (1,) * (len(self.array.shape) - 1) + (self.channels,), self.swizzle, self.steps)
         return replace(
-            whole.encoding(address), nans=self.fill == "nan", low=self.low[::-1], high=self.high[::-1],
+            whole.encoding(address),
+            nans=self.fill == "nan",
+            low=self.low[::-1],
+            high=self.high[::-1],
             pixels=self.pixels,
-        )  # fmt: skip
+        )
 
     def encoded(self, address: int) -> bytes:
         """The 128 bytes, for an array at this device address.

@@ -22,18 +22,23 @@ def _load(rank: int) -> Record:
         f"cp_async_bulk_tensor_{rank}d_load",
         f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes "
         "[target], [map, {corner}], [barrier];",
-        _NINE, (Address("target", "shared", 128), _MAP, _corner(rank), BARRIER),
-        "One thread starts a copy of a box to shared memory; the mbarrier counts its bytes.", _TENSORS,
-    )  # fmt: skip
+        _NINE,
+        (Address("target", "shared", 128), _MAP, _corner(rank), BARRIER),
+        "One thread starts a copy of a box to shared memory; the mbarrier counts its bytes.",
+        _TENSORS,
+    )
 
 
 def _from_shared(rank: int, name: str, opcode: str, what: str) -> Record:
     """A copy or reduction from shared memory to a tensor."""
     return Record(
-        name, f"{opcode}.bulk_group [map, {{corner}}], [source];",
-        _NINE, (_MAP, _corner(rank), Address("source", "shared", 128)),
-        f"One thread starts to {what}; it belongs to a group of bulk stores.", _TENSORS,
-    )  # fmt: skip
+        name,
+        f"{opcode}.bulk_group [map, {{corner}}], [source];",
+        _NINE,
+        (_MAP, _corner(rank), Address("source", "shared", 128)),
+        f"One thread starts to {what}; it belongs to a group of bulk stores.",
+        _TENSORS,
+    )
 
 
 def _store(rank: int) -> Record:
@@ -51,20 +56,26 @@ def _prefetch(rank: int) -> Record:
     return Record(
         f"cp_async_bulk_prefetch_tensor_{rank}d",
         f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global [map, {{corner}}];",
-        _NINE, (_MAP, _corner(rank)), "One thread starts a prefetch of a box into the L2 cache.", _TENSORS,
-    )  # fmt: skip
+        _NINE,
+        (_MAP, _corner(rank)),
+        "One thread starts a prefetch of a box into the L2 cache.",
+        _TENSORS,
+    )
 
 
 _RANKS = range(1, 6)
 RECORDS = (
-    *map(_load, _RANKS), *map(_store, _RANKS), *map(_add, _RANKS), *map(_prefetch, _RANKS),
+    *map(_load, _RANKS),
+    *map(_store, _RANKS),
+    *map(_add, _RANKS),
+    *map(_prefetch, _RANKS),
+    Record("prefetch_tensormap", "prefetch.tensormap [map];", _NINE, (_MAP,), "Prefetches a tensor map.", _TENSORS),
     Record(
-        "prefetch_tensormap", "prefetch.tensormap [map];", _NINE, (_MAP,), "Prefetches a tensor map.",
-        _TENSORS,
-    ),
-    Record(
-        "fence_proxy_tensormap_acquire", "fence.proxy.tensormap::generic.acquire.sys [map], 128;", _NINE, (_MAP,),
+        "fence_proxy_tensormap_acquire",
+        "fence.proxy.tensormap::generic.acquire.sys [map], 128;",
+        _NINE,
+        (_MAP,),
         "Makes a tensor map that the host wrote visible; one thread of each block, once before its copies.",
         _TENSORS,
     ),
-)  # fmt: skip
+)

@@ -24,18 +24,25 @@ def _bytes(count: int, type_: Literal["b32", "b64"]) -> int:
 
 def _load(space: Literal["global", "shared"], count: int, type_: Literal["b32", "b64"]) -> Record:
     return Record(
-        f"ld_{space}_v{count}_{type_}", f"ld.{space}.v{count}.{type_} {{value}}, [source];", (7, 5),
+        f"ld_{space}_v{count}_{type_}",
+        f"ld.{space}.v{count}.{type_} {{value}}, [source];",
+        (7, 5),
         (Address("source", space, _bytes(count, type_)),),
-        f"Loads {_bytes(count, type_)} bytes by one instruction.", _LOADS, Registers("value", type_, count, "source"),
-    )  # fmt: skip
+        f"Loads {_bytes(count, type_)} bytes by one instruction.",
+        _LOADS,
+        Registers("value", type_, count, "source"),
+    )
 
 
 def _store(space: Literal["global", "shared"], count: int, type_: Literal["b32", "b64"]) -> Record:
     return Record(
-        f"st_{space}_v{count}_{type_}", f"st.{space}.v{count}.{type_} [target], {{value}};", (7, 5),
+        f"st_{space}_v{count}_{type_}",
+        f"st.{space}.v{count}.{type_} [target], {{value}};",
+        (7, 5),
         (Address("target", space, _bytes(count, type_)), Registers("value", type_, count)),
-        f"Stores {_bytes(count, type_)} bytes by one instruction.", _LOADS,
-    )  # fmt: skip
+        f"Stores {_bytes(count, type_)} bytes by one instruction.",
+        _LOADS,
+    )
 
 
 _BARRIER = Registers("barrier", "u32", words="number of the block's barrier, 0 to 15; `cuda.syncthreads()` uses 0")

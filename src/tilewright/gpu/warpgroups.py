@@ -47,9 +47,11 @@ def _product(types: _Types, n: int, held: bool) -> Record:
     """One product; `held` says that A is in registers."""
     summed: Type = "f32" if types.sums == "f32" else "s32" if types.sums == "s32" else "b32"
     count = n // (4 if types.sums == "f16" else 2)
-    a = Registers("a", "b32", 4, words="16 rows of A for each warp, as from `ldmatrix_x4`") if held else Registers(
-        "a", "b64", words="descriptor of A; its lines are rows"
-    )  # fmt: skip
+    a = (
+        Registers("a", "b32", 4, words="16 rows of A for each warp, as from `ldmatrix_x4`")
+        if held
+        else Registers("a", "b64", words="descriptor of A; its lines are rows")
+    )
     layouts = (*(() if held else (_across("a"),)), _across("b")) if types.bits == 16 else ()
     literals = "".join(f", {layout.name}" for layout in layouts)
     signs = ", 1, 1" if types.sums != "s32" else ""
@@ -57,10 +59,14 @@ def _product(types: _Types, n: int, held: bool) -> Record:
         f"wgmma_m64n{n}k{types.k}_{types.sums}_{types.of}" + "_held" * held,
         f"wgmma.mma_async.sync.aligned.m64n{n}k{types.k}.{types.sums}.{types.of}.{types.of} "
         f"{{d}}, {'{a}' if held else 'a'}, b, keeps{signs}{literals};",
-        _NINE, (Registers("c", summed, count, words="16 rows a warp"), a, _B, _KEEPS, *layouts),
+        _NINE,
+        (Registers("c", summed, count, words="16 rows a warp"), a, _B, _KEEPS, *layouts),
         f"Starts the warpgroup's D = A B + C, with A of 64 x {types.k} and B of {types.k} x {n}. D may not be "
-        "used before a wait for it.", _PRODUCTS, Registers("d", summed, count), updates="c",
-    )  # fmt: skip
+        "used before a wait for it.",
+        _PRODUCTS,
+        Registers("d", summed, count),
+        updates="c",
+    )
 
 
 _PENDING = Constant("pending", 0, 7, "how many of the newest groups may still be in flight")

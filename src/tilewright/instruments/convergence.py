@@ -89,6 +89,11 @@ class Convergence(Instrument):
     def _finding(self, record: records.Record, site: Site) -> Finding:
         code, details = _CODES[record.kind]
         return Finding(
-            code=code, kernel=self._kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count,
-            details=details, **place_of(record, site, self._facts),
-        )  # fmt: skip
+            code=code,
+            kernel=self._kernel,
+            opcode=site.opcode,
+            ptx_line=site.ptx_line,
+            count=record.count,
+            details=details,
+            **place_of(record, site, self._facts),
+        )

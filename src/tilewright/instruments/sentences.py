@@ -86,5 +86,9 @@ def _arrays(arrays: Sequence[tuple[str, Sequence[int]]], where: str) -> str:
 
 #: Fields with a format of their own.
 _OWN: Mapping[str, Callable[[Any, str], str]] = {
-    "there": _there, "ends": _ends, "arrays": _arrays, "region": _region, "whose": _whose,
-}  # fmt: skip
+    "there": _there,
+    "ends": _ends,
+    "arrays": _arrays,
+    "region": _region,
+    "whose": _whose,
+}

@@ -80,6 +80,10 @@ class Shuffles(Instrument):
 
     def _finding(self, record: records.Record, site: Site) -> Finding:
         return Finding(
-            code="TW405", kernel=self._kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count,
+            code="TW405",
+            kernel=self._kernel,
+            opcode=site.opcode,
+            ptx_line=site.ptx_line,
+            count=record.count,
             **place_of(record, site, self._facts),
-        )  # fmt: skip
+        )

@@ -93,6 +93,11 @@ class TensorMemory(Instrument):
         if other is not None and how:
             details |= {"other": other.opcode, "others": [other.source or f"line {other.ptx_line} of the PTX"]}
         return Finding(
-            code=code, kernel=self._kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count,
-            details=details, **place_of(record, site, self._facts),
-        )  # fmt: skip
+            code=code,
+            kernel=self._kernel,
+            opcode=site.opcode,
+            ptx_line=site.ptx_line,
+            count=record.count,
+            details=details,
+            **place_of(record, site, self._facts),
+        )

@@ -115,9 +115,13 @@ def _in_rows(function: CFunction, site: Site, offsets: tuple[int, ...], rows: tu
     symbol = f"tw.touched.{digest[:16]}"
     tables = "".join(f"@{symbol}.{name} = private constant {words(each)}, align 64\n" for name, each in facts.items())
     constants = [
-        f"ptr @{symbol}.runs", f"i64 {len(runs) // 3}", f"ptr @{symbol}.offsets", f"ptr @{symbol}.rows",
-        f"i64 {size}", f"i32 {how}",
-    ]  # fmt: skip
+        f"ptr @{symbol}.runs",
+        f"i64 {len(runs) // 3}",
+        f"ptr @{symbol}.offsets",
+        f"ptr @{symbol}.rows",
+        f"i64 {size}",
+        f"i32 {how}",
+    ]
     return function.handler(symbol, constants, tables)
 
 

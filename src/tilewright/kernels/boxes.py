@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Any
 
 from tilewright.kernels.compiling import cuda
 from tilewright.kernels.planes import Planes
@@ -26,6 +26,27 @@ def stated(bound: Bound | None) -> str:
     return "" if bound is None else f"within {bound} of the exact product"
 
 
+def _of_boxes(
+    name: str, title: str, dtypes: tuple[str, ...], bound: Bound | None, file: str, entry: str, **more: Any
+) -> Record:
+    """A record of these kernels, with the fields that all of them have."""
+    return Record(
+        name,
+        f"CUDA C++: {title}",
+        "TC",
+        "gpu",
+        dtypes,
+        order="tensor-core" if bound else "fma",
+        bound=bound,
+        limits=stated(bound),
+        family=True,
+        operands="boxes",
+        group=16,
+        compiler=functools.partial(cuda, file, entry, family=True),
+        **more,
+    )
+
+
 def hopper(
     name: str,
     title: str,
@@ -42,16 +63,29 @@ def hopper(
     file = "hopper_stores" if by_boxes else "hopper" if cluster == 1 else "hopper_multicast"
     turned, size = ", ".join(str(one).lower() for one in columns), element(dtypes[0]).bytes
     tensor = f"f{8 * size}" if element(dtypes[0]).is_float else "s8"
-    return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core" if bound else "fma", bound=bound,
-        cc=_HOPPER, family=True, limits=stated(bound), notes=notes, tile=(rows, width), block=(384, 1),
-        operands="boxes", columns=columns, results=(2, width // 4), resident=RESIDENT, group=16,
-        tensor=tensor, depth=line_bytes // size, stages=stages, alike="hopper" if size == 2 else name,
+    return _of_boxes(
+        name,
+        title,
+        dtypes,
+        bound,
+        f"{file}.cu",
+        f"{file}<TYPE, 2, {width}, {stages}, {turned}>",
+        cc=_HOPPER,
+        notes=notes,
+        tile=(rows, width),
+        block=(384, 1),
+        columns=columns,
+        results=(2, width // 4),
+        resident=RESIDENT,
+        tensor=tensor,
+        depth=line_bytes // size,
+        stages=stages,
+        alike="hopper" if size == 2 else name,
         takes=("epilogue",) if cluster > 1 else ("epilogue", "batch"),  # a cluster's would spill registers
-        shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64, cluster=cluster,
+        shared_bytes=(stages * (rows + width) + by_boxes * 2 * rows) * line_bytes + 64,
+        cluster=cluster,
         boxes_of_c=by_boxes,
-        compiler=functools.partial(cuda, f"{file}.cu", f"{file}<TYPE, 2, {width}, {stages}, {turned}>", family=True),
-    )  # fmt: skip
+    )
 
 
 def blackwell(
@@ -70,17 +104,29 @@ def blackwell(
     rows, width, stages, line_bytes, size = 128, 256, 4 if blocks == 1 else 6, 128, element(dtypes[0]).bytes
     file, turned = "blackwell" if blocks == 1 else "blackwell_pairs", ", ".join(str(one).lower() for one in columns)
     bound = Bound(1, 2**14 + 32) if tensor == "tf32" else IN_ONE if element(dtypes[0]).is_float else None
-    order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
-    return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_BLACKWELL, family=True,
-        limits=stated(bound), notes=notes, tile=(rows, width),
-        block=(320, 1), operands="boxes", columns=columns, results=(1, 32), resident=_RESIDENT_THERE, group=16,
-        cluster=blocks, tensor=tensor, depth=line_bytes // size, stages=stages, takes=("epilogue", "batch"),
+    return _of_boxes(
+        name,
+        title,
+        dtypes,
+        bound,
+        f"{file}.cu",
+        f"{file}<TYPE, {width}, {stages}, {turned}>",
+        cc=_BLACKWELL,
+        notes=notes,
+        tile=(rows, width),
+        block=(320, 1),
+        columns=columns,
+        results=(1, 32),
+        resident=_RESIDENT_THERE,
+        cluster=blocks,
+        tensor=tensor,
+        depth=line_bytes // size,
+        stages=stages,
+        takes=("epilogue", "batch"),
         alike="" if bound is None else "blackwell" if size == 2 else f"blackwell_{tensor}",
         # tiles, parts of sums that are turned, mbarriers, and the address of columns
         shared_bytes=stages * (rows + width // blocks) * line_bytes + 8 * 32 * 32 * 4 + (2 * stages + 4) * 8 + 8,
-        compiler=functools.partial(cuda, f"{file}.cu", f"{file}<TYPE, {width}, {stages}, {turned}>", family=True),
-    )  # fmt: skip
+    )
 
 
 def of_planes(
@@ -98,12 +144,26 @@ def of_planes(
     rows, line_bytes, size = 128, 128, element(planes.dtype).bytes
     (width, stages), together = (128, 3) if planes.together else (256, 4), planes.count if planes.together else 1
     entry = f"hopper_planes<{element(planes.dtype).cuda}, {planes.parts}, 2, {width}, {stages}, TYPE>"
-    return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core" if bound else "fma", bound=bound,
-        cc=_HOPPER, family=True, limits=stated(bound), notes=notes, tile=(rows, width), block=(384, 1),
-        operands="boxes", columns=(False, True), planes=planes, results=(2, width // 4), resident=RESIDENT, group=16,
-        tensor=tensor, passes=planes.products, depth=line_bytes // size, stages=stages,
-        takes=("epilogue",) if epilogue else (), cluster=2,
+    return _of_boxes(
+        name,
+        title,
+        dtypes,
+        bound,
+        "hopper_planes.cu",
+        entry,
+        cc=_HOPPER,
+        notes=notes,
+        tile=(rows, width),
+        block=(384, 1),
+        columns=(False, True),
+        planes=planes,
+        results=(2, width // 4),
+        resident=RESIDENT,
+        tensor=tensor,
+        passes=planes.products,
+        depth=line_bytes // size,
+        stages=stages,
+        takes=("epilogue",) if epilogue else (),
+        cluster=2,
         shared_bytes=stages * (together * (rows + width) * line_bytes + 16),
-        compiler=functools.partial(cuda, "hopper_planes.cu", entry, family=True),
-    )  # fmt: skip
+    )

@@ -113,35 +113,64 @@ def _template(
 ) -> Record:
     """A CUDA C++ kernel of square blocks of C, with `rows` rows of threads if fewer than the block's."""
     return Record(
-        name, f"CUDA C++: {title}", source, "gpu", tile=(size, size), block=(size, rows or size), operands=operands,
-        compiler=functools.partial(_cuda, file, entry), **more,
-    )  # fmt: skip
+        name,
+        f"CUDA C++: {title}",
+        source,
+        "gpu",
+        tile=(size, size),
+        block=(size, rows or size),
+        operands=operands,
+        compiler=functools.partial(_cuda, file, entry),
+        **more,
+    )
 
 
 def _block_partitioned(size: int) -> Record:
     return _template(
-        f"block_partitioned_{size}", "block_partitioned.cu", f"MatrixMulCUDA<{size}, TYPE>",
-        f"block-partitioned product, {size}x{size}", "S3", size, "cab m k n", depth=size,
+        f"block_partitioned_{size}",
+        "block_partitioned.cu",
+        f"MatrixMulCUDA<{size}, TYPE>",
+        f"block-partitioned product, {size}x{size}",
+        "S3",
+        size,
+        "cab m k n",
+        depth=size,
         notes="guarded edges; the source takes multiples of the block only",
-    )  # fmt: skip
+    )
 
 
 def _shared_memory(size: int) -> Record:
     return _template(
-        f"shared_memory_{size}", "shared_memory.cu", f"shared_memory<{size}, TYPE>",
-        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST, depth=size, takes=_BATCH,
+        f"shared_memory_{size}",
+        "shared_memory.cu",
+        f"shared_memory<{size}, TYPE>",
+        f"shared memory, {size}x{size}",
+        "S9",
+        size,
+        "abc m n k",
+        dtypes=_INTEGERS_FIRST,
+        depth=size,
+        takes=_BATCH,
         notes="S10 blames bank conflicts for the 8x8 and 16x16 tiles; compare the conflicts counted",
-    )  # fmt: skip
+    )
 
 
 def _several_results(count: int) -> Record:
     s = "s" * (count > 1)
     return _template(
-        f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
-        f"{count} result{s} per thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1), depth=32,
+        f"results_{count}",
+        "several_results.cu",
+        f"several_results<TYPE, 32, {count}>",
+        f"{count} result{s} per thread, 32x32",
+        "S11",
+        32,
+        "abc m n k",
+        32 // count,
+        results=(count, 1),
+        depth=32,
         takes=_BATCH,
         notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
-    )  # fmt: skip
+    )
 
 
 def _sgemm(
@@ -149,10 +178,19 @@ def _sgemm(
 ) -> Record:
     """A kernel of the float32 ladder: square tiles of C, blocks of one dimension."""
     return Record(
-        name, f"CUDA C++: {title}", "SGEMM", "gpu", ("float32",), tile=(edge, edge), results=results,
-        block=(edge * edge // (results[0] * results[1]), 1), operands="abc m n k", notes=notes,
-        compiler=functools.partial(_cuda, file or f"{name}.cu", entry), **more,
-    )  # fmt: skip
+        name,
+        f"CUDA C++: {title}",
+        "SGEMM",
+        "gpu",
+        ("float32",),
+        tile=(edge, edge),
+        results=results,
+        block=(edge * edge // (results[0] * results[1]), 1),
+        operands="abc m n k",
+        notes=notes,
+        compiler=functools.partial(_cuda, file or f"{name}.cu", entry),
+        **more,
+    )
 
 
 def _tensor_core(
@@ -171,23 +209,42 @@ def _tensor_core(
 ) -> Record:
     """A kernel of tensor cores: square tiles of C; a warp computes half the rows and some columns."""
     file = f"{entry.partition('<')[0]}.cu"
-    order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
-        limits=_stated(bound), notes=notes, tile=(edge, edge), block=(64 * edge // columns, 1),
+        name,
+        f"CUDA C++: {title}",
+        "TC",
+        "gpu",
+        dtypes,
+        order="tensor-core" if bound else "fma",
+        bound=bound,
+        cc=cc,
+        limits=_stated(bound),
+        notes=notes,
+        tile=(edge, edge),
+        block=(64 * edge // columns, 1),
         results=(edge // 16, columns // 4),
-        operands=operands, tensor=tensor, **{**_RING, "takes": ("epilogue", "batch"), **more},
+        operands=operands,
+        tensor=tensor,
+        **{**_RING, "takes": ("epilogue", "batch"), **more},
         compiler=functools.partial(_cuda, file, entry),
-    )  # fmt: skip
+    )
 
 
 def _words(name: str, dtypes: tuple[str, ...], passes: int, notes: str) -> Record:
     """A kernel for integers of some bytes by products of bytes: a warp computes 32 rows and 32 columns."""
     bits = element(dtypes[0]).bits
     found = _tensor_core(
-        name, "tensor_core_words<TYPE, 128, 64, 32, 2>", f"tensor cores, integers of {bits} bits by bytes", dtypes,
-        None, notes, tensor="s8", passes=passes, depth=1024 // bits, stages=2,
-    )  # fmt: skip
+        name,
+        "tensor_core_words<TYPE, 128, 64, 32, 2>",
+        f"tensor cores, integers of {bits} bits by bytes",
+        dtypes,
+        None,
+        notes,
+        tensor="s8",
+        passes=passes,
+        depth=1024 // bits,
+        stages=2,
+    )
     return replace(found, tile=(128, 64), results=(8, 4))
 
 

@@ -92,9 +92,8 @@ class Record:
     #: Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C
     #: has the only `ld`.
     operands: Literal[
-        "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
-        "boxes",
-    ] = "abc"  # fmt: skip
+        "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned", "boxes"
+    ] = "abc"
     #: With `boxes`: whether A, and B, must be column-major; an operand in the other layout is copied.
     columns: tuple[bool, bool] = (False, False)
     boxes_of_c: bool = False  #: With `boxes`: whether C is written by boxes if its rows allow it.

@@ -81,9 +81,12 @@ class Crew:
         operations = tuple(_operations(code, path, role, numbers) for path, role in zip(paths, roles, strict=True))
         of_warp = {warp: number for number, role in enumerate(roles) for warp in role.warps}
         return cls(
-            tuple(paths), operations, tuple(of_warp[warp] for warp in sorted(of_warp)),
-            tuple(made.get(place, 1) for place in numbers), blocks,
-        )  # fmt: skip
+            tuple(paths),
+            operations,
+            tuple(of_warp[warp] for warp in sorted(of_warp)),
+            tuple(made.get(place, 1) for place in numbers),
+            blocks,
+        )
 
 
 @dataclass(frozen=True, slots=True)

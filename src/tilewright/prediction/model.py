@@ -114,9 +114,15 @@ class Model:
         def run(crew: Crew) -> multiprocessor.Simulated:
             active = min(self.gpu.multiprocessors, work.blocks)
             return multiprocessor.run(
-                self.code, crew, work, self.gpu, blocks=blocks, active=active, clock_mhz=clock_mhz,
+                self.code,
+                crew,
+                work,
+                self.gpu,
+                blocks=blocks,
+                active=active,
+                clock_mhz=clock_mhz,
                 deadline=self.deadline,
-            )  # fmt: skip
+            )
 
         found = shortened = run(self.crew)
         for times, longer in self.longer:

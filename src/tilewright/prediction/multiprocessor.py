@@ -216,11 +216,13 @@ def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
     if each:
         mbarriers["expected"] = mbarriers["pending"] = np.reshape(crew.expected, (crew.blocks, 1, each))
     return {
-        "warps": warps, "roles": roles, "mbarriers": mbarriers,
+        "warps": warps,
+        "roles": roles,
+        "mbarriers": mbarriers,
         "arrivals": np.zeros((crew.blocks, _ARRIVALS), _ARRIVAL),
         "arrived": np.zeros((crew.blocks, resident), np.uint64),
         "live": np.full((crew.blocks, resident), crew.block_warps, np.uint64),
-    }  # fmt: skip
+    }
 
 
 def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:
@@ -230,13 +232,21 @@ def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, 
     if gpu.l2_bytes_per_clock:
         l2 = min(l2, gpu.l2_bytes_per_clock / SECTOR_BYTES / active)
     return {
-        "queue_places": times.queue_places, "lead_clocks": times.lead, "address_clocks": times.address,
-        "leave_clocks": times.leave, "request_clocks": times.request, "barrier_clocks": times.barrier,
-        "start_clocks": times.start, "product_clocks": times.product, "copy_clocks": times.bulk,
-        "remote_clocks": times.remote, "pair_clocks": times.pair,
+        "queue_places": times.queue_places,
+        "lead_clocks": times.lead,
+        "address_clocks": times.address,
+        "leave_clocks": times.leave,
+        "request_clocks": times.request,
+        "barrier_clocks": times.barrier,
+        "start_clocks": times.start,
+        "product_clocks": times.product,
+        "copy_clocks": times.bulk,
+        "remote_clocks": times.remote,
+        "pair_clocks": times.pair,
         "data_bytes_per_clock": gpu.shared_bytes_per_clock,
-        "l2_sectors_per_clock": l2, "dram_sectors_per_clock": a_clock / active,
-    }  # fmt: skip
+        "l2_sectors_per_clock": l2,
+        "dram_sectors_per_clock": a_clock / active,
+    }
 
 
 def lower(

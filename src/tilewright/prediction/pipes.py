@@ -60,9 +60,7 @@ _BITS = {"f16": 16, "f8": 8, "s8": 8, "f4": 4}
 #: Instructions with several products: each quarter of the warp has one.
 _SEVERAL = {("HMMA", "884"): 4}
 #: Element formats by modifier, if they differ from the opcode's row.
-_ELEMENTS = {
-    "BF16": "bf16", "TF32": "tf32", "S8": "s8", "U8": "s8", "S4": "s4", "U4": "s4", "E4M3": "f8", "E5M2": "f8",
-}  # fmt: skip
+_ELEMENTS = {"BF16": "bf16", "TF32": "tf32", "S8": "s8", "U8": "s8", "S4": "s4", "U4": "s4", "E4M3": "f8", "E5M2": "f8"}
 
 
 def multiply_adds(opcode: str) -> float:

@@ -56,9 +56,16 @@ class Predictions(Profiles):
     """
 
     def __init__(
-        self, *, gpu: str | None = None, kernel: str | Sequence[str] | None = None, launch: int | None = None,
-        keep: bool = False, clock_mhz: int | None = None, once: bool = False, sample: Care | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        gpu: str | None = None,
+        kernel: str | Sequence[str] | None = None,
+        launch: int | None = None,
+        keep: bool = False,
+        clock_mhz: int | None = None,
+        once: bool = False,
+        sample: Care | None = None,
+    ) -> None:
         self.counted: list[Counted] = []
         super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self._clock_mhz = clock_mhz

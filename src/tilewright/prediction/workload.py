@@ -73,9 +73,12 @@ class Workload:
         def ideal(site: Requests) -> Requests:
             share = site.ideal_sectors / site.sectors if site.sectors else 1.0
             return replace(
-                site, sectors=site.ideal_sectors, lines=max(1.0, site.ideal_sectors / _LINE_SECTORS),
-                l2_sectors=site.l2_sectors * share, dram_sectors=site.dram_sectors * share,
-            )  # fmt: skip
+                site,
+                sectors=site.ideal_sectors,
+                lines=max(1.0, site.ideal_sectors / _LINE_SECTORS),
+                l2_sectors=site.l2_sectors * share,
+                dram_sectors=site.dram_sectors * share,
+            )
 
         return self._each(lambda site: ideal(site) if site.sectors else site)
 

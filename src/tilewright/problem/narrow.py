@@ -64,9 +64,12 @@ def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]
 def _of_doubles(values: Doubles, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
     """Convert in parts, since rounding to odd makes several copies."""
     steps = np.nditer(
-        [values, None], ["external_loop", "buffered", "zerosize_ok"], [["readonly"], ["writeonly", "allocate"]],
-        [values.dtype, wanted], buffersize=ROUNDED_AT_ONCE,
-    )  # fmt: skip
+        [values, None],
+        ["external_loop", "buffered", "zerosize_ok"],
+        [["readonly"], ["writeonly", "allocate"]],
+        [values.dtype, wanted],
+        buffersize=ROUNDED_AT_ONCE,
+    )
     with steps:
         for part, result in steps:
             result[...] = to_float32_odd(np.asarray(part)).astype(wanted)

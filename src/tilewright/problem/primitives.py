@@ -176,55 +176,100 @@ def _chosen(relation: str, logic: str) -> dict[str, str]:
 PRIMITIVES: dict[str, Primitive] = {
     row.name: row
     for row in (
-        Primitive("add", 2, "fsu", "same", np.add,
-                  {"f": ("fadd T $0, $1",), "su": ("add T $0, $1",)}, _wrapped("+")),
-        Primitive("subtract", 2, "fsu", "same", np.subtract,
-                  {"f": ("fsub T $0, $1",), "su": ("sub T $0, $1",)}, _wrapped("-")),
-        Primitive("multiply", 2, "fsu", "same", np.multiply,
-                  {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}, _wrapped("*")),
+        Primitive("add", 2, "fsu", "same", np.add, {"f": ("fadd T $0, $1",), "su": ("add T $0, $1",)}, _wrapped("+")),
+        Primitive(
+            "subtract", 2, "fsu", "same", np.subtract, {"f": ("fsub T $0, $1",), "su": ("sub T $0, $1",)}, _wrapped("-")
+        ),
+        Primitive(
+            "multiply", 2, "fsu", "same", np.multiply, {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}, _wrapped("*")
+        ),
         Primitive("divide", 2, "f", "same", np.divide, {"f": ("fdiv T $0, $1",)}, {"f": "DIVIDE(T, $0, $1)"}),
         # Towards zero; a divisor of 0 gives 0, and the smallest integer by -1 gives itself.
-        Primitive("quotient", 2, "su", "same", _quotient, {
-            "s": _TRUNCATED,
-            "u": ("icmp eq T $1, Z", "select M #0, T O, T $1", "udiv T $0, #1", "select M #0, T Z, T #2"),
-        }, {
-            "s": "($1 == 0 ? (T)0 : $1 == -1 ? (T)(0 - (U)$0) : (T)($0 / $1))",
-            "u": "($1 == 0 ? (T)0 : (T)($0 / $1))",
-        }),
-        Primitive("negative", 1, "fsu", "same", np.negative,
-                  {"f": ("fneg T $0",), "su": ("sub T Z, $0",)}, {"f": "-$0", "su": "(T)(0 - (U)$0)"}),
-        Primitive("absolute", 1, "fs", "same", np.absolute, {
-            "f": ("call T @llvm.fabs.S(T $0)",), "s": ("call T @llvm.abs.S(T $0, i1 false)",),
-        }, {"f": "fabs($0)", "s": "($0 < 0 ? (T)(0 - (U)$0) : $0)"}),
+        Primitive(
+            "quotient",
+            2,
+            "su",
+            "same",
+            _quotient,
+            {
+                "s": _TRUNCATED,
+                "u": ("icmp eq T $1, Z", "select M #0, T O, T $1", "udiv T $0, #1", "select M #0, T Z, T #2"),
+            },
+            {
+                "s": "($1 == 0 ? (T)0 : $1 == -1 ? (T)(0 - (U)$0) : (T)($0 / $1))",
+                "u": "($1 == 0 ? (T)0 : (T)($0 / $1))",
+            },
+        ),
+        Primitive(
+            "negative",
+            1,
+            "fsu",
+            "same",
+            np.negative,
+            {"f": ("fneg T $0",), "su": ("sub T Z, $0",)},
+            {"f": "-$0", "su": "(T)(0 - (U)$0)"},
+        ),
+        Primitive(
+            "absolute",
+            1,
+            "fs",
+            "same",
+            np.absolute,
+            {"f": ("call T @llvm.fabs.S(T $0)",), "s": ("call T @llvm.abs.S(T $0, i1 false)",)},
+            {"f": "fabs($0)", "s": "($0 < 0 ? (T)(0 - (U)$0) : $0)"},
+        ),
         # NaN if either is; else the second where it is strictly beyond the first, so of two zeros the first.
         Primitive("minimum", 2, "fsub", "same", _minimum, _extreme("min", "lt", "and"), _chosen("<", "&&")),
         Primitive("maximum", 2, "fsub", "same", _maximum, _extreme("max", "gt", "or"), _chosen(">", "||")),
         Primitive("less", 2, "fsu", "bool", np.less, _order("lt"), {"fsu": "$0 < $1"}),
         Primitive("less_equal", 2, "fsu", "bool", np.less_equal, _order("le"), {"fsu": "$0 <= $1"}),
-        Primitive("equal", 2, "fsub", "bool", np.equal,
-                  {"f": ("fcmp oeq T $0, $1",), "sub": ("icmp eq T $0, $1",)}, {"fsub": "$0 == $1"}),
-        Primitive("not_equal", 2, "fsub", "bool", np.not_equal,
-                  {"f": ("fcmp une T $0, $1",), "sub": ("icmp ne T $0, $1",)}, {"fsub": "$0 != $1"}),
+        Primitive(
+            "equal",
+            2,
+            "fsub",
+            "bool",
+            np.equal,
+            {"f": ("fcmp oeq T $0, $1",), "sub": ("icmp eq T $0, $1",)},
+            {"fsub": "$0 == $1"},
+        ),
+        Primitive(
+            "not_equal",
+            2,
+            "fsub",
+            "bool",
+            np.not_equal,
+            {"f": ("fcmp une T $0, $1",), "sub": ("icmp ne T $0, $1",)},
+            {"fsub": "$0 != $1"},
+        ),
         Primitive("bitwise_and", 2, "sub", "same", np.bitwise_and, {"sub": ("and T $0, $1",)}, _logic("&")),
         Primitive("bitwise_or", 2, "sub", "same", np.bitwise_or, {"sub": ("or T $0, $1",)}, _logic("|")),
         Primitive("bitwise_xor", 2, "sub", "same", np.bitwise_xor, {"sub": ("xor T $0, $1",)}, _logic("^")),
         Primitive("invert", 1, "sub", "same", np.invert, {"sub": ("xor T $0, A",)}, {"su": "(T)~$0", "b": "!$0"}),
         # The amount is a constant below the width.
         Primitive("left_shift", 2, "su", "same", np.left_shift, {"su": ("shl T $0, $1",)}, {"su": "(T)((U)$0 << $1)"}),
-        Primitive("right_shift", 2, "su", "same", np.right_shift,
-                  {"s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",)}, {"su": "(T)($0 >> $1)"}),
+        Primitive(
+            "right_shift",
+            2,
+            "su",
+            "same",
+            np.right_shift,
+            {"s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",)},
+            {"su": "(T)($0 >> $1)"},
+        ),
         # The first operand is a boolean, T the type of the others.
-        Primitive("where", 3, "fsub", "same", np.where,
-                  {"fsub": ("select M $0, T $1, T $2",)}, {"fsub": "$0 ? $1 : $2"}),
-        Primitive("fma", 3, "f", "same", _fma,
-                  {"f": ("call T @llvm.fma.S(T $0, T $1, T $2)",)}, {"f": "fma($0, $1, $2)"}),
+        Primitive(
+            "where", 3, "fsub", "same", np.where, {"fsub": ("select M $0, T $1, T $2",)}, {"fsub": "$0 ? $1 : $2"}
+        ),
+        Primitive(
+            "fma", 3, "f", "same", _fma, {"f": ("call T @llvm.fma.S(T $0, T $1, T $2)",)}, {"f": "fma($0, $1, $2)"}
+        ),
         Primitive("sqrt", 1, "f", "same", np.sqrt, _float("sqrt"), {"f": "SQUARE_ROOT(T, $0)"}),
         Primitive("floor", 1, "f", "same", np.floor, _float("floor"), {"f": "floor($0)"}),
         Primitive("ceil", 1, "f", "same", np.ceil, _float("ceil"), {"f": "ceil($0)"}),
         Primitive("trunc", 1, "f", "same", np.trunc, _float("trunc"), {"f": "trunc($0)"}),
         Primitive("round", 1, "f", "same", np.rint, _float("roundeven"), {"f": "rint($0)"}),
     )
-}  # fmt: skip
+}
 
 
 def cast(values: Array, to: str) -> Array:

@@ -49,10 +49,18 @@ _NUMBERS = _SHARED.numbers
 _LAUNCH, _CACHES, _LINE, _MULTIPROCESSOR, _REGION, _REQUESTS, _REQUEST, _WARP, _HINT, _BLOCK = (
     _SHARED.structs[f"tw_{name}"].dtype
     for name in (
-        "cache_launch", "caches", "cache_line", "multiprocessor", "cache_region", "cache_requests", "cache_request",
-        "cache_warp", "cache_hint", "cache_block",
+        "cache_launch",
+        "caches",
+        "cache_line",
+        "multiprocessor",
+        "cache_region",
+        "cache_requests",
+        "cache_request",
+        "cache_warp",
+        "cache_hint",
+        "cache_block",
     )
-)  # fmt: skip
+)
 #: Kinds of site: a load through the first level, a load past it, a store, an atomic.
 LOAD, LOAD_L2, STORE, ATOMIC = (_NUMBERS[f"TW_CACHE_{name}"] for name in ("LOAD", "LOAD_L2", "STORE", "ATOMIC"))
 #: Columns of the counts. All but the first are sectors.
@@ -187,9 +195,14 @@ def simulate(
     asked = _linked(words, blocks * warps_per_block, len(sites))
     many = min(caches.multiprocessors, blocks)
     fields = {
-        "asked": asked, "kinds": sites, "many": many, "block_count": blocks, "warps": warps_per_block,
-        "resident": resident_blocks, "heap": np.empty(many * resident_blocks, np.uint64),
-    }  # fmt: skip
+        "asked": asked,
+        "kinds": sites,
+        "many": many,
+        "block_count": blocks,
+        "warps": warps_per_block,
+        "resident": resident_blocks,
+        "heap": np.empty(many * resident_blocks, np.uint64),
+    }
     return _followed(caches, asked, sum(map(len, words)), fields)
 
 
@@ -201,9 +214,15 @@ def _followed(caches: Caches, asked: _Filled, words: int, fields: dict[str, Any]
     while True:
         levels = _Levels(caches, many, int(asked.record["regions"]), words, roomy=roomy)
         counts = np.zeros((len(fields["kinds"]), len(OUTCOMES)), np.uint64)
-        launch = _Filled(_LAUNCH, **fields, **levels.fields(lines), counts=counts, known=np.zeros(lines, np.uint8),
-                         multiprocessors=np.zeros(many, _MULTIPROCESSOR),
-                         blocks=np.empty(fields["block_count"], _BLOCK))  # fmt: skip
+        launch = _Filled(
+            _LAUNCH,
+            **fields,
+            **levels.fields(lines),
+            counts=counts,
+            known=np.zeros(lines, np.uint8),
+            multiprocessors=np.zeros(many, _MULTIPROCESSOR),
+            blocks=np.empty(fields["block_count"], _BLOCK),
+        )
         code().schedule(launch.address)
         while (end := code().run(launch.address, _SLICE)) == _NUMBERS["TW_CACHE_MORE"]:
             pass
@@ -241,10 +260,16 @@ def _linked(buffers: Sequence[Words], warps: int, sites: int) -> _Filled:
     slots, most = _DIRECTORY, sum(map(len, buffers)) // 2  # a request has at least two words
     while True:
         asked = _Filled(
-            _REQUESTS, requests=np.empty(1 + most, _REQUEST), warps=np.zeros(warps, _WARP), warp_count=warps,
-            hints=np.zeros(sites, _HINT), sites=sites, directory=np.zeros(slots, _REGION), mask=slots - 1,
+            _REQUESTS,
+            requests=np.empty(1 + most, _REQUEST),
+            warps=np.zeros(warps, _WARP),
+            warp_count=warps,
+            hints=np.zeros(sites, _HINT),
+            sites=sites,
+            directory=np.zeros(slots, _REGION),
+            mask=slots - 1,
             homes=np.zeros(slots // 2, np.uint64),
-        )  # fmt: skip
+        )
         ends = {code().link(asked.address, buffer.ctypes.data, len(buffer)) for buffer in buffers}
         if _NUMBERS["TW_CACHE_WRONG"] in ends:
             raise ArgumentValueError(
@@ -307,6 +332,12 @@ def _caches(many: int, sets: int, ways: int, words: int) -> _Filled:
     room["prev"][:heads] = room["next"][:heads] = np.arange(heads)
     mask = sets - 1 if sets & (sets - 1) == 0 and sets <= _REGION_LINES else (1 << 64) - 1
     return _Filled(
-        _CACHES, lines=room, buckets=np.zeros(1 << bits, np.uint32), sets=sets, mask=mask, ways=ways, shift=64 - bits,
+        _CACHES,
+        lines=room,
+        buckets=np.zeros(1 << bits, np.uint32),
+        sets=sets,
+        mask=mask,
+        ways=ways,
+        shift=64 - bits,
         taken=heads,
-    )  # fmt: skip
+    )

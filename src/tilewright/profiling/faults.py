@@ -41,11 +41,18 @@ def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Fin
     worst.sort(key=lambda item: (item[0][1].source, item[0][1].ptx_line))
     return tuple(
         Finding(
-            code=fault.code, kernel=kernel, source=split(site.source)[0], line=split(site.source)[1],
-            opcode=site.opcode, ptx_line=site.ptx_line, count=lanes, launch=launch, details=fault.details,
+            code=fault.code,
+            kernel=kernel,
+            source=split(site.source)[0],
+            line=split(site.source)[1],
+            opcode=site.opcode,
+            ptx_line=site.ptx_line,
+            count=lanes,
+            launch=launch,
+            details=fault.details,
         )
         for (fault, site), lanes in worst
-    )  # fmt: skip
+    )
 
 
 def _faults(counts: Counts) -> Iterator[_Fault]:

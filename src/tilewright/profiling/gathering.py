@@ -31,10 +31,16 @@ _KINDS = {
 _ACCESSES = {
     (space, access): f"{space}_{access}s"
     for space, access in (
-        ("global", "load"), ("global", "store"), ("global", "atomic"), ("local", "load"), ("local", "store"),
-        ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
+        ("global", "load"),
+        ("global", "store"),
+        ("global", "atomic"),
+        ("local", "load"),
+        ("local", "store"),
+        ("shared", "load"),
+        ("shared", "store"),
+        ("shared", "atomic"),
     )
-} | {("shared::cluster", access): f"remote_{access}s" for access in ("load", "store", "atomic")}  # fmt: skip
+} | {("shared::cluster", access): f"remote_{access}s" for access in ("load", "store", "atomic")}
 #: The instruments that count; the first has every instruction.
 _INSTRUMENTS = ("mix", "divergence", "coalescing", "banks")
 #: The fields of Counts that are records.
@@ -123,10 +129,13 @@ def _parts(results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served:
         if field := _ACCESSES.get((row.site.space, row.site.access)):
             found = served[index] if served else Served()
             yield {
-                f"{field}.requests": row.requests, f"{field}.lanes": row.lanes, f"{field}.sectors": row.sectors,
-                f"{field}.ideal_sectors": row.ideal_sectors, f"{field}.bytes_used": row.bytes_used,
+                f"{field}.requests": row.requests,
+                f"{field}.lanes": row.lanes,
+                f"{field}.sectors": row.sectors,
+                f"{field}.ideal_sectors": row.ideal_sectors,
+                f"{field}.bytes_used": row.bytes_used,
                 f"{field}.served": found,
-            }  # fmt: skip
+            }
     same: dict[tuple[Any, ...], _Part] = {}
     for row in results["banks"].rows:
         if row.site.space != "shared":
@@ -191,11 +200,14 @@ def _lines(
         inner.setdefault(place, set()).add(library)
     return tuple(
         _Line(
-            file, line, ptx[line - 1].strip() if not file and 0 < line <= len(ptx) else "",
-            tuple(sorted(inner[file, line] - {""}, key=split)), tuple(counted.items()),
+            file,
+            line,
+            ptx[line - 1].strip() if not file and 0 < line <= len(ptx) else "",
+            tuple(sorted(inner[file, line] - {""}, key=split)),
+            tuple(counted.items()),
         )
         for (file, line), counted in sorted(parts.items())
-    )  # fmt: skip
+    )
 
 
 def _numbered(kinds: Sequence[Sequence[_Kind]], *rows: Sequence[Site]) -> Iterator[tuple[int, _Key]]:

@@ -124,7 +124,13 @@ def _served(
     if not asked.requests.complete:
         return (), None, ("caches are not modelled: the launch requests more than is kept; profile a smaller one",)
     found, written = caching.served(
-        asked, gpu, run.grid, run.block, shared_bytes=run.program.shared_bytes + shared_bytes,
-        resident_blocks=fit.active_blocks, part=run.part, cluster=run.cluster,
-    )  # fmt: skip
+        asked,
+        gpu,
+        run.grid,
+        run.block,
+        shared_bytes=run.program.shared_bytes + shared_bytes,
+        resident_blocks=fit.active_blocks,
+        part=run.part,
+        cluster=run.cluster,
+    )
     return found, written, ()

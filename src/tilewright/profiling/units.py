@@ -112,14 +112,16 @@ UNITS = (
     _Row(names.L2, "bytes", l2_bytes, _moved("l2")),
     _Row(names.L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
     _Row(
-        names.ISSUE, "instructions", lambda counts: counts.warp_instructions,
+        names.ISSUE,
+        "instructions",
+        lambda counts: counts.warp_instructions,
         lambda gpu, amount, counts: amount / (gpu.schedulers * _clocks(gpu)),
     ),
     _computed(names.FMA, "float", lambda gpu: gpu.fp32_per_clock),
     _computed(names.FP64, "double", lambda gpu: gpu.fp64_per_clock),
     _computed(names.FP16, "half", lambda gpu: gpu.fp16_per_clock),
     _computed(names.ALU, "integer", lambda gpu: gpu.int32_per_clock),
-)  # fmt: skip
+)
 
 
 def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, ...]:
@@ -142,9 +144,7 @@ def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, 
 
 
 #: Limits whose work is another's.
-_LIKE = {
-    names.TAGS: names.L1, names.LSU: names.L1, names.MIO: names.L1, names.SHORT: names.L1, names.PIPE: names.FMA,
-}  # fmt: skip
+_LIKE = {names.TAGS: names.L1, names.LSU: names.L1, names.MIO: names.L1, names.SHORT: names.L1, names.PIPE: names.FMA}
 
 
 def work(unit: str, moved: Traffic) -> Callable[[Counts], int]:

@@ -32,8 +32,19 @@ _SECOND = 0.2
 #: Limits that concern a multiprocessor's own memory, memory beyond it, the issue of instructions, and float64.
 _NEAR = (names.L1, names.TAGS, names.LSU, names.MIO, names.SHORT, names.BARRIER)
 _FAR = (names.L2, names.DRAM, names.LONG)
-_ISSUED = (names.ISSUE, names.FMA, names.ALU, names.FP64, names.FP16, names.XU, names.UNIFORM, names.BRANCH, names.WAIT,
-           names.PIPE, names.DISPATCH)  # fmt: skip
+_ISSUED = (
+    names.ISSUE,
+    names.FMA,
+    names.ALU,
+    names.FP64,
+    names.FP16,
+    names.XU,
+    names.UNIFORM,
+    names.BRANCH,
+    names.WAIT,
+    names.PIPE,
+    names.DISPATCH,
+)
 _LATENCY = (names.LONG, names.SHORT, names.WAIT, names.NO_WARPS)
 _DOUBLE = (names.FP64, names.XU, names.PIPE, names.WAIT, names.SHORT)
 

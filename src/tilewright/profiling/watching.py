@@ -114,9 +114,15 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
     kept = min(MOST_BLOCKS, math.prod(shape.grid))
     given = [_placed(one, on_device) for one in record.arguments(a, b, c)]
     run = launch(
-        program, shape.grid, shape.block, given, shape.shared_bytes,
-        instruments=(*instruments(), *recorders(kept)), gpu=gpu.key, memory=memory,
-    )  # fmt: skip
+        program,
+        shape.grid,
+        shape.block,
+        given,
+        shape.shared_bytes,
+        instruments=(*instruments(), *recorders(kept)),
+        gpu=gpu.key,
+        memory=memory,
+    )
     operands = [
         Operand(name, on_device[id(host)].address, host.shape, host.strides, host.itemsize)
         for name, host in zip("ABC", (a, b, c), strict=True)

@@ -136,9 +136,12 @@ def _array_type(shape: ArrayShape) -> Any:
 
 
 def compile_python(
-    function: Callable[..., Any], argtypes: tuple[Any, ...], cc: tuple[int, int], options: Mapping[str, Any],
+    function: Callable[..., Any],
+    argtypes: tuple[Any, ...],
+    cc: tuple[int, int],
+    options: Mapping[str, Any],
     rows: Sequence[Row] = (),
-) -> tuple[str, str]:  # fmt: skip
+) -> tuple[str, str]:
     """Compile a kernel, with further replacements; return its PTX and the name of its entry.
 
     Raises CompileError: Numba or libNVVM failed; the message has their text, which marks the source line.

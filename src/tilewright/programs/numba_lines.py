@@ -36,9 +36,10 @@ def at_its_function(function: Any) -> Any:
     if code is None or user is None or code.co_filename != "<string>" or _CORE not in code.co_names:
         return function
     placed = code.replace(
-        co_filename=user.__code__.co_filename, co_firstlineno=_first_statement(user.__code__),
+        co_filename=user.__code__.co_filename,
+        co_firstlineno=_first_statement(user.__code__),
         co_linetable=_SAME_LINE * -(-len(code.co_code) // _ROW_BYTES),
-    )  # fmt: skip
+    )
     return types.FunctionType(placed, function.__globals__, function.__name__, function.__defaults__)
 
 
@@ -68,8 +69,9 @@ def set_module_flags(builder: Any) -> None:
     module = builder.module
     flags = cgutils.get_or_insert_named_metadata(module, "llvm.module.flags")
     for behaviour, name, version in (
-        (2, "Dwarf Version", builder.DWARF_VERSION), (1, "Debug Info Version", builder.DEBUG_INFO_VERSION)
-    ):  # fmt: skip
+        (2, "Dwarf Version", builder.DWARF_VERSION),
+        (1, "Debug Info Version", builder.DEBUG_INFO_VERSION),
+    ):
         if version is not None:
             flag = module.add_metadata([builder._const_int(behaviour), name, builder._const_int(version)])
             if flag not in flags.operands:

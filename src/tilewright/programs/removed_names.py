@@ -47,7 +47,7 @@ REPLACEMENTS: Mapping[str, str] = MappingProxyType(
         "cudaPointerAttributes::memoryType": "its member type",
         "cudaPointerAttributes::isManaged": "its member type, which is cudaMemoryTypeManaged",
     }
-)  # fmt: skip
+)
 #: What a compiler says of a name that it does not know, and of a device in place of a location.
 _UNKNOWN = re.compile(r'identifier "(\w+)" is undefined|(?:class|struct) "(\w+)" has no member "(\w+)"')
 _NO_TEMPLATE = re.compile(r"error: (texture|surface) is not a template")

@@ -99,10 +99,12 @@ class _Copier:
 
     def function(self, function: Function) -> Function:
         return replace(
-            function, name=self._rename(function.name), body=[self._item(item) for item in function.body],
+            function,
+            name=self._rename(function.name),
+            body=[self._item(item) for item in function.body],
             variables=[self.variable(variable) for variable in function.variables],
             targets={label: tuple(map(self._rename, names)) for label, names in function.targets.items()},
-        )  # fmt: skip
+        )
 
     def _item(self, item: Instruction | Label) -> Instruction | Label:
         if isinstance(item, Label):

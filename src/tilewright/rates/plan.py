@@ -163,10 +163,13 @@ def _of_table(asked: Asked) -> Asked:
         return asked
     source = table(asked.table)
     return replace(
-        asked, kernels=source.kernels, sizes=tuple((w, w, w) for w in source.widths), dtypes=(source.dtype,),
+        asked,
+        kernels=source.kernels,
+        sizes=tuple((w, w, w) for w in source.widths),
+        dtypes=(source.dtype,),
         blocks=source.values if source.columns == "block" else (),
         results=source.values if source.columns == "results" else (),
-    )  # fmt: skip
+    )
 
 
 def _points(asked: Asked) -> tuple[Point, ...]:

@@ -119,9 +119,14 @@ class Sweeping:
         if key not in self._verified:
             self._verified[key] = verify.simulated(record, point.dtype, extents, gpu.key, self.asked.seed)
         return Rate(
-            point, "predicted", found.seconds, found.least_seconds, found.most_seconds, verified=self._verified[key],
+            point,
+            "predicted",
+            found.seconds,
+            found.least_seconds,
+            found.most_seconds,
+            verified=self._verified[key],
             limiter=found.limiter,
-        )  # fmt: skip
+        )
 
 
 def _kernel(point: Point) -> Record:

@@ -90,10 +90,18 @@ def in_turns(contenders: Sequence[Ready]) -> list[Spread]:
 
 
 def tune(
-    device: str, extents: Extents, dtype: np.dtype[Any], order: Order = "canonical", few: int = FEW, *,
-    algebra: str | Algebra = "plus-times", again: bool = False,
-    accept_noise: bool = False, measure: Measure = predicted, race: Race = in_turns,
-) -> Tuned:  # fmt: skip
+    device: str,
+    extents: Extents,
+    dtype: np.dtype[Any],
+    order: Order = "canonical",
+    few: int = FEW,
+    *,
+    algebra: str | Algebra = "plus-times",
+    again: bool = False,
+    accept_noise: bool = False,
+    measure: Measure = predicted,
+    race: Race = in_turns,
+) -> Tuned:
     """Time the first configurations of a product's ranking, and keep the times.
 
     Parameters

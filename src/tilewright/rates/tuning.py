@@ -13,10 +13,18 @@ from tilewright.rates import tuner
 
 @public
 def tune(
-    a: tuple[int, int], b: tuple[int, int], /, dtype: npt.DTypeLike = "float64", *, device: str = "cpu",
-    order: Order = "canonical", algebra: str | Algebra = "plus-times", few: int = tuner.FEW, again: bool = False,
+    a: tuple[int, int],
+    b: tuple[int, int],
+    /,
+    dtype: npt.DTypeLike = "float64",
+    *,
+    device: str = "cpu",
+    order: Order = "canonical",
+    algebra: str | Algebra = "plus-times",
+    few: int = tuner.FEW,
+    again: bool = False,
     accept_noise: bool = False,
-) -> tuner.Tuned:  # fmt: skip
+) -> tuner.Tuned:
     """Time the first few kernels for a product; :func:`tilewright.matmul` uses the fastest from then on.
 
     The bits of results do not change. Times are kept in the cache on disk, for products of similar extents.

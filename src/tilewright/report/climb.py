@@ -108,9 +108,12 @@ def _limits(climb: Climb) -> Iterator[Group]:
         return lambda rung: max((unit.seconds for unit in rung.limits if unit.name in units), default=None)
 
     titles = {
-        "issue": (ISSUE,), "arithm.": (FMA, ALU, FP16, FP64, TENSOR), "sh., L1": (L1, TAGS, LSU), "L2": (L2,),
+        "issue": (ISSUE,),
+        "arithm.": (FMA, ALU, FP16, FP64, TENSOR),
+        "sh., L1": (L1, TAGS, LSU),
+        "L2": (L2,),
         "DRAM": (DRAM,),
-    }  # fmt: skip
+    }
     columns = [
         Column(f"GPU:\n{title}", slowest(*units), SECONDS, _bold_where(units)) for title, units in titles.items()
     ]

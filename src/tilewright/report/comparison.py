@@ -14,9 +14,13 @@ from tilewright.report.rates import failures, work
 from tilewright.report.tables import FACTOR, RIGHT, SECONDS, TEXT, Column, Table, group
 
 _STYLES: dict[Verdict, str] = {
-    "slower": styles.ERROR, "wrong": styles.ERROR, "failed": styles.ERROR, "faster": styles.GOOD, "same": "",
+    "slower": styles.ERROR,
+    "wrong": styles.ERROR,
+    "failed": styles.ERROR,
+    "faster": styles.GOOD,
+    "same": "",
     "unclear": styles.WARNING_COLOUR,
-}  # fmt: skip
+}
 
 
 def _interval(row: Compared) -> str:

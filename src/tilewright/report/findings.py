@@ -155,9 +155,10 @@ def _line(finding: Finding) -> Text:
     times += f", in {inner(finding)}" if inner(finding) else ""
     times += f", called at {calls(finding)}" if calls(finding) else ""
     return Text.assemble(
-        f"{path(finding.where)}: ", (f"{finding.code} {finding.severity}", styles.SEVERITIES[finding.severity]),
+        f"{path(finding.where)}: ",
+        (f"{finding.code} {finding.severity}", styles.SEVERITIES[finding.severity]),
         f": {path(finding.message)}{times}",
-    )  # fmt: skip
+    )
 
 
 def _of_cause(cause: Cause) -> Iterator[Block]:

@@ -13,10 +13,7 @@ def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
     if plan is None:
         return {"plan": None, "rates": None, "extents": [], "batch": 0, "seconds": seconds}
     rates = plan.rates
-    names = (
-        "rows", "columns", "depth", "tiles_held", "by_columns", "held_bytes", "read_bytes", "written_bytes",
-        "least_bytes", "seconds",
-    )  # fmt: skip
+    names = "rows columns depth tiles_held by_columns held_bytes read_bytes written_bytes least_bytes seconds".split()
     return {
         "extents": list(plan.sizes.extents),
         "batch": plan.sizes.batch,

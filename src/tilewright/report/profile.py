@@ -137,13 +137,17 @@ def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -
         work = "has to do" if time is None else "a multiprocessor\nhas to do"
         yield Table(
             group(Column(level, lambda u: phrase(u.name)), Column("unit", lambda u: u.name)),
-            (group(
-                Column(work, lambda u: f"{figures.short(u.amount)} {u.of.removesuffix('s' * (u.amount == 1))}", RIGHT),
-                Column("at least", lambda u: u.seconds, SECONDS),
-                Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
-            ),),
+            (
+                group(
+                    Column(
+                        work, lambda u: f"{figures.short(u.amount)} {u.of.removesuffix('s' * (u.amount == 1))}", RIGHT
+                    ),
+                    Column("at least", lambda u: u.seconds, SECONDS),
+                    Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
+                ),
+            ),
             list(units),
-        )  # fmt: skip
+        )
     if profile.products:
         yield Gap()
         yield _products(profile.products)

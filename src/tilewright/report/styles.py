@@ -10,7 +10,13 @@ ERROR, WARNING, NOTE = (f"bold {colour}" for colour in (ERROR_COLOUR, WARNING_CO
 PREDICTED = "#9a4fc4"
 HEADING, SPECIMEN, QUIET = "bold", "italic", "dim"
 #: Variables that a page may set for its own ground; elsewhere the colours are as they are.
-VARIABLES = {ERROR_COLOUR: "bad", WARNING_COLOUR: "warning", NOTE_COLOUR: "accent", GOOD: "good", PLACE: "place",
-             PREDICTED: "predicted"}  # fmt: skip
+VARIABLES = {
+    ERROR_COLOUR: "bad",
+    WARNING_COLOUR: "warning",
+    NOTE_COLOUR: "accent",
+    GOOD: "good",
+    PLACE: "place",
+    PREDICTED: "predicted",
+}
 #: By the severity of findings.
 SEVERITIES = {"error": ERROR, "warning": WARNING, "note": NOTE}

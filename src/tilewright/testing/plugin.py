@@ -24,9 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, and the same settings for configuration files."""
     group = parser.getgroup("tilewright")
     group.addoption(
-        "--simulated-gpu", nargs="?", const=_ANY, default=None, metavar="NAME",
+        "--simulated-gpu",
+        nargs="?",
+        const=_ANY,
+        default=None,
+        metavar="NAME",
         help="run tests that use numba.cuda on a simulated GPU, as --simulated-gpu or --simulated-gpu=a100",
-    )  # fmt: skip
+    )
     parser.addini("simulated_gpu", "as --simulated-gpu: the GPU's name", default="")
     text = "fail tests in which something is wrong with a kernel; on a simulated GPU, the H100 unless one is named"
     group.addoption("--check", action="store_true", dest="tilewright_check", help=text)

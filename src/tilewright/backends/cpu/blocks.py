@@ -75,8 +75,11 @@ def tuned(layout: Layout, key: KernelKey, kind: Kind, size: int, threads: int) -
     from tilewright.backends import winners
 
     times = winners.kept(key_of(layout, kind, threads), root)
-    known = [(times[str(one.blocks)].seconds, one.blocks) for one in ranked(layout, key, size, threads)
-             if str(one.blocks) in times]  # fmt: skip
+    known = [
+        (times[str(one.blocks)].seconds, one.blocks)
+        for one in ranked(layout, key, size, threads)
+        if str(one.blocks) in times
+    ]
     return min(known)[1] if known else None
 
 

@@ -51,12 +51,15 @@ def _operation(ir: Ir, step: Instruction, of: str, args: list[str], width: int) 
     """One row's lines, filled in for operands of a dtype."""
     type_ = register(of)
     words = {
-        "T": vector(type_, width), "R": vector(register(step.dtype), width), "M": vector("i1", width),
+        "T": vector(type_, width),
+        "R": vector(register(step.dtype), width),
+        "M": vector("i1", width),
         "S": mangle(type_, width),
-        "Z": spread(type_, 0, width), "O": spread(type_, "true" if type_ == "i1" else 1, width),
+        "Z": spread(type_, 0, width),
+        "O": spread(type_, "true" if type_ == "i1" else 1, width),
         "Q": spread(type_, real(float("nan")), width),
         "A": spread(type_, "true" if type_ == "i1" else -1, width),
-    }  # fmt: skip
+    }
     lines = ("bitcast T $0 to R",) if step.op == "bits" else PRIMITIVES[step.op].lines(letter(of))
     return filled(ir, lines, args, words, width)
 

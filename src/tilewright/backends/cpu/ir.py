@@ -117,9 +117,12 @@ class Ir(Text):
             return self.load(f"<{width} x {type_}>" if width > 1 else type_, pointer)
         vector = f"<{width} x {type_}>"
         return self.invoke(
-            f"llvm.masked.load.{mangle(type_, width)}.p0", vector,
-            f"ptr align 1 {pointer}", f"<{width} x i1> {mask}", f"{vector} zeroinitializer",
-        )  # fmt: skip
+            f"llvm.masked.load.{mangle(type_, width)}.p0",
+            vector,
+            f"ptr align 1 {pointer}",
+            f"<{width} x i1> {mask}",
+            f"{vector} zeroinitializer",
+        )
 
     def masked_store(self, type_: str, width: int, value: str, pointer: str, mask: str | None) -> None:
         """Store the lanes of a mask; all lanes without a mask."""
@@ -127,6 +130,9 @@ class Ir(Text):
             self.store(f"<{width} x {type_}>" if width > 1 else type_, value, pointer)
             return
         self.invoke(
-            f"llvm.masked.store.{mangle(type_, width)}.p0", "void",
-            f"<{width} x {type_}> {value}", f"ptr align 1 {pointer}", f"<{width} x i1> {mask}",
-        )  # fmt: skip
+            f"llvm.masked.store.{mangle(type_, width)}.p0",
+            "void",
+            f"<{width} x {type_}> {value}",
+            f"ptr align 1 {pointer}",
+            f"<{width} x i1> {mask}",
+        )

@@ -23,10 +23,9 @@ SIGNATURE = "ptr %record, ptr %scratch, ptr %a_base, ptr %b_base, ptr %out_base,
 #: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place`: sums are kept in
 #: `out`, else in the scratch in rows of `sums_rs` bytes. `continues`: they start from the values there. n and k count
 #: real numbers, two for each complex one.
-ARGUMENTS = (
-    "batch", "a_step", "b_step", "out_step", "a", "b", "out", "m", "n", "k", "a_rs", "a_cs", "b_rs", "b_cs", "out_rs",
-    "out_cs", "in_place", "sums_rs", "continues",
-)  # fmt: skip
+ARGUMENTS = tuple(
+    "batch a_step b_step out_step a b out m n k a_rs a_cs b_rs b_cs out_rs out_cs in_place sums_rs continues".split()
+)
 #: Addresses of the buffers of one thread.
 SCRATCH = ("a_pack", "b_pack", "sums_pack")
 

@@ -203,8 +203,12 @@ class Noted:
         self.launches: Launches | None = None
         self.dtype = dtype  #: The library's name of it, where `typestr` says none.
         self.__cuda_array_interface__ = {
-            "data": (address, False), "shape": shape, "strides": strides, "typestr": typestr, "version": 3,
-        }  # fmt: skip
+            "data": (address, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": typestr,
+            "version": 3,
+        }
 
     def result(self, shape: Shape, kind: np.dtype[Any]) -> Noted:
         """The placeholder for the array that the library would make."""
@@ -308,9 +312,12 @@ class CudaArrays:
             return x[..., None, :] if row else x
 
         found = products.launches(
-            a.pointer[None] if row else a.pointer, b.pointer[:, None] if column else b.pointer, placed(into.pointer),
-            kind, [placed(np.broadcast_to(x.pointer, shape)) if isinstance(x, View) else x for x in rest],
-        )  # fmt: skip
+            a.pointer[None] if row else a.pointer,
+            b.pointer[:, None] if column else b.pointer,
+            placed(into.pointer),
+            kind,
+            [placed(np.broadcast_to(x.pointer, shape)) if isinstance(x, View) else x for x in rest],
+        )
         if isinstance(out, Noted):
             out.launches = found
         else:

@@ -32,9 +32,13 @@ def _described(handle: Any) -> Device:
     capability = ".".join(str(part) for part in handle.compute_capability)
     units = int(handle.properties.multiprocessor_count)
     return Device(
-        "cuda", str(handle.name), "gpu", units, commands=("tw.matmul", "ladder", "tw.cuda.launch"),
+        "cuda",
+        str(handle.name),
+        "gpu",
+        units,
+        commands=("tw.matmul", "ladder", "tw.cuda.launch"),
         features=(f"sm {capability}",),
-    )  # fmt: skip
+    )
 
 
 def arrays_of(a: Any, b: Any) -> CudaArrays:
@@ -73,6 +77,10 @@ def opened(device: str) -> LaunchedProducts:
     real.check_available()
     found = current.device()
     return LaunchedProducts(
-        found.name, found.compute_capability, real.launch, found.record, identity=found.identity,
+        found.name,
+        found.compute_capability,
+        real.launch,
+        found.record,
+        identity=found.identity,
         resident=Resident if found.identity else None,
-    )  # fmt: skip
+    )

@@ -121,10 +121,17 @@ def compute_capability() -> tuple[int, int]:
 
 
 def launch(
-    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], shared_bytes: int = 0,
-    instruments: Sequence[Any] = (), *, cooperative: bool = False, cluster: Extents | None = None,
+    kernel: Any,
+    grid: Extents,
+    block: Extents,
+    args: Sequence[Any],
+    shared_bytes: int = 0,
+    instruments: Sequence[Any] = (),
+    *,
+    cooperative: bool = False,
+    cluster: Extents | None = None,
     **simulated: Unpack[SimulatedOptions],
-) -> DeviceRun:  # fmt: skip
+) -> DeviceRun:
     """Run a kernel on the current GPU and wait for it.
 
     Parameters
@@ -160,9 +167,14 @@ def launch(
 
 
 def _launch(
-    kernel: Any, grid: Extents, block: Extents, args: Sequence[Any], shared_bytes: int, cooperative: bool,
+    kernel: Any,
+    grid: Extents,
+    block: Extents,
+    args: Sequence[Any],
+    shared_bytes: int,
+    cooperative: bool,
     cluster: Extents | None,
-) -> DeviceRun:  # fmt: skip
+) -> DeviceRun:
     device = current()
     program = program_for(kernel, args, tuple(device.compute_capability))
     blocks, threads = extent.checked(program.name, grid, block)

@@ -38,8 +38,12 @@ class _Memory:
     def __init__(self, address: int, shape: Shape, strides: Shape, kind: np.dtype[Any]) -> None:
         plain = kind if kind.isbuiltin == 1 else np.dtype(f"V{kind.itemsize}")
         self.__array_interface__ = {
-            "data": (address, False), "shape": shape, "strides": strides, "typestr": plain.str, "version": 3,
-        }  # fmt: skip
+            "data": (address, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": plain.str,
+            "version": 3,
+        }
 
 
 def pointer(address: int, shape: Shape, strides: Shape, kind: np.dtype[Any]) -> Array:

@@ -25,11 +25,18 @@ class _Tensor(ctypes.Structure):
     """`DLManagedTensor`."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64), ("owner", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("owner", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
-    )  # fmt: skip
+    )
 
 
 _PYTHON: Any = ctypes.pythonapi
@@ -66,10 +73,18 @@ def capsule(owner: Any, address: int, device: tuple[int, int], shape: Shape, kin
     """
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     made = _Tensor(
-        address, (ctypes.c_int32 * 2)(*device), len(shape), element(kind.name).dlpack_code, 8 * kind.itemsize,
-        1, extents, None, 0, 0,
+        address,
+        (ctypes.c_int32 * 2)(*device),
+        len(shape),
+        element(kind.name).dlpack_code,
+        8 * kind.itemsize,
+        1,
+        extents,
+        None,
+        0,
+        0,
         ctypes.cast(_DELETER, ctypes.c_void_p).value,
-    )  # fmt: skip
+    )
     held = (owner, extents, made)
     _keep(held)
     made.owner = id(held)
@@ -101,9 +116,7 @@ class Owned:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         typestr = self.kind.str if self.kind.isbuiltin == 1 else f"|V{self.kind.itemsize}"
-        return {
-            "data": (self._address, False), "shape": self.shape, "strides": None, "typestr": typestr, "version": 3,
-        }  # fmt: skip
+        return {"data": (self._address, False), "shape": self.shape, "strides": None, "typestr": typestr, "version": 3}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, int(current.device().number)

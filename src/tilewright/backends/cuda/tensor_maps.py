@@ -64,9 +64,12 @@ def _encoded(one: Encoding) -> bytes:
         return [kind(number) for number in given]
 
     tensor = (
-        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{one.type}"), len(one.extents), one.address,
-        numbers(longs, one.extents), numbers(longs, one.strides),
-    )  # fmt: skip
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{one.type}"),
+        len(one.extents),
+        one.address,
+        numbers(longs, one.extents),
+        numbers(longs, one.strides),
+    )
     modes = (
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         driver.CUtensorMapSwizzle(SWIZZLES.index(one.swizzle)),

@@ -33,9 +33,14 @@ def _described(number: int, device: opencl.OpenclDevice) -> Device:
     features = (device.platform, *(name for name, present in has.items() if present))
     lacks = () if device.doubles else ("no float64",)
     return Device(
-        f"opencl:{number}", device.name, kind, device.units, device.memory_bytes, ("tw.matmul", "ladder"),
+        f"opencl:{number}",
+        device.name,
+        kind,
+        device.units,
+        device.memory_bytes,
+        ("tw.matmul", "ladder"),
         features + lacks,
-    )  # fmt: skip
+    )
 
 
 def opened(device: str) -> HostProducts:

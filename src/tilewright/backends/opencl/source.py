@@ -71,9 +71,10 @@ class Layout:
 _ROUNDED = {
     True: ("#define DIVIDE(T, x, y) ((x) / (y))", "#define SQUARE_ROOT(T, x) sqrt(x)"),
     False: (
-        "#define DIVIDE(T, x, y) ((T)((double)(x) / (double)(y)))", "#define SQUARE_ROOT(T, x) ((T)sqrt((double)(x)))",
+        "#define DIVIDE(T, x, y) ((T)((double)(x) / (double)(y)))",
+        "#define SQUARE_ROOT(T, x) ((T)sqrt((double)(x)))",
     ),
-}  # fmt: skip
+}
 
 
 @functools.lru_cache(maxsize=256)
@@ -93,9 +94,7 @@ def source(kind: Kind, tile: Tile, layout: Layout, divides: bool = True) -> str:
     doubles = any("double" in element(x).c for x in _dtypes(kind)) or "double" in body
     pragmas = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * doubles + ["#pragma OPENCL FP_CONTRACT OFF"]
     sizes = {"BM": tile.bm, "BN": tile.bn, "BK": tile.bk, "TM": tile.tm, "TN": tile.tn, "WIDTH": tile.width}
-    flags = {
-        "A_BY_COLUMNS": layout.a_by_columns, "B_BY_COLUMNS": layout.b_by_columns, "B_VECTORS": layout.b_vectors,
-    }  # fmt: skip
+    flags = {"A_BY_COLUMNS": layout.a_by_columns, "B_BY_COLUMNS": layout.b_by_columns, "B_VECTORS": layout.b_vectors}
     macros = [f"#define {name} {int(value)}" for name, value in (sizes | flags).items()]
     return "\n".join((*pragmas, *macros, *helpers(body), body, file))
 

@@ -237,9 +237,15 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
     chunks = chunk_shape(shape, dtype.itemsize, place.format.chunk_rows, chunks_hint)
     with disk.writing(place.text, 0, parent):
         array = zarr.create_array(
-            store=str(place.file), shape=shape, dtype=dtype, chunks=chunks, compressors=None, filters=None,
-            fill_value=0, config={"write_empty_chunks": True},
-        )  # fmt: skip
+            store=str(place.file),
+            shape=shape,
+            dtype=dtype,
+            chunks=chunks,
+            compressors=None,
+            filters=None,
+            fill_value=0,
+            config={"write_empty_chunks": True},
+        )
     made = ZarrStore(array, place.text)
     disk.sync_path(place.file / "zarr.json", place.text)
     disk.sync_path(parent, place.text)

@@ -67,9 +67,10 @@ def _matrices(launch: Launch, argument: ArgumentFact, bounds: Bounds) -> Iterato
     if len(argument.shape) == 1 and min(launch.grid[1] * launch.block[1], launch.grid[0] * launch.block[0]) > 1:
         extents = {fact.value for fact in launch.arguments if fact.value and fact.value in bounds.compared}
         yield from (
-            (rows, argument.shape[0] // rows) for rows in sorted(extents)
+            (rows, argument.shape[0] // rows)
+            for rows in sorted(extents)
             if not argument.shape[0] % rows and argument.shape[0] // rows in extents
-        )  # fmt: skip
+        )
 
 
 def _left_out(

@@ -155,9 +155,15 @@ class Values:
         """A finding at an instruction."""
         source, line = self.place(op)
         return Finding(
-            code=code, kernel=kernel, source=source, line=line, opcode=op.instruction.name,
-            ptx_line=op.instruction.ptx_line, details=details, **more,
-        )  # fmt: skip
+            code=code,
+            kernel=kernel,
+            source=source,
+            line=line,
+            opcode=op.instruction.name,
+            ptx_line=op.instruction.ptx_line,
+            details=details,
+            **more,
+        )
 
 
 @functools.lru_cache(maxsize=64)

@@ -84,9 +84,9 @@ def _fake(a: Any, b: Any, *, dtype: Any = None, acc_dtype: Any = None, order: st
         raise ArgumentValueError(f"`{'b' if a.ndim else 'a'}` must have 1 dimension or more (got a number); use `*`")
     inner = b.shape[-2 if b.ndim > 1 else -1]
     torch._check(
-        a.shape[-1] == inner, lambda: f"`b.shape[{-min(b.ndim, 2)}]` must equal `a.shape[-1]` (got {tuple(b.shape)} "
-        f"and {tuple(a.shape)})",
-    )  # fmt: skip
+        a.shape[-1] == inner,
+        lambda: f"`b.shape[{-min(b.ndim, 2)}]` must equal `a.shape[-1]` (got {tuple(b.shape)} and {tuple(a.shape)})",
+    )
     shape = [
         *torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]),
         *a.shape[-2:-1],

@@ -126,9 +126,14 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
 @{symbol}.members = internal constant {words(members)}, align 16
 @{symbol}.offsets = internal constant {words(offsets[0])}, align 64"""
     constants = [
-        *([] if values else ["ptr null"]), f"i32 {does}", f"ptr @{symbol}.rows", f"i64 {len(table.rows)}",
-        f"ptr @{symbol}.members", f"i64 {len(sites)}", f"ptr @{symbol}.offsets",
-    ]  # fmt: skip
+        *([] if values else ["ptr null"]),
+        f"i32 {does}",
+        f"ptr @{symbol}.rows",
+        f"i64 {len(table.rows)}",
+        f"ptr @{symbol}.members",
+        f"i64 {len(sites)}",
+        f"ptr @{symbol}.offsets",
+    ]
     function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, PARTS, affine=True, values=values)
     return function.handler(symbol, constants, tables, ahead_bytes=first)
 

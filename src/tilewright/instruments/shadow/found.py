@@ -101,9 +101,14 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
     return Finding(
-        code=code, kernel=kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count, details=details,
+        code=code,
+        kernel=kernel,
+        opcode=site.opcode,
+        ptx_line=site.ptx_line,
+        count=record.count,
+        details=details,
         **place_of(record, site, facts),
-    )  # fmt: skip
+    )
 
 
 def is_finding(record: Record, sites: list[Site]) -> bool:

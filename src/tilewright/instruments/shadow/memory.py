@@ -183,10 +183,15 @@ class MemoryCheck(Instrument):
         } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
-        block = np.concatenate([
-            np.frombuffer(_initial_clocks(rest["lanes_at"]), np.uint8),
-            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, np.zeros(end - start, np.uint8),
-        ])  # fmt: skip
+        block = np.concatenate(
+            [
+                np.frombuffer(_initial_clocks(rest["lanes_at"]), np.uint8),
+                shared.view(np.uint8),
+                np.zeros(shared.nbytes, np.uint8),
+                local,
+                np.zeros(end - start, np.uint8),
+            ]
+        )
         return Storage(self._launch, block)
 
     def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:

@@ -36,10 +36,14 @@ def of(watched: npt.NDArray[np.uint8]) -> list[Wait]:
             bits = field["bits"] | int(words[WATCHED["bits"] // 4 + 1]) << 32
             waiting.append(
                 Wait(
-                    field["waits_row"] - 1, field["waits_by"], field["phase"], field["waits_ahead"], field["bytes"],
+                    field["waits_row"] - 1,
+                    field["waits_by"],
+                    field["phase"],
+                    field["waits_ahead"],
+                    field["bytes"],
                     Mbarrier.of(bits, field["place"] - 1),
                 )
-            )  # fmt: skip
+            )
     return waiting
 
 
@@ -57,6 +61,13 @@ def finding_of(wait: Wait, block: tuple[int, int, int], sites: list[Site], facts
     else:
         code, details = "TW408", details | {"how": "arrivals", "came": came, "expected": found.expected}
     return Finding(
-        code=code, kernel=kernel, source=source, line=line, opcode=site.opcode, ptx_line=site.ptx_line, block=block,
-        thread=place(wait.thread, facts.block), details=details,
-    )  # fmt: skip
+        code=code,
+        kernel=kernel,
+        source=source,
+        line=line,
+        opcode=site.opcode,
+        ptx_line=site.ptx_line,
+        block=block,
+        thread=place(wait.thread, facts.block),
+        details=details,
+    )

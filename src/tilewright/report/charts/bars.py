@@ -24,8 +24,11 @@ def draw(chart: Bars, drawing: Drawing) -> None:
         drawing.text(left - 8, base, bar.label, text_anchor="end")
         filled = {"fill": "var(--tw-line-0)"}
         outlined = {
-            "fill": "var(--tw-line-1)", "fill_opacity": 0.25, "stroke": "var(--tw-line-1)", "stroke_dasharray": "5 3"
-        }  # fmt: skip
+            "fill": "var(--tw-line-1)",
+            "fill_opacity": 0.25,
+            "stroke": "var(--tw-line-1)",
+            "stroke_dasharray": "5 3",
+        }
         place = {"x": round(left, 1), "y": drawing.height + 4, "width": round(length, 1), "height": _THICK}
         drawing.add("rect", **place, **(outlined if bar.kind == "predicted" else filled))
         drawing.text(left + length + 7, base, bar.text)

@@ -46,11 +46,15 @@ def _chart(gpu: Gpu, demand: Demand, kernel: str, title: str, field: str, values
         series=(
             Series(f"the rest as it is ({_rest(demand, field)})", tuple(_corners(warps)), "counted", marked=False),
             Series(name, (at,), "counted"),
-            Series("most", ((warps[0][0], gpu.warps_per_multiprocessor), (warps[-1][0], gpu.warps_per_multiprocessor)),
-                   "limit", marked=False),
+            Series(
+                "most",
+                ((warps[0][0], gpu.warps_per_multiprocessor), (warps[-1][0], gpu.warps_per_multiprocessor)),
+                "limit",
+                marked=False,
+            ),
         ),
         note=f"{name}: {at[1]} of {gpu.warps_per_multiprocessor} warps, limited by {blocks.limiter}.",
-    )  # fmt: skip
+    )
 
 
 def _rest(demand: Demand, field: str) -> str:

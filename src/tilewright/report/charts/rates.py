@@ -92,9 +92,12 @@ def _lines(title: str, dtype: str, rates: Sequence[Rate], source: SourceTable | 
     notes += [f"{source.source}'s figures are of a GPU that it does not name"] if source and stated else []
     note = "; ".join(notes)
     return Lines(
-        title, Axis("m = n = k", log=True, base=2), Axis("G operations a second", log=True), (*lines, *stated, *roofs),
+        title,
+        Axis("m = n = k", log=True, base=2),
+        Axis("G operations a second", log=True),
+        (*lines, *stated, *roofs),
         f"{note[:1].upper()}{note[1:]}.",
-    )  # fmt: skip
+    )
 
 
 def _series(line: _Line, rates: Sequence[Rate]) -> Series:

@@ -95,9 +95,15 @@ def _site(site: Site, records: list[Any], seen: Kept, patterns: dict[tuple[Any, 
     totals = counted.counts.in_shared if site.space == "shared" else counted.counts.in_global
     return {
         "at": path(counted.source) or f"PTX:{site.ptx_line}",
-        "opcode": site.opcode, "ptx": site.ptx_line, "access": site.access, "space": site.space,
-        "bytes": site.bytes_per_lane, "runs": runs, "left": len(records) - len(runs), "all": _totals(totals),
-    }  # fmt: skip
+        "opcode": site.opcode,
+        "ptx": site.ptx_line,
+        "access": site.access,
+        "space": site.space,
+        "bytes": site.bytes_per_lane,
+        "runs": runs,
+        "left": len(records) - len(runs),
+        "all": _totals(totals),
+    }
 
 
 def _served(site: Site, addresses: list[int], mask: int) -> tuple[tuple[int | None, ...], int, int]:

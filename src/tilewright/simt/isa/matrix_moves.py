@@ -49,9 +49,14 @@ def transposed_places(form: Form, registers: int) -> list[int]:
 
 
 _rows = functools.partial(
-    rows.placed, types={"d": "b32", "b": "b32"}, counts=_count, kind="rows", cost="memory",
-    space="shared shared::cta", note="a row counts as an access by the lane that has its address",
-)  # fmt: skip
+    rows.placed,
+    types={"d": "b32", "b": "b32"},
+    counts=_count,
+    kind="rows",
+    cost="memory",
+    space="shared shared::cta",
+    note="a row counts as an access by the lane that has its address",
+)
 _loads, _stores = functools.partial(_rows, section="9.7.14.5.15"), functools.partial(_rows, section="9.7.14.5.16")
 _loads("ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [a];", num="x1 x2 x4")
 _loads("ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 d, [a];", num="x1 x2")
@@ -73,9 +78,12 @@ def transposed(code: Code, matrix: Value) -> Value:
 
 
 @rows.row(
-    "movmatrix.sync.aligned.m8n8.trans.b16 d, a;", section="9.7.14.5.17", types={"d": "b32", "a": "b32"}, kind="warp",
+    "movmatrix.sync.aligned.m8n8.trans.b16 d, a;",
+    section="9.7.14.5.17",
+    types={"d": "b32", "a": "b32"},
+    kind="warp",
     cost="warp",
-)  # fmt: skip
+)
 def move_transposed(code: Code, form: Form, mask: Value, a: Value) -> Value:
     """The transposed matrix."""
     return transposed(code, code.splat(a))

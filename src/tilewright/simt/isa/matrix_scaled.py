@@ -51,15 +51,12 @@ def mma_scaled(form: Form) -> tuple[str, tuple[int, ...]]:
 
 _scaled = functools.partial(
     rows.row,
-    types={
-        **dict.fromkeys(("a", "b", "c", "d", "e", "selector", "sa", "sb"), "b32"),
-        "ia": "u16", "ib": "u16",
-    },
+    types={**dict.fromkeys(("a", "b", "c", "d", "e", "selector", "sa", "sb"), "b32"), "ia": "u16", "ib": "u16"},
     counts=_counts,
     kind="matrix",
     cost="tensor",
     note="summed in groups, as MMA-Sim gives them for compute capability 12.0",
-)  # fmt: skip
+)
 
 for _section, _words, _more, _bytes, _nibbles in (
     ("9.7.14.5.14", "", "", "m16n8k32", "m16n8k64"),
@@ -69,8 +66,11 @@ for _section, _words, _more, _bytes, _nibbles in (
     _of = functools.partial(_scaled, section=_section)
     _of(
         f"{_name}.kind::mxf8f6f4.block_scale{{.scales}}.f32.atype.btype.f32.ue8m0 {_operands};",
-        shape=_bytes, atype=_FIVE, btype=_FIVE, scales="scale_vec::1X",
-    )(mma_scaled)  # fmt: skip
+        shape=_bytes,
+        atype=_FIVE,
+        btype=_FIVE,
+        scales="scale_vec::1X",
+    )(mma_scaled)
     _four = functools.partial(_of, shape=_nibbles)
     _four(f"{_name}.kind::mxf4.block_scale{{.scales}}.f32.e2m1.e2m1.f32.ue8m0 {_operands};", scales="scale_vec::2X")(
         mma_scaled

@@ -61,9 +61,15 @@ def mma_sparse_floats(form: Form) -> tuple[str, tuple[int, ...]]:
 
 #: Only in the spelling that says that the metadata are ordered.
 _bytes = functools.partial(
-    rows.row, section="9.7.14.6.3", types=_TYPES, counts=_counts, kind="matrix", cost="tensor", shape="m16n8k64",
+    rows.row,
+    section="9.7.14.6.3",
+    types=_TYPES,
+    counts=_counts,
+    kind="matrix",
+    cost="tensor",
+    shape="m16n8k64",
     note="the stored products, in groups as the launch's GPU sums those of a dense matrix",
-)  # fmt: skip
+)
 _ORDERED = "mma.sp::ordered_metadata.sync.aligned.shape.row.col"
 _OPERANDS = "d, a, b, c, e, selector"
 _small = functools.partial(_bytes, f"{_ORDERED}.kind::f8f6f4.dtype.atype.btype.ctype {_OPERANDS};")

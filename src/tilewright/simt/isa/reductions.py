@@ -15,15 +15,22 @@ rows = Table()
 _ALL = 12
 _TYPES = {"bytes": "u32", "policy": "b64"}
 _bulk = functools.partial(
-    rows.placed, section="9.7.9.25.4.2", kind="bulk", cost="memory", types=_TYPES, fixed=_ALL,
+    rows.placed,
+    section="9.7.9.25.4.2",
+    kind="bulk",
+    cost="memory",
+    types=_TYPES,
+    fixed=_ALL,
     note="the elements are combined when it is issued",
-)  # fmt: skip
+)
 _BYTES = "mbarrier::complete_tx::bytes"
 
 for _op, _own, _more in (
-    ("add", "u32 s32 u64", "f32 f64"), ("min max", "u32 s32", "u64 s64 f16 bf16"), ("inc dec", "u32", ""),
+    ("add", "u32 s32 u64", "f32 f64"),
+    ("min max", "u32 s32", "u64 s64 f16 bf16"),
+    ("inc dec", "u32", ""),
     ("and or xor", "b32", "b64"),
-):  # fmt: skip
+):
     _bulk(f"cp.reduce.async.bulk.shared::cluster.shared::cta.{_BYTES}.op.type [b], [a], bytes, [m];", op=_op, type=_own)
     for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
         _bulk(

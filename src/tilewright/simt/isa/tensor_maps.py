@@ -15,9 +15,15 @@ rows = Table()
 #: The assembler crashes on other orders of these names.
 _ALL = 8
 _replace = functools.partial(
-    rows.row, section="9.7.9.27", kind="map", cost="memory", fixed=_ALL, space="global shared::cta",
-    types={"b": "b64", "ord": "u32"}, note="fields are checked where a copy uses the map",
-)  # fmt: skip
+    rows.row,
+    section="9.7.9.27",
+    kind="map",
+    cost="memory",
+    fixed=_ALL,
+    space="global shared::cta",
+    types={"b": "b64", "ord": "u32"},
+    note="fields are checked where a copy uses the map",
+)
 _word = functools.partial(_replace, types={"b": "b32", "ord": "u32"})
 
 

@@ -21,9 +21,11 @@ GROUPS = "cta_group::1 cta_group::2"
 _memory = functools.partial(rows.placed, cost="tensor", fixed=ALL)
 _columns = functools.partial(_memory, section="9.7.16.7.1", kind="columns", group=GROUPS)
 _columns(
-    "tcgen05.alloc.group.sync.aligned{.space}.b32 [a], columns;", types={"columns": "b32"}, space="shared::cta",
+    "tcgen05.alloc.group.sync.aligned{.space}.b32 [a], columns;",
+    types={"columns": "b32"},
+    space="shared::cta",
     note="a fault if too few columns are free, because no other block shares this tensor memory",
-)  # fmt: skip
+)
 _columns("tcgen05.dealloc.group.sync.aligned.b32 a, columns;", types={"a": "b32", "columns": "b32"})
 _columns("tcgen05.relinquish_alloc_permit.group.sync.aligned;")
 
@@ -50,9 +52,14 @@ def move(form: Form) -> tuple[int, int]:
 
 
 _move = functools.partial(
-    rows.row, kind="columns", cost="tensor", types={"d": "b32", "a": "b32", "b": "b32"}, counts=_counts, fixed=ALL,
+    rows.row,
+    kind="columns",
+    cost="tensor",
+    types={"d": "b32", "a": "b32", "b": "b32"},
+    counts=_counts,
+    fixed=ALL,
     note="complete when it is issued",
-)  # fmt: skip
+)
 for _most in 128, 64, 32:
     _shapes = " ".join(name for name, (_, most) in _REGISTERS.items() if most == _most and name != "16x32bx2")
     _nums = " ".join(f"x{1 << i}" for i in range(8) if 1 << i <= _most)
@@ -63,13 +70,19 @@ _two = functools.partial(_move, num=" ".join(f"x{1 << i}" for i in range(8)))
 _two("tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d, [a], apart;", section="9.7.16.8.3")(move)
 _two("tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [a], apart, b;", section="9.7.16.8.4")(move)
 _memory(
-    "tcgen05.wait::ld.sync.aligned;", "tcgen05.wait::st.sync.aligned;", section="9.7.16.8.5",
-    kind="columns", note="moves are complete when they are issued",
-)  # fmt: skip
+    "tcgen05.wait::ld.sync.aligned;",
+    "tcgen05.wait::st.sync.aligned;",
+    section="9.7.16.8.5",
+    kind="columns",
+    note="moves are complete when they are issued",
+)
 _memory(
-    "tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;", section="9.7.16.11.1", kind="nothing",
+    "tcgen05.fence::before_thread_sync;",
+    "tcgen05.fence::after_thread_sync;",
+    section="9.7.16.11.1",
+    kind="nothing",
     note="no effect on values",
-)  # fmt: skip
+)
 
 #: By shape: lines, their bytes, and the groups of 32 lanes that get the first lines, the next lines, and copies of
 #: them.
@@ -89,15 +102,25 @@ def copy(form: Form) -> tuple[int, int, int]:
 
 
 _copies = functools.partial(
-    rows.row, section="9.7.16.9", kind="columns", cost="tensor", types={"matrix": "b64"}, fixed=ALL, group=GROUPS,
+    rows.row,
+    section="9.7.16.9",
+    kind="columns",
+    cost="tensor",
+    types={"matrix": "b64"},
+    fixed=ALL,
+    group=GROUPS,
     note="complete when it is issued",
-)  # fmt: skip
+)
 _copies("tcgen05.cp.group.shape [a], matrix;", shape="128x256b 128x128b")(copy)
 _copies("tcgen05.cp.group.shape.many [a], matrix;", shape="64x128b", many="warpx2::02_13 warpx2::01_23")(copy)
 _copies("tcgen05.cp.group.shape.many [a], matrix;", shape="32x128b", many="warpx4")(copy)
 _copies("tcgen05.cp.group.many.shape [a], matrix;", shape="32x128b", many="warpx4")(copy)  # as Triton writes it
 _memory(
-    "tcgen05.commit.group.mbarrier::arrive::one{.space}{.multicast::cluster}.b64 [a]{, ctas};", section="9.7.16.11.2",
-    kind="columns", group=GROUPS, space="shared::cluster", types={"ctas": "b16"},
+    "tcgen05.commit.group.mbarrier::arrive::one{.space}{.multicast::cluster}.b64 [a]{, ctas};",
+    section="9.7.16.11.2",
+    kind="columns",
+    group=GROUPS,
+    space="shared::cluster",
+    types={"ctas": "b16"},
     note="products and copies are complete when they are issued, so the arrival at the mbarrier is immediate",
-)  # fmt: skip
+)

@@ -37,9 +37,13 @@ def product(form: Form) -> tuple[int, int]:
 
 
 _product = functools.partial(
-    rows.row, kind="tensor_product", cost="tensor", types=_TYPES, fixed=ALL,
+    rows.row,
+    kind="tensor_product",
+    cost="tensor",
+    types=_TYPES,
+    fixed=ALL,
     note="complete when it is issued; the bits are those of the launch's GPU",
-)  # fmt: skip
+)
 _MATRICES = "[to], {[}a{]}, b"
 _of = functools.partial(_product, group=GROUPS, collector=_A, counts=_counts)
 for _words, _also, _section in (("", "", "9.7.16.10.9.1"), (".sp", ", [meta]", "9.7.16.10.9.2")):
@@ -47,16 +51,18 @@ for _words, _also, _section in (("", "", "9.7.16.10.9.1"), (".sp", ", [meta]", "
     _of(f"{_name}, {_rest}{{, shrinks}};", section=_section, of="kind::f16 kind::tf32")(product)
     _of(f"{_name}, {_rest};", section=_section, of="kind::f8f6f4 kind::i8")(product)
 _scaled = functools.partial(_product, section="9.7.16.10.9.1", group=GROUPS, collector=_A)
-for _kind, _scales in (
-    ("kind::mxf8f6f4", "{.scales}"), ("kind::mxf4", "{.scales}"), ("kind::mxf4nvf4", ".scales"),
-):  # fmt: skip
+for _kind, _scales in (("kind::mxf8f6f4", "{.scales}"), ("kind::mxf4", "{.scales}"), ("kind::mxf4nvf4", ".scales")):
     _blocks = {"kind::mxf8f6f4": "scale_vec::1X block32", "kind::mxf4": "scale_vec::2X block32"}
     _scaled(
         f"tcgen05.mma.group.of.block_scale{_scales}{{.collector}} {_MATRICES}, instruction, [sa], [sb], adds;",
-        of=_kind, scales=_blocks.get(_kind, "scale_vec::2X scale_vec::4X block16 block32"),
-    )(product)  # fmt: skip
+        of=_kind,
+        scales=_blocks.get(_kind, "scale_vec::2X scale_vec::4X block16 block32"),
+    )(product)
 for _words, _also, _section in ((".ws", "", "9.7.16.10.9.3"), (".ws.sp", ", [meta]", "9.7.16.10.9.4")):
     _product(
         f"tcgen05.mma{_words}.group.of{{.collector}} {_MATRICES}{_also}, instruction, adds{{, zeros}};",
-        section=_section, group="cta_group::1", of="kind::f16 kind::tf32 kind::f8f6f4 kind::i8", collector=_B,
-    )(product)  # fmt: skip
+        section=_section,
+        group="cta_group::1",
+        of="kind::f16 kind::tf32 kind::f8f6f4 kind::i8",
+        collector=_B,
+    )(product)

@@ -30,10 +30,16 @@ def _four(form: Form) -> dict[str, int]:
 
 
 _read = functools.partial(
-    rows.placed, section="9.7.10", kind="texture", cost="memory", fixed=_ALL, counts=_four, dtype="u32 s32 f32",
+    rows.placed,
+    section="9.7.10",
+    kind="texture",
+    cost="memory",
+    fixed=_ALL,
+    counts=_four,
+    dtype="u32 s32 f32",
     types={"texture": "b64", "d": "dtype", "lod": "f32", "dx": "f32", "dy": "f32"},
     note="texture objects only; a texture has one level",
-)  # fmt: skip
+)
 _read("tex.geom.v4.dtype.ctype d, [texture];", geom=_FLAT, ctype="s32 f32")
 _read("tex.geom.v4.dtype.f32 d, [texture];", geom="cube acube")
 _read("tex.level.geom.v4.dtype.f32 d, [texture], lod;", geom=_GEOMETRIES)
@@ -41,8 +47,17 @@ _read("tex.grad.geom.v4.dtype.f32 d, [texture], dx, dy;", geom=_FLAT)
 _read("tld4.component.geom.v4.dtype.f32 d, [texture];", geom="2d", component="r g b a")
 
 _surface = functools.partial(
-    rows.placed, section="9.7.11", kind="surface", cost="memory", fixed=_ALL, geom=_FLAT, vec="v2 v4",
-    type="b8 b16 b32 b64", types={"surface": "b64"}, clamp="trap clamp zero", note="surface objects only",
-)  # fmt: skip
+    rows.placed,
+    section="9.7.11",
+    kind="surface",
+    cost="memory",
+    fixed=_ALL,
+    geom=_FLAT,
+    vec="v2 v4",
+    type="b8 b16 b32 b64",
+    types={"surface": "b64"},
+    clamp="trap clamp zero",
+    note="surface objects only",
+)
 _surface("suld.b.geom{.vec}.type.clamp d, [surface];")
 _surface("sust.b.geom{.vec}.type.clamp [surface], b;")

@@ -24,9 +24,15 @@ _COMPARISONS = "eq ne lt le gt ge"
 _Operation = Callable[[Code, Value, Value], Value]
 
 _scalar = functools.partial(
-    rows.row, atype=_INTEGERS, btype=_INTEGERS, op2=_SECOND, dsel=_PART, asel=_PART, bsel=_PART,
+    rows.row,
+    atype=_INTEGERS,
+    btype=_INTEGERS,
+    op2=_SECOND,
+    dsel=_PART,
+    asel=_PART,
+    bsel=_PART,
     types={"d": "u32", "a": "atype", "b": "btype", "c": "u32"},
-)  # fmt: skip
+)
 
 
 def _both(name: str) -> tuple[str, str]:
@@ -67,8 +73,13 @@ def _comparison(name: str) -> _Operation:
 
 
 _OPERATIONS: dict[str, _Operation] = {
-    "vadd": _sum, "vsub": _difference, "vabsdiff": _distance, "vmin": _least, "vmax": _greatest, "vavrg": _average,
-}  # fmt: skip
+    "vadd": _sum,
+    "vsub": _difference,
+    "vabsdiff": _distance,
+    "vmin": _least,
+    "vmax": _greatest,
+    "vavrg": _average,
+}
 
 
 def _operation(form: Form) -> _Operation:
@@ -122,10 +133,14 @@ def _finished(code: Code, form: Form, value: Value, c: Value | None) -> Value:
 
 
 @_scalar(
-    *_both("vadd.dtype.atype.btype{.sat}"), *_both("vsub.dtype.atype.btype{.sat}"),
-    *_both("vabsdiff.dtype.atype.btype{.sat}"), *_both("vmin.dtype.atype.btype{.sat}"),
-    *_both("vmax.dtype.atype.btype{.sat}"), section="9.7.18.1.1", dtype=_INTEGERS,
-)  # fmt: skip
+    *_both("vadd.dtype.atype.btype{.sat}"),
+    *_both("vsub.dtype.atype.btype{.sat}"),
+    *_both("vabsdiff.dtype.atype.btype{.sat}"),
+    *_both("vmin.dtype.atype.btype{.sat}"),
+    *_both("vmax.dtype.atype.btype{.sat}"),
+    section="9.7.18.1.1",
+    dtype=_INTEGERS,
+)
 def scalar(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -> Value:
     """A sum, difference, distance or extreme of two parts."""
     left, right = _chosen(code, a, form["asel"], form["atype"]), _chosen(code, b, form["bsel"], form["btype"])
@@ -133,9 +148,13 @@ def scalar(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -
 
 
 @_scalar(
-    *_both("vshl.dtype.atype.u32{.sat}.mode"), *_both("vshr.dtype.atype.u32{.sat}.mode"), section="9.7.18.1.2",
-    dtype=_INTEGERS, mode="clamp wrap", types={"d": "u32", "a": "atype", "b": "u32", "c": "u32"},
-)  # fmt: skip
+    *_both("vshl.dtype.atype.u32{.sat}.mode"),
+    *_both("vshr.dtype.atype.u32{.sat}.mode"),
+    section="9.7.18.1.2",
+    dtype=_INTEGERS,
+    mode="clamp wrap",
+    types={"d": "u32", "a": "atype", "b": "u32", "c": "u32"},
+)
 def shift(code: Code, form: Form, a: Value, b: Value, c: Value | None = None) -> Value:
     """A part shifted by another part, clamped to 32 or modulo 32."""
     number = _chosen(code, a, form["asel"], form["atype"], "i128")
@@ -224,10 +243,16 @@ def _add_together(count: int, letter: str, mask: str, section: str) -> None:
     """The rows of the instructions on so many elements."""
     selector = f"{letter}[0-{2 * count - 1}]{{{count}}}"
     row = functools.partial(
-        rows.row, section=section, atype=_INTEGERS, btype=_INTEGERS, dsel=mask, asel=selector, bsel=selector,
+        rows.row,
+        section=section,
+        atype=_INTEGERS,
+        btype=_INTEGERS,
+        dsel=mask,
+        asel=selector,
+        bsel=selector,
         types={"d": "u32", "a": "atype", "b": "btype", "c": "u32"},
         note="selectors name elements of a, then those of b",
-    )  # fmt: skip
+    )
     for name in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"):
         operands = "d{.dsel}, a{.asel}, b{.bsel}, c;"
         row(f"{name}{count}.dtype.atype.btype{{.sat}} {operands}", dtype=_INTEGERS)(_together)

@@ -54,7 +54,12 @@ def integers(form: Form) -> tuple[int, int]:
 _product = functools.partial(
     rows.row,
     types={
-        "d": "b32", "a": "b32|b64", "b": "b64", "e": "b32", "selector": "b32", "scale": "pred",
+        "d": "b32",
+        "a": "b32|b64",
+        "b": "b64",
+        "e": "b32",
+        "selector": "b32",
+        "scale": "pred",
         **dict.fromkeys(("na", "nb", "t", "u"), "s32"),
     },
     counts=_counts,
@@ -62,7 +67,7 @@ _product = functools.partial(
     kind="warpgroup",
     cost="tensor",
     note="complete when it is issued",
-)  # fmt: skip
+)
 
 #: Products of a sparse A have twice the length, and metadata that give the places of the stored elements.
 for _section, _sparse, _more, _twice in ("9.7.15.5.2", "", "", 1), ("9.7.15.6.3", ".sp", ", e, selector", 2):
@@ -74,13 +79,18 @@ for _section, _sparse, _more, _twice in ("9.7.15.5.2", "", "", 1), ("9.7.15.6.3"
     _of(f"{_name}.f32.bf16.bf16 {_plain}, t{{, u}};", shape=_shapes(16 * _twice))(formats)
     _of(f"{_name}.f32.tf32.tf32 {_plain};", shape=_shapes(8 * _twice))(formats)
     _of(
-        f"{_name}.dtype.atype.btype {_plain};", shape=_shapes(32 * _twice),
-        dtype="f16 f32", atype="e4m3 e5m2", btype="e4m3 e5m2",
-    )(formats)  # fmt: skip
+        f"{_name}.dtype.atype.btype {_plain};",
+        shape=_shapes(32 * _twice),
+        dtype="f16 f32",
+        atype="e4m3 e5m2",
+        btype="e4m3 e5m2",
+    )(formats)
     _of(
         f"{_name}{{.satfinite}}.s32.atype.btype {_whole};",
-        shape=_shapes(32 * _twice, _FEWER), atype="s8 u8", btype="s8 u8",
-    )(integers)  # fmt: skip
+        shape=_shapes(32 * _twice, _FEWER),
+        atype="s8 u8",
+        btype="s8 u8",
+    )(integers)
 _product(
     "wgmma.mma_async.sync.aligned.shape.s32.b1.b1.and.popc d, a, b, scale;",
     section="9.7.15.5.2",

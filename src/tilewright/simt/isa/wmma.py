@@ -111,9 +111,15 @@ def _moved_count(form: Form) -> Mapping[str, int]:
 
 
 _moves = functools.partial(
-    rows.placed, counts=_moved_count, kind="fragment", cost="memory", fixed=2, space="global shared shared::cta",
-    layout="row col", note="each line is one access of 16 bytes by one lane",
-)  # fmt: skip
+    rows.placed,
+    counts=_moved_count,
+    kind="fragment",
+    cost="memory",
+    fixed=2,
+    space="global shared shared::cta",
+    layout="row col",
+    note="each line is one access of 16 bytes by one lane",
+)
 
 
 def _add_moves() -> None:
@@ -172,9 +178,14 @@ def _tiles(form: Form, name: str) -> Tiles:
 
 
 _product = functools.partial(
-    rows.row, section="9.7.14.4.5", types=dict.fromkeys("abcd", "b32"), counts=_product_counts, kind="product",
-    cost="tensor", note="bits as those of the mma products that it consists of",
-)  # fmt: skip
+    rows.row,
+    section="9.7.14.4.5",
+    types=dict.fromkeys("abcd", "b32"),
+    counts=_product_counts,
+    kind="product",
+    cost="tensor",
+    note="bits as those of the mma products that it consists of",
+)
 _layouts = functools.partial(_product, fixed=1, alayout="row col", blayout="row col")
 _typed = functools.partial(
     _layouts, "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d, a, b, c;"
@@ -182,9 +193,11 @@ _typed = functools.partial(
 
 
 @_layouts(
-    "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c;", shape=_TILES, dtype="f16 f32",
+    "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c;",
+    shape=_TILES,
+    dtype="f16 f32",
     ctype="f16 f32",
-)  # fmt: skip
+)
 def halves(form: Form) -> Tiles:
     """D = A B + C of float16; summed in float32 unless both C and D are float16."""
     sums = "f16" if form["dtype"] == form["ctype"] == "f16" else "f32"
@@ -198,9 +211,14 @@ _plain, _rounded = (functools.partial(_layouts, _PLAIN.format(part)) for part in
 @_plain(shape=_TILES, dtype="f32", atype="bf16", btype="bf16", ctype="f32")
 @_plain(shape="m16n16k8", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
 @_rounded(
-    shape="m8n8k4", rnd="rn rz rm rp", dtype="f64", atype="f64", btype="f64", ctype="f64",
+    shape="m8n8k4",
+    rnd="rn rz rm rp",
+    dtype="f64",
+    atype="f64",
+    btype="f64",
+    ctype="f64",
     types=dict.fromkeys("abcd", "f64"),
-)  # fmt: skip
+)
 def floats(form: Form) -> Tiles:
     """D = A B + C of floats."""
     types = ".".join(form[part] for part in ("dtype", "atype", "btype", "ctype"))
@@ -222,9 +240,15 @@ def integers(form: Form) -> Tiles:
 
 
 @_product(
-    "wmma.mma.op.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d, a, b, c;", fixed=3, shape="m8n8k128",
-    op="xor and", dtype="s32", atype="b1", btype="b1", ctype="s32",
-)  # fmt: skip
+    "wmma.mma.op.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d, a, b, c;",
+    fixed=3,
+    shape="m8n8k128",
+    op="xor and",
+    dtype="s32",
+    atype="b1",
+    btype="b1",
+    ctype="s32",
+)
 def bits(form: Form) -> Tiles:
     """The number of bits that differ between a row and a column, or that are set in both."""
     return _tiles(form, f".s32.b1.b1.s32.{form['op']}.popc")

@@ -116,9 +116,14 @@ def frame_layout(whole: Layout, function: tree.Function) -> Layout:
     """The layout of a called function: the module's places, and its own frame from offset 0."""
     layout = Layout(
         {n: p for n, p in whole.places.items() if p[0] in ("module", "shared")},
-        whole.shared_bytes, whole.local_bytes, 0, whole.module_bytes, whole.functions, stack_start=whole.stack_start,
+        whole.shared_bytes,
+        whole.local_bytes,
+        0,
+        whole.module_bytes,
+        whole.functions,
+        stack_start=whole.stack_start,
         gap_bytes=whole.gap_bytes,
-    )  # fmt: skip
+    )
     end = 0
     for variable in function.variables:
         if variable.space in ("local", "param"):

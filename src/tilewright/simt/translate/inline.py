@@ -45,10 +45,18 @@ def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
         return function
     inliner = _Inliner(module, recursive_functions(module))
     result = tree.Function(
-        function.name, function.is_entry, function.params, function.returns, [], dict(function.registers),
-        list(function.variables), dict(function.targets), dict(function.prototypes), function.directives,
+        function.name,
+        function.is_entry,
+        function.params,
+        function.returns,
+        [],
+        dict(function.registers),
+        list(function.variables),
+        dict(function.targets),
+        dict(function.prototypes),
+        function.directives,
         ptx_line=function.ptx_line,
-    )  # fmt: skip
+    )
     inliner.expand(function, result, _Names("", {}))
     return promote_params(result)
 

@@ -81,8 +81,9 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0, called: Ite
     dynamic: list[str] = []
     _place_in_module(layout, module, (*module.variables.values(), *entry.variables))
     shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
-    shared += [replace(v, name=own_name(function, v)) for function in called for v in function.variables
-               if v.space == "shared"]  # fmt: skip
+    shared += [
+        replace(v, name=own_name(function, v)) for function in called for v in function.variables if v.space == "shared"
+    ]
     roles = {opcode: role_of(opcode) for opcode in {item.opcode for item in _instructions(module, entry)}}
     if _reads_reserved(module, entry, {opcode for opcode, role in roles.items() if role is Role.COPY}):
         shared.append(tree.Variable(RESERVED, "shared", ".b8", RESERVED_BYTES, align=16))

@@ -75,9 +75,7 @@ def arrive(
     counts = scratch(emitter, 1, code.const("i32", 1) if number is None else number)
     states = scratch(emitter, 2, code.const("i64", 0))
     does = sum(bit for word, bit in _DOES.items() if op.form.has(word))
-    or_fault(
-        emitter, "tw_mbarrier_arrive", "ptr %context", *where, shared, places, counts, states, f"i32 {does}"
-    )  # fmt: skip
+    or_fault(emitter, "tw_mbarrier_arrive", "ptr %context", *where, shared, places, counts, states, f"i32 {does}")
     _notify(emitter, op)
     return code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)
 

@@ -41,9 +41,12 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
     if isinstance(off, tree.Vector):
         does |= PRODUCTS["disables"]
     values = {
-        0: address_of(emitter, op, named["to"]), 1: a, 2: emitter.read(named["b"], "b64"),
-        3: emitter.read(named["instruction"], "b32"), 4: emitter.read(named["adds"], "pred"),
-    }  # fmt: skip
+        0: address_of(emitter, op, named["to"]),
+        1: a,
+        2: emitter.read(named["b"], "b64"),
+        3: emitter.read(named["instruction"], "b32"),
+        4: emitter.read(named["adds"], "pred"),
+    }
     if "sa" in named:
         values |= {5: address_of(emitter, op, named["sa"]), 6: address_of(emitter, op, named["sb"])}
     if isinstance(off, tree.Vector):

@@ -14,10 +14,7 @@ from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 #: Kinds of rows whose results are uniform if their operands are.
 _ALIKE = ("carry", "isspacep", "policy", "barrier", "await", "stack")
 #: Kinds whose results may differ between lanes for any operands.
-_APART = (
-    "atomic", "control", "matrix", "rows", "fragment", "product", "warpgroup", "mbarrier", "texture", "surface",
-    "columns",
-)  # fmt: skip
+_APART = frozenset("atomic control matrix rows fragment product warpgroup mbarrier texture surface columns".split())
 
 
 def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:

@@ -102,9 +102,11 @@ def _selector(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
     """Which of four lanes have the metadata: the first or the second pair, or always all four."""
     most = 0 if _bits(op) == 8 else 1
     if not isinstance(operand, tree.Immediate) or not 0 <= operand.value <= most:
-        rule = f"a literal from 0 to {most} for the lanes that have the metadata" if most else (
-            "the literal 0, because all lanes have metadata"
-        )  # fmt: skip
+        rule = (
+            f"a literal from 0 to {most} for the lanes that have the metadata"
+            if most
+            else ("the literal 0, because all lanes have metadata")
+        )
         raise _refused(emitter, op, rule, f"got {operand_text(operand)}")
     return int(operand.value)
 
