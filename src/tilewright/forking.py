@@ -1,4 +1,4 @@
-"""What a fork waits for: imports of other threads, and locks that a child could not have back.
+"""The conditions that a fork waits for: imports of other threads, and locks that a child could not have back.
 
 Most modules are imported when they are first used. A child that was forked meanwhile has no thread that would end such
 an import: the module would stay half made, and its lock held.

@@ -38,7 +38,7 @@ def packages(*requirements: str) -> str:
 
 
 def from_origin(origin: Mapping[str, Any], name: str) -> list[str]:
-    """What pip must be given to install an extra from where this installation came from.
+    """The requirement that makes pip install an extra from where this installation came from.
 
     `origin`: the content of `direct_url.json`; empty for an installation from a package index. `name`: the extra.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 
 class Reports(Protocol):
-    """What writes the reports of records."""
+    """The writer of records' reports."""
 
     def text(self, record: Any) -> str:
         """The report as text without colour."""

@@ -1,4 +1,4 @@
-"""What a worker of a cluster has of a product: its plan, how its arrays are opened, and one thread that makes tiles."""
+"""A product on a worker of a cluster: its plan, how its arrays are opened, and one thread that makes tiles."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Promises:
 
 @dataclass(eq=False)
 class TileMaker:
-    """What a worker needs to make tiles of one product; it is sent once to each.
+    """The data of one product that a worker needs to make tiles; it is sent once to each.
 
     A worker keeps the object, and with it the arrays that it opened, as long as the product goes on.
     """

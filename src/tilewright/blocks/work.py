@@ -1,4 +1,4 @@
-"""What a product of blocks asks of whoever knows arithmetic."""
+"""The arithmetic that a product of blocks needs, as a protocol."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Work(Protocol):
 
     @property
     def sums(self) -> np.dtype[Any]:
-        """What a tile's sums are kept in."""
+        """The dtype of a tile's sums."""
 
     @property
     def out(self) -> np.dtype[Any]:
-        """What C has."""
+        """The dtype of C."""
 
     @property
     def splits_k(self) -> bool:

@@ -47,7 +47,7 @@ _Waiting = tuple[str, _Key, _Mask, Finding]  # access, array, elements not touch
 
 @dataclass(slots=True)
 class Coverage:
-    """What the launches of a program have touched of each array, and what they seem to have left out."""
+    """The elements of each array that a program's launches have touched, and those that they seem to have left out."""
 
     _touched: dict[tuple[str, _Key], _Mask] = field(default_factory=dict)
     _waiting: list[_Waiting] = field(default_factory=list)
@@ -92,17 +92,17 @@ class Coverage:
         self._settle(lambda key: address <= key[0] < address + max(size_bytes, 1))
 
     def so_far(self) -> list[Finding]:
-        """What all launches so far left out; later ones may still touch it."""
+        """The elements that all launches so far left out; later ones may still touch them."""
         return [*self._settled, *(entry[-1] for entry in self._waiting if self._is_left_out(entry))]
 
     def findings(self) -> list[Finding]:
-        """What all launches left out, when no more launches come."""
+        """The elements that all launches left out, when no more launches come."""
         self._settle(lambda key: True)
         return list(self._settled)
 
     @property
     def settled(self) -> Sequence[Finding]:
-        """What was left out of arrays that no launch can use any more, in the order in which their memory was freed."""
+        """Elements left out of arrays that no launch can use any more, in the order in which their memory was freed."""
         self._settle_ended()
         return self._settled
 

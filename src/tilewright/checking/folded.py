@@ -46,7 +46,7 @@ def holds_arrays(program: Program) -> bool:
 
 
 def findings(launch: Launch, alone: BlocksAlone) -> tuple[list[Finding], bool]:
-    """What is wrong with a kernel's accesses of its local arrays; and whether its first warp ran to its end.
+    """The faults of a kernel's accesses of its local arrays; and whether its first warp ran to its end.
 
     Copies of structures may have unset parts, so a read of what was never set counts where a local array is indexed.
     """

@@ -104,7 +104,7 @@ class Checks(Observer):
 
     @contextmanager
     def in_memory(self, limit_bytes: int) -> Iterator[None]:
-        """What is known of the GPU's memory waits; what the launch leaves out is final at the end."""
+        """Keep the state of the GPU's memory in this context; elements that launches leave out are final at its end."""
         states, coverage, first = self._states, self._coverage, len(self._found)
         self._states, self._coverage = States(limit_bytes), Coverage()
         try:

@@ -69,7 +69,7 @@ def definition(program: Program) -> tuple[str, int, int]:
 
 
 def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
-    """What is wrong with a launch's extents and shared memory; any such finding means that it cannot run."""
+    """The faults of a launch's extents and shared memory; any such finding means that it cannot run."""
     static, dynamic = launch.program.shared_bytes, launch.shared_bytes
     wrong = broken(gpu, launch.grid, launch.block, static, dynamic, allowed=launch.allowed_shared_bytes)
     return [_finding(launch, gpu, one) for one in wrong]

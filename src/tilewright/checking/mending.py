@@ -1,4 +1,4 @@
-"""What mends a race, in the words of the kernel's language: its own elements, an atomic, or a barrier and its place.
+"""Repairs of a race, in the words of the kernel's language: its own elements, an atomic, or a barrier and its place.
 
 The order of the two accesses in the PTX says which one can overtake the other. Where both are in a loop and the later
 access has the earlier line, it is that of the loop's next step: the barrier belongs at the end of the loop. The source
@@ -171,7 +171,7 @@ def _of_order(order: overtaking.Order, verbs: Sequence[str]) -> _Advice | None:
 
 
 def _outside(statement: Statement) -> _Advice:
-    """Where a barrier behind a statement is."""
+    """The place of the barrier behind a statement."""
     kind = {"loop": "loop", "if": "`if`"}.get(statement.kind)
     return {"where": f"outside the {kind} at line {statement.first}" if kind else "in the loop's body"}
 

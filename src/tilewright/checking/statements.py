@@ -107,7 +107,7 @@ def language(file: str, line: int) -> str:
 
 
 def of_axes(file: str, line: int) -> tuple[str, str]:
-    """What the function at a line calls its indices in x and in y; "" where that is not known."""
+    """The names that the function at a line has for its indices in x and in y; "" where they are not known."""
     lines = "".join(text_of(file).splitlines(keepends=True)[line:])
     lines = re.split(r"^(?:\s*(?:@|def\b|__global__)|\})", lines, maxsplit=1, flags=re.MULTILINE)[0]
     if both := re.search(r"(\w+)\s*,\s*(\w+)\s*=\s*(?:cuda\.)?grid\(2\)", lines):

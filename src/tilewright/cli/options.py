@@ -127,7 +127,7 @@ def named(name: str) -> Option:
 
 
 def renamed(name: str) -> str:
-    """What an option of former releases is called now; "" if it has not changed its name.
+    """The present name of an option of former releases; "" if it has not changed its name.
 
     >>> renamed("--shape"), renamed("--seed")
     ('--sizes', '')

@@ -1,4 +1,4 @@
-"""What the commands that run a program share: the program to run, their options, and the project's settings."""
+"""Shared parts of the commands that run a program: the program to run, their options, and the project's settings."""
 
 from __future__ import annotations
 

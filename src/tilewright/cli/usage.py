@@ -25,7 +25,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
 
     def hint(self, values: Mapping[str, Any]) -> str:
-        """What stops a launch that does not end, with these values of the options."""
+        """The options that stop a launch that does not end, with these values."""
         return "Ctrl-C stops it"
 
 

@@ -51,7 +51,7 @@ def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Arr
 
 
 def _ready_promoted(shape: _Shape, found: Product) -> Callable[[Array, Array, Array | None], Any]:
-    """The same for integers of 64 bits, which may be longlong, a dtype that compares and hashes as int64."""
+    """A product of integers of 64 bits, which may be longlong, a dtype that compares and hashes as int64."""
     run, promoted = found.run_arrays, np.result_type
 
     def multiply(a: Array, b: Array, out: Array | None) -> Any:

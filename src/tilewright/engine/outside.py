@@ -433,7 +433,7 @@ def _as_matrices(a: Store, b: Store) -> tuple[Store, Store]:
 
 
 def _as_matrix(c: Store, matrices: tuple[int, ...]) -> Store:
-    """The same for C."""
+    """C for the plan: a vector becomes a matrix of one row or column."""
     if len(c.shape) == len(matrices):
         return c
     return stores.as_row(c) if (*c.shape[:-1], 1, c.shape[-1]) == matrices else stores.as_column(c)

@@ -74,7 +74,7 @@ def word_kind(algebra: Semiring | None) -> Kind:
 
 
 def truth_kind(algebra: Semiring | None) -> Kind:
-    """The same with booleans as bytes, for devices with units for bits; or-and by default."""
+    """The kind of a product of booleans as bytes, for devices with units for bits; or-and by default."""
     return Kind(*("bool",) * 4, algebra=semiring("or-and", "bool").in_words() if algebra is None else algebra)
 
 

@@ -1,4 +1,4 @@
-"""What each lane of each warp accessed, in order: for pictures of small launches.
+"""The accesses of each lane of each warp, in order: for pictures of small launches.
 
 The other instruments count, or keep sectors. This one keeps every lane's address, 280 bytes a request, and so suits
 only a few blocks of a launch.

@@ -66,7 +66,7 @@ class BanksRow:
 
 @dataclass(frozen=True, slots=True)
 class BanksResult:
-    """What :class:`Banks` counted; `rows` has one entry a shared-memory instruction, in the kernel's order."""
+    """The counts of :class:`Banks`; `rows` has one entry a shared-memory instruction, in the kernel's order."""
 
     rows: tuple[BanksRow, ...]
 

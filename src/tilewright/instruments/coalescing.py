@@ -45,7 +45,7 @@ class CoalescingRow:
 
 @dataclass(frozen=True, slots=True)
 class CoalescingResult:
-    """What :class:`Coalescing` counted; `rows` has one entry a memory instruction, in the kernel's order.
+    """The counts of :class:`Coalescing`; `rows` has one entry a memory instruction, in the kernel's order.
 
     `requests` is None unless they were recorded; their sites are indices of `rows`.
     """

@@ -32,7 +32,7 @@ class DivergenceRow:
 
 @dataclass(frozen=True, slots=True)
 class DivergenceResult:
-    """What :class:`Divergence` counted; `rows` has one entry a conditional branch, in the kernel's order."""
+    """The counts of :class:`Divergence`; `rows` has one entry a conditional branch, in the kernel's order."""
 
     rows: tuple[DivergenceRow, ...]
 

@@ -26,7 +26,7 @@ DISTINGUISHING = ("array", "ptx_line")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a code means."""
+    """The meaning of a code."""
 
     code: str  #: `TW101` and the like; never changes its meaning.
     title: str  #: What was found, as a heading.
@@ -46,11 +46,11 @@ class Code:
 
     @property
     def remedy(self) -> str:
-        """What to do, in Numba's words."""
+        """The remedy, in Numba's words."""
         return self.remedy_in("numba")
 
     def remedy_in(self, language: str) -> str:
-        """What to do, in the words of a language of `[words]`.
+        """The remedy, in the words of a language of `[words]`.
 
         >>> codes()["TW301"].remedy_in("cuda")
         'Put `__syncthreads()` between the two accesses; where both update one element, make the update atomic.'
@@ -80,7 +80,7 @@ def codes() -> Mapping[str, Code]:
 
 
 def words(language: str) -> Mapping[str, str]:
-    """What a language calls barriers and the like.
+    """A language's names of barriers and the like.
 
     >>> words("cuda")["barrier"], words("triton")["fence"]
     ('`__syncthreads()`', '`cuda.threadfence()`')
@@ -184,7 +184,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What happened, in one sentence without a full stop; the code's title if data for a sentence are missing."""
+        """The event, in one sentence without a full stop; the code's title if data for a sentence are missing."""
         row = codes()[self.code]
         text = row.says.get(self.details.get("how", ""), "")
         data = {"opcode": self.opcode, **self.details}
@@ -192,7 +192,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do: where the barrier of this race goes, or else what the code says, in the kernel's language."""
+        """The remedy: where the barrier of this race goes, or else what the code says, in the kernel's language."""
         own: str = self.details.get("remedy", "")
         text = codes()[self.code].remedies.get(self.details.get("how", ""), "")
         return (

@@ -37,7 +37,7 @@ class MixRow:
 
 @dataclass(frozen=True, slots=True)
 class MixResult:
-    """What :class:`Mix` counted; `rows` has one entry a straight line, in the kernel's order."""
+    """The counts of :class:`Mix`; `rows` has one entry a straight line, in the kernel's order."""
 
     rows: tuple[MixRow, ...]
 

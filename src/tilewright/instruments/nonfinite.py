@@ -53,7 +53,7 @@ class NonfiniteRow:
 
 @dataclass(frozen=True, slots=True)
 class NonfiniteResult:
-    """What a launch stored, and what its arrays held."""
+    """The values that a launch stored, and those that its arrays held."""
 
     rows: tuple[NonfiniteRow, ...]  #: The stores that wrote NaN or infinity.
     #: `before`, `after`: one for each array, in its shape: 0 where an element is finite, 1 infinity, 2 NaN.

@@ -1,4 +1,4 @@
-"""Where something happened first: the lowest block and thread of each site, in whatever order the threads ran.
+"""The first place of an event: the lowest block and thread of each site, in whatever order the threads ran.
 
 A handler whose launch memory begins with a :class:`Places` table calls `tw_places_note` (`places.c`).
 """

@@ -1,4 +1,4 @@
-"""What each warp of a cluster does, where warps have roles: how often each line runs, its mbarriers and bulk copies.
+"""The work of each warp of a cluster, where warps have roles: how often each line runs, its mbarriers and bulk copies.
 
 A wait for an mbarrier is a loop whose number of iterations depends on the machine's schedule. Only the iteration that
 succeeds is recorded. The others are subtracted from the counts of the straight lines that they run through.
@@ -69,7 +69,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What one or several warps of a cluster do, where these do the same."""
+    """The work of one or several warps of a cluster that do the same."""
 
     warps: tuple[int, ...]  #: Numbers in the cluster; those of the block of rank 0 come first.
     executed: Mapping[int, int]  #: How often each line of PTX ran, 0 included.

@@ -114,7 +114,7 @@ def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[i
 
 
 def _recorded(space: Space, offsets: Sequence[int], size: int, least: int = 0) -> tuple[list[int], int, int, int]:
-    """What an access of a whole warp records, by the place of its base in a line.
+    """The record of an access of a whole warp, by the place of its base in a line.
 
     Returns a table, its number of rows, the address bits below the place of a base, and the words of a row. A row is a
     head (see `_head`) and then words, padded to at least `least`. Accesses are naturally aligned, and so is the base.

@@ -30,7 +30,7 @@ class TensorWorkRow:
 
 @dataclass(frozen=True, slots=True)
 class TensorWorkResult:
-    """What :class:`TensorWork` counted; `rows` has one entry an instruction that issued products, in order."""
+    """The counts of :class:`TensorWork`; `rows` has one entry an instruction that issued products, in order."""
 
     rows: tuple[TensorWorkRow, ...]
 

@@ -46,7 +46,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the instruments counted in one launch; requests, sectors and wavefronts as Nsight Compute defines them."""
+    """The counts of the instruments in one launch; requests, sectors and wavefronts as Nsight Compute defines them."""
 
     warp_instructions: int | None = None
     global_load_sectors: int | None = None

@@ -21,7 +21,7 @@ from tilewright.waiting import announced
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the first screen shows."""
+    """The contents of the first screen."""
 
     gpu: str  #: As `--gpu` takes it.
     climb: Climb

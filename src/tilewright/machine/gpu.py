@@ -17,7 +17,7 @@ WARP_LANES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchLimits:
-    """What every GPU allows a launch."""
+    """The limits of a launch on every GPU."""
 
     #: `grid_extents`, `block_extents`: most blocks of a grid and threads of a block in x, y and z.
     grid_extents: tuple[int, int, int]
@@ -246,7 +246,7 @@ def gpus() -> MappingProxyType[str, Gpu]:
 
 @once
 def launch_limits() -> LaunchLimits:
-    """What every GPU allows a launch.
+    """The limits of a launch on every GPU.
 
     Examples
     --------

@@ -97,7 +97,7 @@ class MemoryGuard:
         self._before, self._held = resident_bytes(), held
 
     def shortage(self) -> str:
-        """What the work took and left, if it must stop now; empty if it may go on.
+        """The memory that the work took and left, if it must stop now; empty if it may go on.
 
         Work that has taken little may go on: other processes use the memory then.
         """

@@ -55,7 +55,7 @@ STALLS = MappingProxyType(
 
 
 def phrase(name: str) -> str:
-    """What a name of the table means.
+    """The meaning of a name of the table.
 
     >>> phrase("L1/TEX"), phrase("Long Scoreboard")
     ('shared memory and L1', 'waits for global or local memory')

@@ -48,7 +48,7 @@ def compiled_apart(
     effort: Effort | None = None,
     nice: int = _NICE,
 ) -> bytes:
-    """What :meth:`Compiler.compile` gives for the same arguments; `nice` is how far the process yields to others.
+    """The result of :meth:`Compiler.compile` for the same arguments; `nice` is how far the process yields to others.
 
     It is made here if this process is no Python interpreter that could be started again, or if the system starts no
     process.
@@ -98,7 +98,7 @@ def _flags() -> list[str]:
 
 
 def _places() -> list[str]:
-    """Where it finds modules after the standard library's, which no file of the same name may replace.
+    """The folders of modules after the standard library's, which no file of the same name may replace.
 
     Relative places are left out: the working folder may be another than at this process's own imports.
     """

@@ -76,7 +76,7 @@ class Compiler:
 
     @property
     def identity(self) -> str:
-        """What compiled code depends on: compiler and processor."""
+        """The key of compiled code: compiler and processor."""
         return f"{llvm.llvm_version_info}/{self._target.triple}/{self.cpu}/{self.features}"
 
     def _machine(self, level: int) -> Any:

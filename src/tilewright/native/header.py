@@ -59,7 +59,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a header states: enumerators and structs by name."""
+    """The statements of a header: enumerators and structs by name."""
 
     numbers: dict[str, int]
     structs: dict[str, Struct]

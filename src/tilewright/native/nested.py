@@ -1,4 +1,4 @@
-"""What holds for the body of a `with`, the innermost of several counts."""
+"""Settings for the body of a `with`, of which the innermost counts."""
 
 from __future__ import annotations
 

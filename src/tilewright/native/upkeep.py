@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a cache holds."""
+    """The content of a cache."""
 
     folder: str
     #: `entries`, `bytes`: files, and their length together.
@@ -51,7 +51,7 @@ class Contents:
 
 
 def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
-    """What the cache of a root folder holds, half-written files included."""
+    """The content of the cache in a root folder, half-written files included."""
     if root is None:
         return Contents("", 0, 0, unusable="this user has no home folder")
     found, unusable = entries(root), ""

@@ -28,7 +28,7 @@ _OFFSETS = (1 << RANK_SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """What the warps of a cluster do, or those of a block without clusters.
+    """The work of the warps of a cluster, or of those of a block without clusters.
 
     >>> Crew.alike(np.arange(3, dtype=np.uint32), 2).of_warp
     (0, 0)
@@ -91,7 +91,7 @@ class Crew:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the warps of a launch's first cluster (or first block) did, if they have roles."""
+    """The work of the warps of a launch's first cluster (or first block), if they have roles."""
 
     roles: tuple[Role, ...]
     memory_bytes: int  #: Size of all arrays of the launch.
@@ -110,12 +110,12 @@ class Watched:
 
     @property
     def operations(self) -> Iterator[Operation]:
-        """What each role did, once per role."""
+        """The work of each role, once per role."""
         return (op for op, _ in self._operations)
 
     @property
     def _operations(self) -> Iterator[tuple[Operation, int]]:
-        """What each role did, with the number of its warps."""
+        """The work of each role, with the number of its warps."""
         for role in self.roles:
             for done in role.operations.values():
                 yield from ((op, len(role.warps)) for op in itertools.chain(*done))
@@ -148,7 +148,7 @@ def has_roles(ptx: str) -> bool:
 def _operations(
     code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
 ) -> npt.NDArray[np.uint32]:
-    """What the instructions of a path do to mbarriers, in order, as often as the machine saw each line do something.
+    """Operations of a path's instructions on mbarriers, in order, as often as the machine saw each line do something.
 
     A predicated instruction does nothing if the machine saw its line act only after later waits.
     """

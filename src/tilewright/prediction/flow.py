@@ -180,7 +180,7 @@ _Wanted = tuple[Mapping[int, float], float, float]  # factors of edges, their su
 def _wanted(
     code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> Iterator[_Wanted]:
-    """What the counts require of the edges."""
+    """The equations of the edges that follow from the counts."""
     outs = [ways.out(block) for block in range(len(ways.blocks))]
     one_each, near = _places(code, ways, executed, ptx)
     for places, weight in ((one_each, _COUNTED), (near, _NEAR)):

@@ -1,4 +1,4 @@
-"""What a grid's blocks read from memory through the second level, from what a few neighbours read.
+"""The reads of a grid's blocks from memory through the second level, from the reads of a few neighbours.
 
 A new block hits on what its neighbours have read, if the second level still has it. So the traffic depends on the
 sectors of a block that its neighbours along each axis do not have. Blocks start in order, x first.

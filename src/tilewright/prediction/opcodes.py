@@ -1,4 +1,4 @@
-"""What the model knows of machine instructions: one row for each opcode, from `opcodes.toml`."""
+"""The model's facts of machine instructions: one row for each opcode, from `opcodes.toml`."""
 
 from __future__ import annotations
 

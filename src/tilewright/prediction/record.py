@@ -106,7 +106,7 @@ class Prediction(Launched):
 
     @property
     def limiter(self) -> str:
-        """What limits the speed: a name of :mod:`tilewright.machine.limiters`."""
+        """The limit of the speed: a name of :mod:`tilewright.machine.limiters`."""
         return self.verdict.bound
 
     @property

@@ -68,7 +68,7 @@ class Sampled:
 
     @property
     def note(self) -> str:
-        """What the counts represent."""
+        """A sentence on how many blocks were counted, and for which others they stand."""
         return (
             f"counted in {self.blocks:,} of {self.work.blocks:,} blocks, which represent the others at their kind of "
             "place: corners, edges, inside; `all_blocks` counts all"

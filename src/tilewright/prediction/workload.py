@@ -58,17 +58,17 @@ class Workload:
         return self.blocks * self.block_warps * each
 
     def served(self, fetched: float, written: float) -> Workload:
-        """The same workload if memory serves these fractions of the second level's load and store sectors."""
+        """The workload if memory serves these fractions of the second level's load and store sectors."""
         return self._each(
             lambda site: replace(site, dram_sectors=site.l2_sectors * (fetched if site.loads else written))
         )
 
     def without_conflicts(self) -> Workload:
-        """The same workload without bank conflicts."""
+        """The workload without bank conflicts."""
         return self._each(lambda site: replace(site, wavefronts=site.ideal_wavefronts))
 
     def coalesced(self) -> Workload:
-        """The same workload without sectors for unused bytes."""
+        """The workload without sectors for unused bytes."""
 
         def ideal(site: Requests) -> Requests:
             share = site.ideal_sectors / site.sectors if site.sectors else 1.0

@@ -299,5 +299,5 @@ def cast(values: Array, to: str) -> Array:
 
 
 def bits(values: Array, to: str) -> Array:
-    """The same bits as another dtype of the width."""
+    """The value's bits as another dtype of the width."""
     return values.view(dtype(to).numpy)

@@ -206,7 +206,7 @@ class Value:
         return self.cast("bool" if dtype in ("bool", bool) else record_of(dtype).name)
 
     def bits(self, to: str) -> Value:
-        """The same bits as another dtype of the width."""
+        """The value's bits as another dtype of the width."""
         return Value(self.builder, self.builder.add("bits", (self.number,), to), to)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Value:
@@ -218,7 +218,7 @@ class Value:
         return result
 
     def _ours(self, function: Any, plain: bool = True) -> Callable[..., Any]:
-        """What a function of NumPy's is here."""
+        """The function that traces one of NumPy's."""
         found = self.builder.functions.of_numpy(function)
         if found is None or not plain:
             self._refuse(

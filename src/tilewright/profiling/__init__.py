@@ -1,4 +1,4 @@
-"""What a launch did, line by line, and what bounds it on a GPU: :func:`profile` and its records.
+"""The counts of a launch, line by line, and its bound on a GPU: :func:`profile` and its records.
 
 `counts` defines what is counted, `record` holds a profile, `gathering` sums the results of instruments, `caching`
 computes where sectors are found, `units` bounds times, `products` covers tensor cores, `verdict` names the bound of a

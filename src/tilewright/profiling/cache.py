@@ -1,4 +1,4 @@
-"""Where the sectors that a launch requests are found: a deterministic model of a GPU's two levels of cache.
+"""The levels that serve the sectors of a launch: a deterministic model of a GPU's two levels of cache.
 
 No part of the model is fitted to a measurement:
 
@@ -124,7 +124,7 @@ class Caches:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Where the sectors of a launch are found."""
+    """The levels that serve the sectors of a launch."""
 
     counts: Words
     written_sectors: int  #: Sectors written back to memory during the launch.

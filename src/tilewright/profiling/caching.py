@@ -1,4 +1,4 @@
-"""Where the sectors that a launch requests are found, by the cache model."""
+"""The levels that serve the sectors of a launch, by the cache model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def served(
     part: Part | None = None,
     cluster: Extent | None = None,
 ) -> tuple[tuple[Served, ...], int]:
-    """Where the sectors of each row are found, and the number of sectors written to the second level.
+    """The levels that serve the sectors of each row, and the number of sectors written to the second level.
 
     `found`: with the kept requests. `shared_bytes`: of a block, static and dynamic. `resident_blocks`: blocks that a
     multiprocessor holds at once. `part`: the clusters that ran, if not all; one multiprocessor runs their blocks in
@@ -105,7 +105,7 @@ def numbered(buffer: cache.Words, ran: npt.NDArray[np.int64], warps: int, first:
 
 
 def _heads(buffer: cache.Words) -> npt.NDArray[np.intp]:
-    """Where requests begin: each header says how many words follow. Each step doubles the known headers."""
+    """The places where requests begin: each header says how many words follow. Each step doubles the known headers."""
     end = len(buffer)
     jump = np.append(np.minimum(np.arange(end) + 1 + (buffer & np.uint64(_LENGTH)).astype(np.intp), end), end)
     heads = np.zeros(min(1, end), np.intp)

@@ -1,4 +1,4 @@
-"""What is counted, named and defined as in Nsight Compute; the docstring of each quantity names its metric.
+"""Counted quantities, named and defined as in Nsight Compute; the docstring of each quantity names its metric.
 
 All records here add up with `+`, so the counts of a site, a source line and a launch have one form. Instructions are
 those of the PTX. The vendor's assembler translates them to machine instructions, so counts of instructions are close to
@@ -66,7 +66,7 @@ def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tup
 
 @dataclass(frozen=True, slots=True)
 class Served(Summable):
-    """Where sectors of global and local memory are found, by the model of :mod:`tilewright.profiling.cache`."""
+    """The levels that serve sectors of global and local memory, by the model of :mod:`tilewright.profiling.cache`."""
 
     l1_hits: int = 0  #: `l1tex__t_sectors_lookup_hit`.
     l2_hits: int = 0  #: `lts__t_sectors_lookup_hit`.

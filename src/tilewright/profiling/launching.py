@@ -117,7 +117,7 @@ def _occupancy(gpu: machine.Gpu, demand: Demand) -> Alternatives:
 def _served(
     run: Run, gpu: machine.Gpu, fit: Occupancy, shared_bytes: int
 ) -> tuple[tuple[Served, ...], int | None, tuple[str, ...]]:
-    """Where sectors were found, how many were written, and why that is unknown."""
+    """The levels that served the sectors, the number of sectors written, and the reason if these are unknown."""
     asked = run.results["coalescing"]
     if not fit.active_blocks:
         return (), None, (f"caches are not modelled: no block of this kernel fits on {gpu.name}, by {fit.limiter}",)

@@ -1,4 +1,4 @@
-"""What tensor cores multiply in a launch: products by shape and format, and the least time for each."""
+"""Products of tensor cores in a launch, by shape and format, and the least time for each."""
 
 from __future__ import annotations
 

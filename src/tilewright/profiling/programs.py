@@ -72,7 +72,7 @@ class Profiles(Observer):
         return Profiles(gpu=self._gpu.key, kernel=self._kernel, launch=self._launch)
 
     def report(self) -> dict[str, Any]:
-        """What came since the last report."""
+        """The launches since the last report."""
         new = [some[start:] for some, start in zip(self._lists(), self._reported, strict=True)]
         self._reported = [len(some) for some in self._lists()]
         return {"kernels": self.kernels, "launches": self.launches, "new": new}
@@ -85,7 +85,7 @@ class Profiles(Observer):
             some.extend(new)
 
     def _lists(self) -> tuple[list[Any], ...]:
-        """What launches add to."""
+        """The lists that launches add to."""
         return self.profiles, self.failed
 
     @property

@@ -98,7 +98,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What limits the kernel on the GPU, the cause that can be changed, and how."""
+    """The limiter of the kernel on the GPU, the cause that can be changed, and how."""
 
     bound: str  #: A unit or a stall of :mod:`tilewright.machine.limiters`.
     share: float | None  #: Its share of the predicted time, 0 to 1; None without a prediction: counts are of PTX then.
@@ -145,7 +145,7 @@ class Launched(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Profile(Launched):
-    """What one launch did, and what bounds it; extends :class:`Launched`.
+    """The counts of one launch, and its bound; extends :class:`Launched`.
 
     Attributes
     ----------

@@ -107,7 +107,7 @@ class Evidence:
 
 
 def register_cap(directives: Mapping[str, tuple[int, ...]], gpu: Gpu) -> str:
-    """What keeps a thread from the most registers that the GPU has for one; "" if nothing in the PTX does.
+    """The limit that keeps a thread below the GPU's most registers for one; "" if the PTX states none.
 
     >>> from tilewright import machine
     >>> register_cap({".maxntid": (1024, 1, 1), ".minnctapersm": (2,)}, machine.gpu("h100"))
@@ -140,7 +140,7 @@ def _spilled(e: Evidence) -> float:
 
 
 def _doubles(e: Evidence) -> float:
-    """What float32 would save of float64 arithmetic on converted float32 values, and of the conversions."""
+    """The share that float32 would save of float64 arithmetic on converted float32 values, and of the conversions."""
     conversions = e.executed(".f64.f32")
     if not conversions:
         return 0.0
@@ -150,7 +150,7 @@ def _doubles(e: Evidence) -> float:
 
 
 def _by_hand(e: Evidence) -> float:
-    """What tensor cores would save of float16 products made one by one."""
+    """The share that tensor cores would save of float16 products made one by one."""
     halves = e.totals.operations.float16 or e.executed("f32.f16")
     if not halves or e.totals.mix.tensor or not e.gpu.tensor_per_clock.get("f16"):
         return 0.0
@@ -158,7 +158,7 @@ def _by_hand(e: Evidence) -> float:
 
 
 def _waiting(e: Evidence) -> float:
-    """What more warps could hide of a latency."""
+    """The share of a latency that more warps could hide."""
     idle = 0.0 if e.occupancy is None or e.occupancy.fraction > 1 / 2 else 1 - e.occupancy.fraction
     return idle * (e.share or 0.0)
 

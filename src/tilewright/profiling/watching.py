@@ -68,7 +68,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a launch of a catalogue kernel did, access by access; its operands are A, B and C."""
+    """The accesses of a launch of a catalogue kernel, one by one; its operands are A, B and C."""
 
     record: Record
     extents: tuple[int, int, int]  #: m, n and k.

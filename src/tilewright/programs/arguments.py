@@ -35,7 +35,7 @@ AddressOf = Callable[[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What one Python argument of a kernel must be."""
+    """The rule for one Python argument of a kernel."""
 
     name: str  #: The parameter's name in the source, or `argument 0` if it is unknown.
     #: `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter of which only the PTX

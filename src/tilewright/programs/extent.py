@@ -31,7 +31,7 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
 
 
 def given(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
-    """The same, with extents that no GPU accepts, unless they are negative.
+    """Grid and block with extents from 0, even those that no GPU accepts; negative ones are refused.
 
     >>> given("k", 0, (2048, 2))
     ((0, 1, 1), (2048, 2, 1))

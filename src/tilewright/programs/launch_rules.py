@@ -19,7 +19,7 @@ Extents = tuple[int, int, int]
 
 
 class Rule(enum.Enum):
-    """What a launch must obey."""
+    """The limits that a launch must keep."""
 
     EMPTY = "every extent is at least 1"
     BLOCK = "threads of a block"

@@ -1,4 +1,4 @@
-"""What a launch needs of PTX: its syntax tree, kernels, their parameters, static shared memory and lines.
+"""The parts of PTX that a launch needs: its syntax tree, kernels, their parameters, static shared memory and lines.
 
 Source: PTX ISA, 5.2 (Types), 7.1 (Function Declarations), 11.1 (Version, Target).
 """
@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What PTX declares of one kernel."""
+    """The declarations of one kernel in PTX."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -177,7 +177,7 @@ def _explained(text: str, path: str, entry: str) -> str:
 
 
 def _advice(text: str) -> list[str]:
-    """What a program should write instead, or where a header is looked for."""
+    """A hint: the name to write instead, or the folders that are searched for headers."""
     missing_headers = [
         f"The header {name} is in no folder that NVRTC searches: pass its folder, options=['-I FOLDER']"
         for name in dict.fromkeys(_NO_HEADER.findall(text))

@@ -70,7 +70,7 @@ def resident_blocks(program: Program, gpu: Gpu, block: tuple[int, int, int], dyn
 def too_many(
     program: Program, gpu: Gpu, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic_shared_bytes: int
 ) -> str:
-    """What is wrong with the number of blocks of a cooperative launch; "" where all are resident at once."""
+    """The fault of a cooperative launch with too many blocks; "" where all are resident at once."""
     blocks, resident = math.prod(grid), resident_blocks(program, gpu, block, dynamic_shared_bytes)
     if blocks <= resident:
         return ""

@@ -107,12 +107,12 @@ class Toolkit:
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """What its compiler is told because of the headers' release."""
+        """The compiler's options for this release of the headers."""
         return (ANY_RELEASE,) if self.fit == 1 else ()
 
     @property
     def remedy(self) -> str:
-        """What is wrong with the parts' releases, and the command that mends it; "" if nothing is."""
+        """The conflict between the parts' releases, and the command that mends it; "" if nothing is."""
         if self.fit == 2 or not self.compilers or self.headers is None:
             return ""
         parts = {**self.compilers, _RUNTIME: self.headers}

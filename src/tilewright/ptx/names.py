@@ -78,7 +78,7 @@ class Names:
         self._scopes[-1].ranges[prefix] = (count, type_, vector)
 
     def resolve(self, word: str) -> Operand:
-        """What a word names: a register, a variable, a label, a special register, or a name of the module."""
+        """The thing that a word names: a register, a variable, a label, a special register, or a name of the module."""
         for scope in reversed(self._scopes):
             found = scope.names.get(word)
             if found is not None:

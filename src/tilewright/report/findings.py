@@ -208,7 +208,7 @@ def _source(finding: Finding, style: str) -> Iterator[Text]:
 
 
 def _other_mark(finding: Finding) -> str:
-    """What the other access of a race does, and whose it is."""
+    """The other access of a race, and whose it is."""
     thread = finding.details.get("other_thread")
     return f"{finding.details['other_access']}" + (f" by thread {tuple(thread)}" if thread else "")
 

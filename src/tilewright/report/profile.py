@@ -157,7 +157,7 @@ def limits(profile: Profile, time: Prediction | None, *, details: bool = True) -
 
 
 def _products(products: Sequence[Products]) -> Table:
-    """What tensor cores have to do, by shape and format."""
+    """The work of tensor cores, by shape and format."""
     key = group(Column("tensor cores", lambda p: f"{p.shape} {p.format}"))
     work = group(
         Column("products", lambda p: p.times, COUNT),

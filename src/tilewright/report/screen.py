@@ -61,7 +61,7 @@ def blocks(story: Story, seconds: float) -> Iterator[Block]:
 
 
 def _title(gpu: str, seconds: float) -> Text:
-    """What was done, and at the right end how long it took."""
+    """The step that was done, and at the right end how long it took."""
     name = gpu.upper() if gpu.replace("-", "").isalnum() else gpu
     took = figures.seconds(seconds) if seconds < 9.95 else f"{seconds:.0f} s"
     fitting = (title.format(name) for title in _TITLES if cell_len(title.format(name)) + 2 + len(took) <= WIDTH)

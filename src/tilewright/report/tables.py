@@ -129,7 +129,7 @@ class Table:
 
     @property
     def legend(self) -> dict[str, str]:
-        """What titles mean, of columns that say what theirs does."""
+        """The meanings of titles, of columns with a legend."""
         return {
             " ".join(column.title.replace("-\n", "").split()): column.legend for column in self.columns if column.legend
         }
@@ -232,7 +232,7 @@ def _telling(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Column, ..
 
 
 def _kinds(columns: Sequence[Column], rows: Sequence[Any]) -> set[tuple[str, ...]]:
-    """What different rows say in some columns."""
+    """The different texts of rows in some columns."""
     return {tuple(column.cell(row).plain for column in columns) for row in rows}
 
 

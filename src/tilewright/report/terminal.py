@@ -85,7 +85,7 @@ def wrapped(text: Text, width: int) -> list[Text]:
 
 
 def _words(plain: str) -> Iterable[tuple[int, int]]:
-    """Where words begin and end, a number with its unit as one; blanks before the first word are its own."""
+    """The spans of words, a number with its unit as one; blanks before the first word are its own."""
     found = [word.span() for word in re.finditer(r"[^ ]+", plain)]
     begin = 0
     for place, (_, end) in enumerate(found):

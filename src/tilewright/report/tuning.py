@@ -1,4 +1,4 @@
-"""What a tuner found: the kernels that it timed, the quickest of them marked."""
+"""A tuner's result: the kernels that it timed, the quickest of them marked."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Code(Text):
         return Value(f"<{inner}>", type_, len(items))
 
     def splat(self, value: Value) -> Value:
-        """The same value in all 32 lanes."""
+        """One value in all 32 lanes."""
         if value.lanes == LANES:
             return value
         if not value.text.startswith("%"):

@@ -54,7 +54,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an instrument gets to know of a launch before it starts."""
+    """The facts of a launch that an instrument gets before it starts."""
 
     module: Module
     entry: str
@@ -118,7 +118,7 @@ class Instrument:
         return None
 
     def key(self) -> Any:
-        """What the instrument's code depends on besides its class; must be picklable."""
+        """The values on which the instrument's code depends besides its class; must be picklable."""
         return vars(self) if self.parameters is None else (self.name, *(getattr(self, x) for x in self.parameters))
 
     def begin(self, facts: Facts) -> Storage:

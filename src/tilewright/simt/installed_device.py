@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InstalledDevice(Protocol):
-    """What a launch needs of the installed device, a `SimulatedGpu`."""
+    """The parts of the installed device, a `SimulatedGpu`, that a launch needs."""
 
     @property
     def record(self) -> machine.Gpu:

@@ -46,7 +46,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pluggy.HookimplMarker("pytest")(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """The same if a `conftest.py` named this plugin; then the first conftest is already imported."""
+    """Do so where a `conftest.py` named this plugin; then the first conftest is already imported."""
     config.addinivalue_line(
         "markers", 'tilewright_ignore("TW601", ...): codes of findings that do not fail the test under --check'
     )

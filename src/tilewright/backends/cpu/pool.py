@@ -89,7 +89,7 @@ class Crew:
         self._run(job, self._address, len(self._threads), wanted)
 
     def mailbox(self, worker: int) -> int:
-        """What a worker's mailbox holds: 0, the address of a job, BUSY or ASLEEP."""
+        """The content of a worker's mailbox: 0, the address of a job, BUSY or ASLEEP."""
         return int(self._boxes[_BOX_WORDS * worker])
 
     def _wake(self, worker: int) -> None:

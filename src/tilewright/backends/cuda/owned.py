@@ -50,12 +50,12 @@ _drop = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", _PYTHON))
 
 
 def _deleted(tensor: int) -> None:
-    """What a consumer calls when it needs the tensor no longer."""
+    """The function that a consumer calls when it needs the tensor no longer."""
     _drop(_Tensor.from_address(tensor).owner)
 
 
 def _unused(capsule: int) -> None:
-    """What Python calls for a capsule that nobody needs; a consumer has renamed those that it took."""
+    """The function that Python calls for a capsule that nobody needs; a consumer has renamed those that it took."""
     if _is_named(capsule, _NAME):
         _deleted(_tensor_of(capsule, _NAME))
 

@@ -44,7 +44,7 @@ class Placed:
     strides: tuple[int, ...]  #: In elements.
 
     def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Placed:
-        """The same memory with other axes."""
+        """The array's memory with other axes."""
         return Placed(self.buffer, self.start, shape, strides)
 
     def broadcast(self, shape: tuple[int, ...]) -> Placed:
@@ -98,7 +98,7 @@ def run(
 
 
 def lacks(device: OpenclDevice, kind: Kind) -> str:
-    """What a device lacks for products of a kind; "" where it can multiply them."""
+    """The feature that a device lacks for products of a kind; "" where it can multiply them."""
     if kind.continues:
         return "no OpenCL kernel continues given sums; multiply the whole of k at once"
     if kind.accumulator == "bool":
@@ -156,7 +156,7 @@ class HostProducts:
         return f"{self.device.name} ({self.device.platform})"
 
     def refusal(self, kind: Kind) -> str:
-        """What the device lacks for products of a kind; "" where it can multiply them."""
+        """The feature that the device lacks for products of a kind; "" where it can multiply them."""
         return lacks(self.device, kind)
 
     def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:

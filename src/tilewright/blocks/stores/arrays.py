@@ -107,14 +107,14 @@ class SlicedStore:
 
 
 def _chunks(array: Any, ndim: int) -> tuple[int, ...]:
-    """What an array says of its chunks, the largest of each axis; ones where it says nothing that is understood."""
+    """The largest chunk of an array on each axis; ones where it states none that is understood."""
     said = getattr(array, "chunks", None)
     found = [max(x, default=1) if isinstance(x, tuple) else x for x in said] if isinstance(said, tuple) else []
     return tuple(found) if len(found) == ndim and all(isinstance(x, int) and x > 0 for x in found) else (1,) * ndim
 
 
 def _token(array: Any) -> str:
-    """What a graph of Dask's calls its result, which it made of all that goes in; else a name that is used once."""
+    """The name of a Dask graph's result, made of all that goes in; else a name that is used once."""
     if getattr(array, "__dask_graph__", lambda: None)() is None:
         return uuid.uuid4().hex
     return hashlib.sha256(repr(array.__dask_tokenize__()).encode()).hexdigest()

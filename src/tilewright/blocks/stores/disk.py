@@ -78,7 +78,7 @@ def sync(file: int, name: str) -> None:
 
 
 def sync_path(path: Path, name: str) -> None:
-    """The same for a file by its path, or for the names in a folder."""
+    """Return when a file, or the names in a folder, are on disk."""
     file = open_file(path, name)
     try:
         sync(file, name)
@@ -98,7 +98,7 @@ def check_room(folder: Path, size: int, name: str) -> None:
 
 
 def times(path: Path, name: str) -> dict[str, int]:
-    """What a change of a file changes: its size, and when it was written.
+    """The identity of a file's content: its size, and when it was written.
 
     Raises StorageError: the file is gone.
     """
@@ -108,7 +108,7 @@ def times(path: Path, name: str) -> dict[str, int]:
 
 
 def names(path: Path, name: str) -> list[str]:
-    """What a folder holds; nothing for a file, or where there is none.
+    """The entries of a folder; nothing for a file, or where there is none.
 
     Raises StorageError: it cannot be looked into.
     """
@@ -154,7 +154,7 @@ def reading(name: str, title: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(name: str, size: int, place: Any) -> Iterator[None]:
-    """The same for writing `size` bytes; `place` is a descriptor or path on the same disk."""
+    """Report errors of writing `size` bytes; `place` is a descriptor or path on the same disk."""
     try:
         yield
     except StorageError:

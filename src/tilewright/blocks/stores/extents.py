@@ -1,4 +1,4 @@
-"""Where arrays are on disk, and whether two of them share bytes there or in memory."""
+"""The places of arrays on disk, and whether two of them share bytes there or in memory."""
 
 from __future__ import annotations
 

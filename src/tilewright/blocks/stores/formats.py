@@ -17,7 +17,7 @@ FORMATS = (
 
 
 def place_of(given: str | os.PathLike[str], name: str) -> Place:
-    """What a path says; nothing is opened.
+    """The format and place that a path names; nothing is opened.
 
     Raises ArgumentValueError: no format has its suffix, or the system has no such paths.
 

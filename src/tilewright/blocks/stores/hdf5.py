@@ -150,7 +150,7 @@ def load() -> None:
 
 
 def beside(place: Place) -> list[str]:
-    """What would go with the array if another file took its place: all but the dataset that the path names.
+    """The things lost if another file took the array's place: all but the dataset that the path names.
 
     Raises StorageError: the file cannot be read.
     """
@@ -166,7 +166,7 @@ def beside(place: Place) -> list[str]:
 
 
 def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | None:
-    """Where a dataset is in its file; None where it has chunks, is elsewhere, or not as NumPy has it."""
+    """The place of a dataset in its file; None where it has chunks, is elsewhere, or not as NumPy has it."""
     h5py = require("h5py", "HDF5 datasets")
     offset, file = dataset.id.get_offset(), dataset.file
     if offset is None or dataset.external or dataset.is_virtual or file.driver != "sec2" or file.userblock_size:

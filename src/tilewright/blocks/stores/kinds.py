@@ -113,7 +113,7 @@ def load(place: Place) -> None:
 
 
 def beside(place: Place) -> list[str]:
-    """What a path that exists holds beside the array that it names, and would lose if a result took its place.
+    """The things that a path holds beside the array that it names, and would lose if a result took its place.
 
     Raises MissingExtraError, StorageError: it cannot be looked into.
     """

@@ -30,7 +30,7 @@ _MOST_PIECES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of an array are in a file; elements of one of the last two axes are neighbours."""
+    """The places of an array's elements in a file; elements of one of the last two axes are neighbours."""
 
     offset: int
     shape: tuple[int, ...]
@@ -99,7 +99,7 @@ class LinesStore:
         return functools.partial(LinesStore, writable=self._writable), (self.name, self.kind, self.path, self.layout)
 
     def again(self) -> LinesStore:
-        """The same array with an open file of its own."""
+        """The array with an open file of its own."""
         return LinesStore(self.name, self.kind, self.path, self.layout, writable=self._writable)
 
     def _run(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> _Run:

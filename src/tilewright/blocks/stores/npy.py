@@ -50,7 +50,7 @@ def load() -> None:
 
 
 def beside(place: Place) -> list[str]:
-    """What would go with the array if another file took its place: all that is in a folder of this name."""
+    """The things lost if another file took the array's place: all that is in a folder of this name."""
     return disk.names(place.file, place.text)
 
 

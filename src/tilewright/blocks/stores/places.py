@@ -1,4 +1,4 @@
-"""Where an array is kept: a file or folder, and what in it."""
+"""The place of an array: a file or folder, and the name in it."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Place:
         return f"{self.file}:{self.inside}" if self.inside else str(self.file)
 
     def unfinished(self) -> Place:
-        """Where a result is made that will be moved here."""
+        """The place of an unfinished result that will be moved here."""
         return replace(self, file=self.file.with_name(self.file.name + UNFINISHED))

@@ -59,7 +59,7 @@ class _Column(_Matrix):
 
 
 def _inside(at: tuple[int, ...]) -> tuple[tuple[int, ...], slice]:
-    """Where in the array without the further axis a matrix is, and in which row."""
+    """The place of a matrix in the array without the further axis, and its row."""
     return at[:-1], slice(at[-1], at[-1] + 1) if at else slice(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""What every array outside memory can do, whatever keeps it."""
+"""The interface of every array outside memory, whatever keeps it."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class Store(Protocol):
         """
 
     def identity(self) -> dict[str, Any]:
-        """What JSON can hold and differs where the content may; takes no reading of files."""
+        """A value for JSON that differs where the content may; no file is read for it."""
 
     def extent(self) -> Extent | None:
-        """Where on disk it is; None where that is not known, or it is in memory."""
+        """Its place on disk; None where that is not known, or it is in memory."""
 
     def close(self) -> None:
         """Give back files; what was written and not flushed may be lost with the machine."""

@@ -146,7 +146,7 @@ def _touched(span: slice, edge: int) -> range:
 
 
 def _decoded_bytes(zarr: Any, chunks: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """What the package holds of chunks that it decodes, packed and unpacked: so many at once, as panels are wide.
+    """Bytes of the chunks that the package decodes at a time, packed and unpacked: as many chunks as panels are wide.
 
     Panels hold few chunks where these are large, so no more are counted there than two.
     """
@@ -213,7 +213,7 @@ def load() -> None:
 
 
 def beside(place: Place) -> list[str]:
-    """What would go with the array if another folder took its place: all that is in one that is no array."""
+    """The things lost if another folder took the array's place: all that is in one that is no array."""
     zarr = require("zarr", "zarr arrays")
     with contextlib.suppress(Exception):  # not of zarr
         if isinstance(zarr.open(store=str(place.file), mode="r"), zarr.Array):

@@ -37,7 +37,7 @@ _GIVEN = (".param", ".const")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a kernel's PTX says of the indices of one launch."""
+    """The bounds that a kernel's PTX sets for the indices of one launch."""
 
     launch: Launch
     values: Values
@@ -48,7 +48,7 @@ class Bounds:
         return self.compared_on("")
 
     def compared_on(self, axis: str) -> frozenset[int | None]:
-        """The same for its indices on one axis, or for all if that is ""."""
+        """The bounds of the indices on one axis, or of all if `axis` is ""."""
         found = set()
         for op in self.values.ops:
             if op.form.row.role is Role.COMPARE:

@@ -38,7 +38,7 @@ class _Flight:
 
 @dataclass(slots=True)
 class _State:
-    """What may hold at a point of the program: registers in flight, and registers written since the last fence."""
+    """The state at a point of a program: registers that may be in flight, and those written since the last fence."""
 
     flying: dict[str, _Flight] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def _fragment(op: Op) -> list[str]:
 
 
 def _wrong(op: Op, state: _State) -> Iterator[tuple[str, set[str], int]]:
-    """What is wrong with an instruction: the rule, the registers, and the PTX line of the other access."""
+    """The faults of an instruction: the rule, the registers, and the PTX line of the other access."""
     if _is_product(op):
         used = {*op.writes, *_fragment(op)}
         unfenced = used & state.written.keys()

@@ -121,7 +121,7 @@ def _is_swapped(launch: Launch, reached: list[int], shape: tuple[int, ...], boun
 
 
 def _of_indices(launch: Launch) -> dict[str, str]:
-    """What a kernel calls the row and the column that it takes from the indices in x and in y."""
+    """A kernel's names for the row and the column that it takes from the indices in x and in y."""
     row, column = statements.of_axes(*launches.definition(launch.program)[:2])
     return {"row": f"`{row}`" if row else "the row", "column": f"`{column}`" if column else "the column"}
 

@@ -1,4 +1,4 @@
-"""What adapters give and get."""
+"""The types that adapters give and get."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _steps(found: list[Segment], chunks: _Chunks, given: tuple[int, int]) -> tup
 
 
 class _Source(NamedTuple):
-    """Where an operand's chunks come from."""
+    """The source of an operand's chunks."""
 
     tasks: dict[Any, Any]  #: Tasks of values that the product's tasks compute themselves.
     needed: dict[str, set[Any]]  #: Keys of the values that must be computed before, by layer of the graph.

@@ -57,7 +57,7 @@ _Tree = Any
 
 
 class _Version(NamedTuple):
-    """What is known of all blocks. In one history, a later version includes the earlier ones."""
+    """The facts known of all blocks. In one history, a later version includes the earlier ones."""
 
     tree: _Tree
     history: object
@@ -65,14 +65,14 @@ class _Version(NamedTuple):
 
 
 class _Account(NamedTuple):
-    """What a warp knows of its own block's warps, and of all warps."""
+    """The accesses that a warp knows of its own block's warps, and of all warps."""
 
     own: _Clocks
     all: _Version
 
 
 class Orders:
-    """What each warp of a launch knows of other warps through memory."""
+    """The accesses of other warps that each warp of a launch knows through memory."""
 
     def __init__(self, blocks: int) -> None:
         self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)
@@ -163,7 +163,7 @@ class Orders:
                 self._knows[here] = _Account(own, self._later(every, version))
 
     def _all_of(self, here: tuple[int, int], end: int) -> _Account:
-        """What a warp knows, and what it did itself before the clock `end`."""
+        """The accesses that a warp knows, and its own before the clock `end`."""
         (own, every), warp = self._knows[here], here[1]
         return _Account((*own[:warp], max(own[warp], end), *own[warp + 1 :]), every)
 
@@ -207,7 +207,7 @@ def _branch(level: int, block: int, clocks: _Clocks) -> _Tree:
 
 
 def _clocks_of(tree: _Tree, level: int, block: int) -> _Clocks | None:
-    """What a tree knows of a block."""
+    """The part of a tree that concerns a block."""
     while level and tree is not None:
         level -= 1
         tree = tree[block // _BRANCHES**level % _BRANCHES]

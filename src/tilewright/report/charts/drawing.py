@@ -1,4 +1,4 @@
-"""What is drawn, as elements of an SVG, from the top down."""
+"""Drawings made of SVG elements, from the top down."""
 
 from __future__ import annotations
 

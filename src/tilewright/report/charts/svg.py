@@ -37,7 +37,7 @@ def text(chart: Chart, width: int = WIDE, *, alone: bool = True) -> str:
 
 
 def element(drawing: Drawing, title: str, *, alone: bool = True) -> str:
-    """What was drawn, as an `<svg>` element; see :func:`text`."""
+    """The drawing as an `<svg>` element; see :func:`text`."""
     edge = 12 if alone else 0  # a file has no page around it
     width, height = drawing.width + 2 * edge, round(drawing.height + 4) + 2 * edge
     own = (

@@ -39,7 +39,7 @@ def _operation(code: Code, form: Form, *operands: Value) -> Value:
 
 
 def _operation_x2(code: Code, form: Form, *operands: Value) -> Value:
-    """The same for both floats of packed operands."""
+    """An operation on both floats of packed operands."""
     return packed(code, "float", lambda *parts: _operation(code, form, *parts), *operands)
 
 

@@ -98,7 +98,7 @@ def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
 @_small(shape="m16n8k32", dtype="f16", atype="e4m3 e5m2", btype=_NARROW, ctype="f16")
 @_small(shape="m16n8k32", dtype="f32", atype="e4m3 e5m2", btype=_NARROW, ctype="f32")
 def mma_narrow_floats(form: Form) -> tuple[str, tuple[int, ...]]:
-    """The same for elements of 6 and 4 bits."""
+    """Products of elements of 6 and 4 bits."""
     return "tw_mma_small", _float_numbers(form)
 
 

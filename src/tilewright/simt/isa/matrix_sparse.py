@@ -89,7 +89,7 @@ def mma_sparse_bytes(form: Form) -> tuple[str, tuple[int, ...]]:
 @_small(dtype="f16", atype=_EIGHT, btype=_NARROW, ctype="f16")
 @_small(dtype="f32", atype=_EIGHT, btype=_NARROW, ctype="f32")
 def mma_sparse_small(form: Form) -> tuple[str, tuple[int, ...]]:
-    """The same for elements of 6 and 4 bits."""
+    """Sparse products of elements of 6 and 4 bits."""
     return "tw_mma_sparse_small", _numbers(form)
 
 

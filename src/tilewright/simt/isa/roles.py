@@ -1,4 +1,4 @@
-"""What programs use an instruction for, by opcode, for the passes and checks that need more than its row.
+"""The uses of instructions in programs, by opcode, for the passes and checks that need more than its row.
 
 A row says what an instruction computes, what it does to memory and who places it. That `selp` chooses, or that `trap`
 ends a program, is stated here, as a role.

@@ -61,7 +61,7 @@ class Access:
 
     @property
     def alignment(self) -> int:
-        """What an address must be a multiple of: the largest power of two that divides the bytes."""
+        """The number of which an address must be a multiple: the largest power of two that divides the bytes."""
         return self.total_bytes & -self.total_bytes
 
 
@@ -225,7 +225,7 @@ def arena(emitter: Emitter, space: str) -> str:
 
 
 def shared_start(emitter: Emitter) -> Value:
-    """Where the block's shared memory begins among those of its cluster."""
+    """The start of the block's shared memory among those of its cluster."""
     return emitter.field("%slot", SLOT["shared_start"], "i64")
 
 

@@ -40,7 +40,7 @@ def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
 
 
 def lane_places(emitter: Emitter, access: Access, kind: str) -> Value:
-    """The same by the runtime, which leaves the places in memory.
+    """Each lane's host address, found by the runtime, which leaves them in memory.
 
     LLVM takes long for vectors of 32 addresses: in a long kernel, half of its time went to such checks.
     """

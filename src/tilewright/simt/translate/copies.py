@@ -89,7 +89,7 @@ def _places(emitter: Emitter, access: Access) -> _Places:
 
 
 def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
-    """The same if the number of bytes is known only at run time; a lane that reads none may have any address."""
+    """Copies whose number of bytes is known only at run time; a lane that reads none may have any address."""
     code, outer = emitter.code, emitter.mask
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     bound, end = limit(emitter, access.space), code.add(offsets, code.cast("zext", size, "i64"))

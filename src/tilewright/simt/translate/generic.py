@@ -17,7 +17,7 @@ def access_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
 
 
 def access_places(emitter: Emitter, access: Access, kind: str = "") -> Value:
-    """The same as a vector, or in memory: see `tilewright.simt.translate.gathers.gather`."""
+    """Each lane's host address, as a vector or in memory: see `tilewright.simt.translate.gathers.gather`."""
     if access.space == "generic":
         return (_in_cluster if emitter.launch.clustered else lane_places)(emitter, access, kind)
     if emitter.is_cut and access.space != CLUSTER:

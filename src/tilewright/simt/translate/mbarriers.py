@@ -45,7 +45,7 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
 
 
 def _emit(emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], shared: str) -> list[Value]:
-    """The same, in a block's shared memory."""
+    """Emit an operation on mbarriers in a block's shared memory."""
     code, form = emitter.code, op.form
     where, places = lanes
     if form.has("inval"):
@@ -102,7 +102,7 @@ def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Val
 
 
 def complete(emitter: Emitter, lanes: tuple[tuple[object, ...], str], shared: str, number: Value) -> None:
-    """The same, of mbarriers in a block's shared memory."""
+    """Count a number of bytes at mbarriers in a block's shared memory."""
     where, places = lanes
     arguments = ("ptr %context", *where, shared, places, scratch(emitter, 1, number))
     or_fault(emitter, "tw_mbarrier_expect", *arguments, "i32 1")

@@ -22,7 +22,7 @@ ALIGN_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a value in all active lanes."""
+    """The known facts of a value in all active lanes."""
 
     kind: int  #: UNIFORM, AFFINE, STRIDED or VECTOR.
     #: Per lane, the value minus the value in lane 0; for STRIDED without the multiples of the stride.
@@ -59,7 +59,7 @@ class Shape:
         return Shape(VECTOR, (), self.lo, self.hi, self.align)
 
     def within(self, bits: int) -> Shape:
-        """The same shape without bounds that exceed the signed range of a width."""
+        """The shape without bounds that exceed the signed range of a width."""
         if self.lo is None or self.hi is None:
             return self
         if self.lo < -(1 << (bits - 1)) or self.hi >= 1 << (bits - 1):

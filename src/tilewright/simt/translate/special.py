@@ -39,7 +39,7 @@ _ENVIRONMENT_REGISTERS = 32
 
 @dataclass(frozen=True)
 class LaunchClass:
-    """What a translation may assume of a launch; part of the cache key."""
+    """The facts of a launch that a translation may assume; part of the cache key."""
 
     block: tuple[int, int, int]  #: Threads of a block.
     #: For each axis: a bound of its blocks; 0: only the hardware's.
@@ -87,7 +87,7 @@ class LaunchClass:
 
 
 class Emits(Protocol):
-    """What a value needs of the emitter."""
+    """The parts of the emitter that a value needs."""
 
     code: Code
     launch: LaunchClass

@@ -48,7 +48,7 @@ def emit_counted(emitter: Emitter, op: Op) -> None:
 
 
 def _store(emitter: Emitter, op: Op, target: Place, counter: Place, values: Sequence[Value], block: There) -> None:
-    """The same in one block."""
+    """Emit the stores to one block of the cluster."""
     code, access = emitter.code, target.access
     relative = code.sub(target.offsets, code.splat(block.start))
     low = code.and_(relative, code.const("i64", access.total_bytes - 1))
