@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from tilewright.instruments.banks import BANK_BYTES
 from tilewright.profiling.counts import LANES, SECTOR_BYTES
 
+BANKS = 32
+
 
 def wavefronts(addresses: Sequence[int], mask: int, size: int) -> list[int | None]:
     """The wavefront, from 0, that serves each lane of an access to shared memory; None for an inactive lane.
