@@ -21,23 +21,16 @@ from tilewright.report import climb, findings, occupancy, page, prediction, prof
 from tilewright.report.blocks import Block, Facts
 from tilewright.report.console import PROSE_WIDTH
 
-
-def _findings(found: Findings) -> Iterable[Block]:
-    return findings.blocks(Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels)
-
-
-def _facts(record: Plan) -> Iterable[Block]:
-    return [Facts(tuple(record.facts.items()))]
-
-
 #: Class of a record -> the blocks of its report.
 REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
     {
         Alternatives: occupancy.blocks,
         Climb: climb.blocks,
-        Findings: _findings,
+        Findings: lambda found: findings.blocks(
+            Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels
+        ),
         Occupancy: occupancy.alone,
-        Plan: _facts,
+        Plan: lambda record: [Facts(tuple(record.facts.items()))],
         Prediction: prediction.blocks,
         Profile: profile.blocks,
     }

@@ -40,26 +40,6 @@ def _both(name: str) -> tuple[str, str]:
     return f"{name} d{{.dsel}}, a{{.asel}}, b{{.bsel}}{{, c}};", f"{name}.op2 d, a{{.asel}}, b{{.bsel}}, c;"
 
 
-def _sum(code: Code, a: Value, b: Value) -> Value:
-    return code.add(a, b)
-
-
-def _difference(code: Code, a: Value, b: Value) -> Value:
-    return code.sub(a, b)
-
-
-def _distance(code: Code, a: Value, b: Value) -> Value:
-    return code.call("llvm.abs", a.type, code.sub(a, b), flags="i1 false")
-
-
-def _least(code: Code, a: Value, b: Value) -> Value:
-    return code.call("llvm.smin", a.type, a, b)
-
-
-def _greatest(code: Code, a: Value, b: Value) -> Value:
-    return code.call("llvm.smax", a.type, a, b)
-
-
 def _average(code: Code, a: Value, b: Value) -> Value:
     """Half the sum, rounded away from zero."""
     total = code.add(a, b)
@@ -73,11 +53,11 @@ def _comparison(name: str) -> _Operation:
 
 
 _OPERATIONS: dict[str, _Operation] = {
-    "vadd": _sum,
-    "vsub": _difference,
-    "vabsdiff": _distance,
-    "vmin": _least,
-    "vmax": _greatest,
+    "vadd": lambda code, a, b: code.add(a, b),
+    "vsub": lambda code, a, b: code.sub(a, b),
+    "vabsdiff": lambda code, a, b: code.call("llvm.abs", a.type, code.sub(a, b), flags="i1 false"),
+    "vmin": lambda code, a, b: code.call("llvm.smin", a.type, a, b),
+    "vmax": lambda code, a, b: code.call("llvm.smax", a.type, a, b),
     "vavrg": _average,
 }
 

@@ -284,18 +284,6 @@ def _cluster_ctaid(emitter: Emits, axis: int) -> Value:
     return emitter.code.binary("urem", _ctaid(emitter, axis), emitter.code.const("i32", size))
 
 
-def _laneid_shape(launch: LaunchClass, axis: int) -> Shape:
-    return Shape(AFFINE, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
-
-
-def _laneid(emitter: Emits, axis: int) -> Value:
-    return emitter.code.const("i32", 0)
-
-
-def _warpid_shape(launch: LaunchClass, axis: int) -> Shape:
-    return Shape(UNIFORM, (), 0, launch.warps - 1)
-
-
 def _warpid(emitter: Emits, axis: int) -> Value:
     return emitter.field("%warp", WARP["index"], "i32")
 
@@ -326,10 +314,6 @@ def _shared_in_units(emitter: Emits, axis: int) -> Value:
     return code.and_(raised, code.const("i32", -SHARED_UNIT_BYTES))
 
 
-def _shared_in_all(emitter: Emits, axis: int) -> Value:
-    return emitter.code.add(_shared_in_units(emitter, axis), emitter.code.const("i32", RESERVED_BYTES))
-
-
 def _reserved(name: str) -> Callable[[Emits, int], Value]:
     """An offset in the reserved shared memory, which the layout placed."""
 
@@ -337,14 +321,6 @@ def _reserved(name: str) -> Callable[[Emits, int], Value]:
         return emitter.code.const("i32", emitter.layout.places[RESERVED][1] + RESERVED_OFFSETS[name])
 
     return value
-
-
-def _shared_dynamic(emitter: Emits, axis: int) -> Value:
-    return _narrow(emitter, emitter.context("dynamic_shared_bytes"))
-
-
-def _workspace_low(emitter: Emits, axis: int) -> Value:
-    return _narrow(emitter, emitter.context("grid_workspace"))
 
 
 def _workspace_high(emitter: Emits, axis: int) -> Value:
@@ -394,8 +370,12 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
     {
         "%tid": Special(_INDEX, _tid_shape, _tid, "xyz"),
         "%ntid": _of_launch(lambda launch, axis: launch.block[axis], *_INDEX, axes="xyz"),
-        "%laneid": Special((32,), _laneid_shape, _laneid),
-        "%warpid": Special((32,), _warpid_shape, _warpid),
+        "%laneid": Special(
+            (32,),
+            lambda launch, axis: Shape(AFFINE, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX),
+            lambda emitter, axis: emitter.code.const("i32", 0),
+        ),
+        "%warpid": Special((32,), lambda launch, axis: Shape(UNIFORM, (), 0, launch.warps - 1), _warpid),
         "%nwarpid": _of_launch(lambda launch, _axis: launch.warps, 32),
         "%ctaid": Special(_INDEX, _ctaid_shape, _ctaid, "xyz"),
         "%nctaid": Special(_INDEX, _nctaid_shape, _nctaid, "xyz"),
@@ -421,8 +401,12 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         "%globaltimer_lo": _varying(_clock_low),
         "%globaltimer_hi": _varying(_clock_high),
         "%total_smem_size": _varying(_shared_in_units),
-        "%aggr_smem_size": _varying(_shared_in_all),
-        "%dynamic_smem_size": _varying(_shared_dynamic),
+        "%aggr_smem_size": _varying(
+            lambda emitter, axis: emitter.code.add(
+                _shared_in_units(emitter, axis), emitter.code.const("i32", RESERVED_BYTES)
+            )
+        ),
+        "%dynamic_smem_size": _varying(lambda emitter, axis: _narrow(emitter, emitter.context("dynamic_shared_bytes"))),
         "%current_graph_exec": _fixed(0, 64),
         **{name: _varying(_reserved(name)) for name in RESERVED_OFFSETS},
         **{f"%pm{index}": _fixed(0, 32) for index in range(_MONITORS)},
@@ -430,6 +414,6 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},
         # The address of a cooperative launch's workspace. Source: CUDA, cooperative_groups/details/driver_abi.h.
         "%envreg1": _varying(_workspace_high),
-        "%envreg2": _varying(_workspace_low),
+        "%envreg2": _varying(lambda emitter, axis: _narrow(emitter, emitter.context("grid_workspace"))),
     }
 )
